@@ -79,8 +79,10 @@ bool ac_read_state(const char *text, mdot_outcome *out);
 bool ac_read_duration(const char *text, int64_t *out_seconds);
 /* The same, and UNLIMITED (-1), Partition_Limit and INVALID (0). "60", a number alone, counts minutes. */
 bool ac_read_limit(const char *text, int64_t *out_seconds);
-/* "2026-11-24T10:00:00", "2026-11-24", or seconds since 1970. 0: unknown. */
+/* "2026-11-24T10:00:00", "2026-11-24", or seconds since 1970. 0: unknown. A zone may follow: Z, +01:00 or +0100. A time
+ * without a zone is local time (the variable TZ), as Slurm prints it. */
 bool ac_read_time(const char *text, int64_t *out_seconds);
+bool ac_has_zone(const char *text);
 /* GPUs in "billing=4,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=32G". *out_type points to the type's name within the text. */
 bool ac_read_gpus(const char *text, int64_t *out_count, const char **out_type, size_t *out_type_length);
 /* The same in "gpu:a100:2(S:0-1),gpu:1" (AllocGRES of older versions). */

@@ -107,6 +107,26 @@ bool ac_read_limit(const char *text, int64_t *out_seconds)
     return true;
 }
 
+/* Reads the zone at the end of a time, as seconds east of Greenwich. */
+static bool read_zone(const char *text, int64_t *out_east_s)
+{
+    int hours = 0, minutes = 0, used = 0;
+    *out_east_s = 0;
+    if (strcmp(text, "Z") == 0) return true;
+    if (*text != '+' && *text != '-') return false;
+    bool is_read = (sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &used) == 2 && used == 5) ||
+                   (sscanf(text + 1, "%2d%2d%n", &hours, &minutes, &used) == 2 && used == 4);
+    *out_east_s = (*text == '-' ? -1 : 1) * (3600 * (int64_t)hours + 60 * minutes);
+    return is_read && text[1 + used] == '\0' && hours >= 0 && hours <= 15 && minutes >= 0 && minutes < 60;
+}
+
+bool ac_has_zone(const char *text)
+{
+    const char *clock = strchr(text, ':'), *zone = clock != NULL ? strpbrk(clock, "Z+-") : NULL;
+    int64_t east_s;
+    return zone != NULL && read_zone(zone, &east_s);
+}
+
 bool ac_read_time(const char *text, int64_t *out_seconds)
 {
     *out_seconds = 0;
@@ -131,10 +151,13 @@ bool ac_read_time(const char *text, int64_t *out_seconds)
     bool is_date = t.tm_year >= 1970 && t.tm_mon >= 1 && t.tm_mon <= 12 && t.tm_mday >= 1 && t.tm_mday <= 31 &&
                    t.tm_hour >= 0 && t.tm_hour <= 23 && t.tm_min >= 0 && t.tm_min <= 59 && t.tm_sec >= 0 &&
                    t.tm_sec <= 60;
-    if (!is_date || text[used] != '\0') return false;
+    int64_t east_s = 0;
+    bool is_local = text[used] == '\0';
+    if (!is_date || (!is_local && !read_zone(text + used, &east_s))) return false;
     t.tm_year -= 1900;
     t.tm_mon -= 1;
-    *out_seconds = (int64_t)timegm(&t);
+    t.tm_isdst = -1;
+    *out_seconds = is_local ? (int64_t)mktime(&t) : (int64_t)timegm(&t) - east_s;
     return true;
 }
 

@@ -82,9 +82,13 @@ static void find_columns(ac_table *table)
     if (free_count != 1) table->free_column = AC_ABSENT;
 }
 
+/* Skips a byte order mark, which other programs write before UTF-8. */
+static const char *skip_mark(const char *text) { return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text; }
+
 bool ac_is_accounting(const char *text)
 {
     static const char id[] = "JobID";
+    text = skip_mark(text);
     size_t length = strcspn(text, "\r\n");
     if (memchr(text, '|', length) == NULL || memchr(text, ',', length) != NULL) return false;
     for (const char *cell = text; cell < text + length; cell += strcspn(cell, "|\r\n") + 1)
@@ -95,7 +99,7 @@ bool ac_is_accounting(const char *text)
 mdot_status ac_table_open(const char *name, char *text, size_t size_bytes, ac_table *out_table, mdot_error *err)
 {
     bool has_zero = false;
-    *out_table = (ac_table){.next = text, .end = text + size_bytes};
+    *out_table = (ac_table){.next = text + (skip_mark(text) - text), .end = text + size_bytes};
     char *line = take_line(out_table, &has_zero);
     if (line == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: no accounting: it is empty", name);
     if (!split(out_table, line)) return mdot_fail(err, MDOT_MALFORMED, "%s: %s", name, out_table->reason);

@@ -66,6 +66,7 @@ struct sl_controller {
     sl_outcomes *outcomes;
     sl_durations *durations;
     sl_budget budget;
+    double ms_per_work; /* processor time of recent predictions, per operator and place */
 };
 
 sl_controller *sl_controller_create(const char *site_path)
@@ -87,6 +88,7 @@ sl_controller *sl_controller_create(const char *site_path)
         free(c);
         return NULL;
     }
+    c->ms_per_work = 5e-3; /* a slow guess, for the first prediction */
     pthread_mutex_init(&c->files, NULL);
     pthread_mutex_init(&c->turn, NULL);
     pthread_mutex_init(&c->mutex, NULL);
@@ -98,8 +100,9 @@ sl_controller *sl_controller_create(const char *site_path)
 
 static void empty_task(task *t)
 {
-    const char *const texts[] = {t->submission.partitions, t->submission.default_partition, t->submission.per_job,
-                                 t->submission.per_node,   t->submission.per_socket,        t->submission.per_task};
+    const char *const texts[] = {
+        t->submission.partitions, t->submission.default_partition, t->submission.per_job, t->submission.per_node,
+        t->submission.per_socket, t->submission.per_task,          t->submission.account, t->submission.qos};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free((void *)(uintptr_t)texts[i]);
     sl_parcel_close(&t->parcel);
     *t = (task){.state = TASK_IDLE};
@@ -122,7 +125,7 @@ void sl_controller_destroy(sl_controller *c)
     if (c->has_thread) pthread_join(c->thread, NULL);
     empty_task(&c->task);
     forget(&c->in_use);
-    free(c->cluster);
+    sl_cluster_destroy(c->cluster);
     sl_outcomes_destroy(c->outcomes);
     sl_durations_destroy(c->durations);
     pthread_cond_destroy(&c->done);
@@ -262,9 +265,29 @@ void sl_controller_set_cluster(sl_controller *c, sl_cluster *cluster)
 {
     pthread_mutex_lock(&c->mutex);
     wait_for_thread(c);
-    free(c->cluster);
+    sl_cluster_destroy(c->cluster);
     c->cluster = cluster;
     pthread_mutex_unlock(&c->mutex);
+}
+
+uint32_t sl_controller_limit_kept(sl_controller *c, const sl_submission *submission, uint32_t set_minutes)
+{
+    sl_submission s = *submission;
+    pthread_mutex_lock(&c->mutex);
+    s.cluster = c->cluster;
+    uint32_t kept = c->answers ? sl_limit_kept(&c->in_use.site, &s, s.partitions, set_minutes) : set_minutes;
+    pthread_mutex_unlock(&c->mutex);
+    return kept;
+}
+
+uint32_t sl_controller_binding(sl_controller *c, const sl_submission *submission)
+{
+    sl_submission s = *submission;
+    pthread_mutex_lock(&c->mutex);
+    s.cluster = c->cluster;
+    uint32_t binding = s.cluster == NULL ? s.own_minutes : sl_binding_minutes(&s, s.partitions, 0);
+    pthread_mutex_unlock(&c->mutex);
+    return binding;
 }
 
 sl_outcomes *sl_controller_outcomes(sl_controller *c) { return c->outcomes; }
@@ -287,14 +310,35 @@ void sl_controller_history_path(sl_controller *c, char out_path[SL_PATH_BYTES])
 
 /* ---- Deciding: the predicting thread ----------------------------------------------------------------------------- */
 
-static mdot_status answer(const sl_controller *c, task *t)
+/* Work that takes half of a caller's patience. A prediction that outlasts it would occupy the thread, and other users'
+ * jobs would get none. */
+static size_t bearable_work(const sl_controller *c)
+{
+    double work = ceil(c->in_use.site.patience_ms / 2 / c->ms_per_work);
+    return (size_t)fmin(work, 1e9); /* 0: nobody waits */
+}
+
+/* Small jobs teach nothing, because most of their time is spent elsewhere. */
+static void learn_speed(sl_controller *c, size_t work, double taken_ms)
+{
+    enum { LEAST_WORK = 500 };
+    if (work < LEAST_WORK) return;
+    double change = taken_ms / (double)work - c->ms_per_work;
+    c->ms_per_work += change > 0 ? change / 2 : change / 10;
+}
+
+static double processor_ms(void) { return 1e3 * seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+
+static mdot_status answer(const sl_controller *c, task *t, size_t most_work, double *out_decision_ms)
 {
     mdot_job *job = NULL;
-    sl_oracle oracle = {c->in_use.context, c->in_use.calibration};
+    sl_oracle oracle = {c->in_use.context, c->in_use.calibration, most_work};
     t->submission.history = t->history.weight > 0 ? &t->history : NULL;
     mdot_status status = mdot_job_parse(t->parcel.job, t->parcel.job_bytes, &job, &t->error);
+    double begun_ms = processor_ms();
     if (status == MDOT_OK)
         status = sl_decide(&c->in_use.site, &oracle, job, &t->request, &t->submission, &t->decision, &t->error);
+    *out_decision_ms = processor_ms() - begun_ms;
     mdot_job_destroy(job);
     return status;
 }
@@ -309,11 +353,13 @@ static void *predict(void *controller)
             pthread_cond_wait(&c->requested, &c->mutex);
             continue;
         }
+        size_t most_work = bearable_work(c);
         pthread_mutex_unlock(&c->mutex);
-        double begun_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-        t->status = answer(c, t);
-        double taken_ms = 1e3 * (seconds_of(CLOCK_THREAD_CPUTIME_ID) - begun_s);
+        double begun_ms = processor_ms(), decision_ms;
+        t->status = answer(c, t, most_work, &decision_ms);
+        double taken_ms = processor_ms() - begun_ms;
         pthread_mutex_lock(&c->mutex);
+        if (t->status == MDOT_OK) learn_speed(c, t->decision.work, decision_ms);
         sl_budget_charge(&c->budget, t->submission.user, taken_ms, c->in_use.site.user_ms, seconds_of(CLOCK_MONOTONIC));
         if (t->is_abandoned)
             empty_task(t);
@@ -380,18 +426,21 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
     t->submission = *submission;
     t->submission.partitions = t->submission.default_partition = NULL;
     t->submission.per_job = t->submission.per_node = t->submission.per_socket = t->submission.per_task = NULL;
-    t->submission.account = t->submission.name = NULL; /* only the history needs them */
+    t->submission.account = t->submission.qos = NULL;
+    t->submission.name = NULL; /* only the history needs it */
     ask_history(c, submission, t);
     t->submission.understatement =
         sl_outcomes_understatement(c->outcomes, submission->user, seconds_of(CLOCK_REALTIME));
     if (submission->cluster == NULL && c->cluster != NULL &&
         seconds_of(CLOCK_MONOTONIC) - c->cluster->read_s < MOST_AGE_S)
         t->submission.cluster = c->cluster; /* it stays as it is while the thread works */
-    bool is_copied =
-        copy(submission->partitions, &t->submission.partitions) &&
-        copy(submission->default_partition, &t->submission.default_partition) &&
-        copy(submission->per_job, &t->submission.per_job) && copy(submission->per_node, &t->submission.per_node) &&
-        copy(submission->per_socket, &t->submission.per_socket) && copy(submission->per_task, &t->submission.per_task);
+    bool is_copied = copy(submission->partitions, &t->submission.partitions) &&
+                     copy(submission->default_partition, &t->submission.default_partition) &&
+                     copy(submission->per_job, &t->submission.per_job) &&
+                     copy(submission->per_node, &t->submission.per_node) &&
+                     copy(submission->per_socket, &t->submission.per_socket) &&
+                     copy(submission->per_task, &t->submission.per_task) &&
+                     copy(submission->account, &t->submission.account) && copy(submission->qos, &t->submission.qos);
     return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 

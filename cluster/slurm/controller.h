@@ -20,6 +20,11 @@ mdot_status sl_controller_refresh(sl_controller *controller, bool *out_is_new, m
 /* Replaces the cluster snapshot, which the controller frees later. */
 void sl_controller_set_cluster(sl_controller *controller, sl_cluster *cluster);
 
+/* sl_limit_kept and sl_binding_minutes with the snapshot, for a job in its partitions. Without a snapshot, they return
+ * the job's own minutes. Any thread may call them. */
+uint32_t sl_controller_limit_kept(sl_controller *controller, const sl_submission *submission, uint32_t set_minutes);
+uint32_t sl_controller_binding(sl_controller *controller, const sl_submission *submission);
+
 /* The users' records, kept as long as the controller, and the path in mdot.conf, possibly empty. */
 sl_outcomes *sl_controller_outcomes(sl_controller *controller);
 void sl_controller_outcomes_path(sl_controller *controller, char out_path[SL_PATH_BYTES]);

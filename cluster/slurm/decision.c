@@ -20,6 +20,7 @@ sl_gpus sl_gpus_of(const sl_submission *submission)
     sl_gpus entries = {.gpus = 1, .nodes = nodes};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         sl_gres gres = sl_gres_read(ways[i].text);
+        entries.is_none |= gres.is_given;
         if (gres.count == 0) continue;
         entries.gpus = gres.count * ways[i].times;
         entries.is_mixed = gres.is_mixed;
@@ -27,15 +28,19 @@ sl_gpus sl_gpus_of(const sl_submission *submission)
         memcpy(entries.type, gres.type, sizeof entries.type);
         break;
     }
+    if (!entries.is_requested && submission->tasks_per_gpu > 0 && submission->tasks > 0) {
+        entries.gpus = (tasks + submission->tasks_per_gpu - 1) / submission->tasks_per_gpu;
+        entries.is_requested = true;
+    }
+    entries.is_none &= !entries.is_requested;
     return entries;
 }
 
 static bool names_partition(const char *list, const char *partition)
 {
-    size_t length = strlen(partition);
-    for (const char *cursor = list; cursor != NULL;
-         cursor = strchr(cursor, ',') == NULL ? NULL : strchr(cursor, ',') + 1)
-        if (strncmp(cursor, partition, length) == 0 && (cursor[length] == ',' || cursor[length] == '\0')) return true;
+    size_t length;
+    for (const char *name = NULL; sl_next_name(list, &name, &length);)
+        if (strncmp(name, partition, length) == 0 && partition[length] == '\0') return true;
     return false;
 }
 
@@ -126,6 +131,7 @@ static bool is_usable(const sl_place *place, const sl_submission *s, const sl_gp
 {
     const sl_partition *p = sl_partition_find(s->cluster, place->partition, strlen(place->partition));
     if (p == NULL || !p->is_up) return false;
+    if (s->cpus_per_node > p->least_cpus || s->memory_mib > p->least_memory_mib) return false;
     if (gpus->nodes < p->least_nodes || gpus->nodes > p->most_nodes) return false;
     /* a partition's default limit may exceed MaxTime */
     uint32_t minutes = s->own_minutes > 0 ? s->own_minutes : p->default_minutes;
@@ -140,15 +146,14 @@ static bool is_usable(const sl_place *place, const sl_submission *s, const sl_gp
 static bool may_choose(const sl_submission *s, const sl_place *const *places, size_t count)
 {
     const char *list = partitions_of(s);
-    if (list == NULL || s->has_reservation) return false;
-    for (const char *cursor = list; cursor != NULL;
-         cursor = strchr(cursor, ',') == NULL ? NULL : strchr(cursor, ',') + 1) {
-        size_t length = strcspn(cursor, ",");
-        const sl_partition *p = sl_partition_find(s->cluster, cursor, length);
+    size_t length;
+    if (list == NULL || s->has_reservation || s->is_constrained) return false;
+    for (const char *name = NULL; sl_next_name(list, &name, &length);) {
+        const sl_partition *p = sl_partition_find(s->cluster, name, length);
         bool has_place = false;
         for (size_t i = 0; i < count; i++)
-            has_place |= strncmp(places[i]->partition, cursor, length) == 0 && places[i]->partition[length] == '\0';
-        if (p == NULL || !p->is_open || !has_place) return false;
+            has_place |= strncmp(places[i]->partition, name, length) == 0 && places[i]->partition[length] == '\0';
+        if (p == NULL || !p->is_open || !has_place || isfinite(p->reserved_s)) return false;
     }
     return true;
 }
@@ -241,6 +246,9 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     mdot_prediction predictions[SL_MAX_PLACES] = {MDOT_INIT(mdot_prediction)};
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     sl_gpus gpus = sl_gpus_of(submission);
+    if (gpus.is_none) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request asks for 0 GPUs");
+    if (submission->is_heterogeneous)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "a heterogeneous job's parts start and end together");
     if (gpus.is_mixed) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request asks for GPUs of several types");
     if (gpus.gpus > 1 << 16) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request asks for more than 65536 GPUs");
     size_t count = find_places(site, submission, &gpus, places);
@@ -249,6 +257,11 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     if (info.operator_count > site->most_work / count)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu operators in %zu places exceed MaxOperators=%zu",
                          info.operator_count, count, site->most_work);
+    size_t work = info.operator_count * count;
+    if (oracle->most_work > 0 && work > oracle->most_work)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE,
+                         "%zu operators in %zu places take too long; MaxMilliseconds suffices for %zu here",
+                         info.operator_count, count, oracle->most_work);
     for (size_t i = 0; i < count; i++) {
         configurations[i] = configure(request, &gpus, &info);
         configurations[i].gpu = places[i]->gpu;
@@ -276,6 +289,7 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     double steps = sl_request_steps(request, samples);
     sl_decision d = {.place = *places[best],
                      .is_chosen = is_chosen,
+                     .work = work,
                      .step_ms = predictions[best].step_ms,
                      .total_s = 1e-3 * steps * predictions[best].step_ms};
     const char *list = is_chosen ? d.place.partition : partitions_of(submission);

@@ -19,6 +19,7 @@ typedef struct sl_decision {
                              * binds the job (INCENTIVES.md) */
     uint32_t priority;
     double step_ms, total_s; /* medians; total_s is 0 if the step count is unknown */
+    size_t work;             /* operators times places */
     char comment[SL_COMMENT_BYTES];
 } sl_decision;
 
@@ -26,6 +27,7 @@ typedef struct sl_decision {
 typedef struct sl_oracle {
     mdot_context *context;
     const mdot_calibration *calibration;
+    size_t most_work; /* operators times places that the caller waits for; 0: as in mdot.conf */
 } sl_oracle;
 
 /* INVALID_ARGUMENT and NOT_FOUND give the reason why there is no prediction: for example, settings that contradict
@@ -51,15 +53,19 @@ double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
 
 /* Returns the limit in minutes for a request without --time that needs `wanted_minutes`; 0: leave the limit to Slurm.
  *
- * Slurm accepts every such limit wherever it accepts its own default: the limit is within the MaxTime of all partitions
- * in `list`, at least --time-min, and within the default limit if a deadline, a reservation or an accounting limit
- * applies, because these are unknown here. A line in mdot.conf with MaxTime lifts the last restriction for its
- * partition. */
+ * Slurm treats the job with this limit at least as well as without one. The limit is within MaxTime of all partitions
+ * in `list`, within MaxWall of QOS and associations, and at least --time-min. It is within Slurm's default if the job
+ * asks for a reservation, if one begins before the limit's end, or if accounting counts minutes. There is no limit for
+ * a request with a deadline, and none while a partition or an association is unknown. MaxTime in mdot.conf lowers it. */
 uint32_t sl_limit_minutes(const sl_site *site, const sl_submission *submission, const char *list,
                           uint32_t wanted_minutes);
 
-/* Returns the limit that will end the job: --time, or else `set_minutes` if it is above 0, or else the longest default
- * limit in the job's partitions. SL_UNLIMITED if there is none or if it is unknown. */
+/* Returns what must remain of a limit set earlier, after a change to the request or the cluster: at most `set_minutes`.
+ * It may lie below --time-min, which the caller then lowers, too. */
+uint32_t sl_limit_kept(const sl_site *site, const sl_submission *submission, const char *list, uint32_t set_minutes);
+
+/* Returns the minutes after which Slurm ends the job: --time, or else `set_minutes` if it is above 0, or else the
+ * longest default limit in the job's partitions, and OverTimeLimit. SL_UNLIMITED if there is none or it is unknown. */
 uint32_t sl_binding_minutes(const sl_submission *submission, const char *list, uint32_t set_minutes);
 
 #endif

@@ -37,23 +37,33 @@ static part read_part(const char *text)
     return p;
 }
 
+/* A text may name a type several times, for example by --gres and --gpus-per-node. Slurm then believes the last. */
 sl_gres sl_gres_read(const char *text)
 {
-    sl_gres entries = {0};
+    enum { MOST_TYPES = 16 };
+    sl_gres types[MOST_TYPES], sum = {0};
+    size_t count = 0, asked = 0;
     for (const char *cursor = text; cursor != NULL && *cursor != '\0';) {
         part p = read_part(cursor);
         cursor = *p.behind == ',' ? p.behind + 1 : p.behind;
-        if (p.name_end == NULL || p.count == 0) continue;
+        if (p.name_end == NULL) continue;
+        sum.is_given = true;
         char type[SL_GRES_TYPE_BYTES];
-        size_t length = p.type_length < sizeof type ? p.type_length : sizeof type - 1;
-        for (size_t i = 0; i < length; i++) type[i] = (char)tolower((unsigned char)p.type[i]);
+        size_t length = p.type_length < sizeof type ? p.type_length : sizeof type - 1, i = 0;
+        for (size_t j = 0; j < length; j++) type[j] = (char)tolower((unsigned char)p.type[j]);
         type[length] = '\0';
-        if (entries.count > 0 && strcmp(entries.type, type) != 0) entries.is_mixed = true;
-        if (entries.count == 0) memcpy(entries.type, type, length + 1);
-        entries.count += p.count;
-        if (entries.count > MOST_GPUS) entries.count = MOST_GPUS;
+        while (i < count && strcmp(types[i].type, type) != 0) i++;
+        if (i == MOST_TYPES) continue;
+        if (i == count) memcpy(types[count++].type, type, length + 1);
+        types[i].count = p.count;
     }
-    return entries;
+    for (size_t i = 0; i < count; i++) {
+        if (types[i].count == 0) continue;
+        if (asked++ == 0) memcpy(sum.type, types[i].type, sizeof sum.type);
+        sum.count = sum.count + types[i].count < MOST_GPUS ? sum.count + types[i].count : MOST_GPUS;
+    }
+    sum.is_mixed = asked > 1;
+    return sum;
 }
 
 /* Appends a text and returns the position of the new NUL. */

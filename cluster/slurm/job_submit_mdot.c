@@ -18,14 +18,11 @@
  * the plugin with -z nodelete, which keeps the code in memory.
  *
  * Slurm's headers belong to one version, and slurmctld only loads plugins built with its own headers. */
-#include "slurm/controller.h"
+#include "slurm/plugin.h"
 #include "slurm/request.h"
 
-#include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
-#include <ctype.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,27 +31,12 @@
 #include <strings.h>
 #include <time.h>
 
-/* Symbols in slurmctld and its library, absent from Debian's headers. */
-extern slurm_conf_t slurm_conf;
-extern char *default_part_name;
-extern void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-extern int slurm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-extern char *slurm_xstrdup(const char *text);
-extern void slurm_xfree(void **memory);
-
 /* Symbols called and read by slurmctld. */
-extern const char plugin_name[], plugin_type[];
-extern const uint32_t plugin_version;
 int init(void);
 void fini(void);
 int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message);
 int job_modify(job_desc_msg_t *request, void *job, uint32_t user, char **out_message);
 
-const char plugin_name[] = "mdot: time limits, priorities and places by predicted training times";
-const char plugin_type[] = "job_submit/mdot";
-const uint32_t plugin_version = SLURM_VERSION_NUMBER;
-
-static sl_controller *controller;
 /* StateSaveLocation at init(). It is a copy, because `scontrol reconfigure` frees slurm_conf and reads it again. */
 static char *state_folder;
 
@@ -64,7 +46,7 @@ static void refresh(void)
 {
     mdot_error err = {0};
     bool is_new;
-    if (sl_controller_refresh(controller, &is_new, &err) != MDOT_OK)
+    if (sl_controller_refresh(sl_plugin_controller, &is_new, &err) != MDOT_OK)
         slurm_error("%s: %s", plugin_type, err.message);
     else if (is_new)
         slurm_info("%s: mdot.conf and its predictor are read", plugin_type);
@@ -79,107 +61,13 @@ static double monotonic_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_everybody(const char *list) { return list == NULL || list[0] == '\0' || strcasecmp(list, "ALL") == 0; }
-
-static void describe(const partition_info_t *source, const node_info_msg_t *nodes, sl_partition *target)
-{
-    const uint16_t closed = PART_FLAG_ROOT_ONLY | PART_FLAG_REQ_RESV | PART_FLAG_NO_ROOT | PART_FLAG_EXCLUSIVE_USER;
-    snprintf(target->name, sizeof target->name, "%s", source->name);
-    target->most_minutes = source->max_time == INFINITE || source->max_time == NO_VAL ? SL_UNLIMITED : source->max_time;
-    bool has_default = source->default_time != NO_VAL && source->default_time != INFINITE;
-    target->default_minutes = has_default ? source->default_time : target->most_minutes;
-    target->least_nodes = source->min_nodes;
-    target->most_nodes = source->max_nodes == NO_VAL ? UINT32_MAX : source->max_nodes;
-    target->is_up = source->state_up == PARTITION_UP;
-    target->is_open = is_everybody(source->allow_groups) && is_everybody(source->allow_accounts) &&
-                      is_everybody(source->allow_qos) && is_everybody(source->deny_accounts) &&
-                      is_everybody(source->deny_qos) && is_everybody(source->allow_alloc_nodes) &&
-                      is_everybody(source->qos_char) && (source->flags & closed) == 0;
-    for (const int32_t *range = source->node_inx; range != NULL && range[0] >= 0; range += 2)
-        for (int32_t i = range[0]; i <= range[1] && (uint32_t)i < nodes->record_count; i++) {
-            const node_info_t *node = &nodes->node_array[i];
-            uint32_t base = node->node_state & NODE_STATE_BASE;
-            bool is_usable = (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED) &&
-                             (node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND)) == 0;
-            if (is_usable) sl_partition_add_node(target, node->gres);
-        }
-}
-
-/* Partitions that do not fit the snapshot are left out; requests for them stay unchanged. */
 static void watch_cluster(void)
 {
-    enum { ENFORCES = 0x0002 | 0x0008 | 0x0010 }; /* limits, QOS, safe: missing from the public headers */
-    partition_info_msg_t *partitions = NULL;
-    node_info_msg_t *nodes = NULL;
-    double begun_s = monotonic_s();
-    if (slurm_load_partitions(0, &partitions, SHOW_ALL) != SLURM_SUCCESS) return;
-    sl_cluster *cluster = NULL;
-    if (slurm_load_node(0, &nodes, SHOW_ALL) == SLURM_SUCCESS) cluster = calloc(1, sizeof *cluster);
-    if (cluster != NULL) {
-        cluster->read_s = begun_s;
-        cluster->enforces_limits = (slurm_conf.accounting_storage_enforce & ENFORCES) != 0;
-        for (uint32_t i = 0; i < partitions->record_count; i++) {
-            const partition_info_t *p = &partitions->partition_array[i];
-            if (cluster->partition_count == SL_MAX_PARTITIONS || strlen(p->name) >= SL_PARTITION_BYTES) continue;
-            describe(p, nodes, &cluster->partitions[cluster->partition_count++]);
-        }
-        sl_controller_set_cluster(controller, cluster);
-    }
-    if (nodes != NULL) slurm_free_node_info_msg(nodes);
-    slurm_free_partition_info_msg(partitions);
+    sl_cluster *cluster = sl_plugin_read_cluster(monotonic_s());
+    if (cluster != NULL) sl_controller_set_cluster(sl_plugin_controller, cluster);
 }
 
 /* ---- The watching thread: jobs ----------------------------------------------------------------------------------- */
-
-/* Reads the number behind " KEY=" in the plugin's comment. */
-static bool read_comment(const char *comment, const char *key, double *out)
-{
-    char pattern[32], *end;
-    snprintf(pattern, sizeof pattern, " %s=", key);
-    const char *cursor = comment != NULL && strncmp(comment, "mdot: ", 6) == 0 ? strstr(comment, pattern) : NULL;
-    if (cursor == NULL) return false;
-    *out = strtod(cursor + strlen(pattern), &end);
-    return end != cursor + strlen(pattern) && isfinite(*out);
-}
-
-/* A job as it is requested now. */
-static sl_submission submission_of(const slurm_job_info_t *job)
-{
-    return (sl_submission){.per_job = job->tres_per_job,
-                           .per_node = job->tres_per_node,
-                           .per_socket = job->tres_per_socket,
-                           .per_task = job->tres_per_task,
-                           .nodes = job->num_nodes == NO_VAL ? 0 : job->num_nodes,
-                           .sockets = job->sockets_per_node == NO_VAL16 ? 0 : job->sockets_per_node,
-                           .tasks = job->num_tasks == NO_VAL ? 0 : job->num_tasks,
-                           .user = job->user_id,
-                           .account = job->account,
-                           .name = job->name};
-}
-
-static int64_t requested_gpus(const slurm_job_info_t *job)
-{
-    sl_submission s = submission_of(job);
-    return sl_gpus_of(&s).gpus;
-}
-
-/* A waiting job keeps the priority only while it asks for no more GPUs and time than the priority was given for. */
-static void correct_priority(const slurm_job_info_t *job)
-{
-    double gpus, binding, priority;
-    if ((job->job_state & JOB_STATE_BASE) != JOB_PENDING || job->site_factor == NICE_OFFSET ||
-        !read_comment(job->admin_comment, "priority", &priority) || !read_comment(job->admin_comment, "gpus", &gpus) ||
-        !read_comment(job->admin_comment, "binding_min", &binding))
-        return;
-    if (requested_gpus(job) <= (int64_t)gpus && job->time_limit != INFINITE && job->time_limit <= binding) return;
-    job_desc_msg_t update;
-    slurm_init_job_desc_msg(&update);
-    update.job_id = job->job_id;
-    update.site_factor = NICE_OFFSET;
-    int result = slurm_update_job(&update);
-    slurm_info("%s: job %u asks for more than at its submission: its priority is %s", plugin_type, job->job_id,
-               result == SLURM_SUCCESS ? "removed" : "unchanged, because the update failed");
-}
 
 /* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after the end. A job
  * with a running epilog (JOB_COMPLETING) has the final state and time. */
@@ -189,12 +77,13 @@ static bool remember_outcome(const slurm_job_info_t *job, time_t start, time_t u
     uint32_t state = job->job_state & JOB_STATE_BASE;
     bool has_run = state > JOB_SUSPENDED && job->start_time != 0 && job->end_time > job->start_time;
     if (!has_run || job->end_time < start || job->end_time >= until ||
-        !read_comment(job->admin_comment, "total_s", &total_s) || !read_comment(job->admin_comment, "gpus", &gpus))
+        !sl_plugin_read_comment(job->admin_comment, "total_s", &total_s) ||
+        !sl_plugin_read_comment(job->admin_comment, "gpus", &gpus))
         return false;
     double ran_s = difftime(job->end_time, job->start_time);
     if (state == JOB_TIMEOUT) ran_s *= 2; /* it was cut off, so the whole time is at least this much longer */
-    sl_outcomes_add(sl_controller_outcomes(controller), job->user_id, total_s, ran_s, gpus, state == JOB_COMPLETE,
-                    (double)job->end_time);
+    sl_outcomes_add(sl_controller_outcomes(sl_plugin_controller), job->user_id, total_s, ran_s, gpus,
+                    state == JOB_COMPLETE, (double)job->end_time);
     return true;
 }
 
@@ -219,12 +108,12 @@ static bool remember_duration(const slurm_job_info_t *job, time_t start, time_t 
     uint32_t state = job->job_state & JOB_STATE_BASE;
     bool has_run = state > JOB_SUSPENDED && job->start_time != 0 && job->end_time > job->start_time;
     if (!has_run || job->end_time < start || job->end_time >= until) return false;
-    sl_submission s = submission_of(job);
+    sl_submission s = sl_plugin_submission(job);
     sl_gpus gpus = sl_gpus_of(&s);
     if (!gpus.is_requested || gpus.is_mixed) return false;
     char user[SL_USER_BYTES];
     mdot_history_job ended = sl_durations_job(&s, &gpus, (double)job->submit_time, user);
-    sl_durations_add(sl_controller_durations(controller), &ended, ended_by(state),
+    sl_durations_add(sl_controller_durations(sl_plugin_controller), &ended, ended_by(state),
                      difftime(job->end_time, job->start_time), (double)job->end_time);
     return true;
 }
@@ -232,7 +121,7 @@ static bool remember_duration(const slurm_job_info_t *job, time_t start, time_t 
 /* A plugin file: mdot.conf's, or one in Slurm's state folder. */
 static void get_path(void (*configured)(sl_controller *, char *), const char *name, char out_path[SL_PATH_BYTES])
 {
-    configured(controller, out_path);
+    configured(sl_plugin_controller, out_path);
     if (out_path[0] == '\0') snprintf(out_path, SL_PATH_BYTES, "%s/%s", state_folder, name);
 }
 
@@ -259,7 +148,7 @@ static void save_history(bool is_new, bool is_unloaded)
     is_unsaved |= is_new;
     if (!is_unsaved || (!is_unloaded && monotonic_s() - saved_s < PERIOD_S)) return;
     get_history_path(path);
-    if (sl_durations_save(sl_controller_durations(controller), path, &err) != MDOT_OK)
+    if (sl_durations_save(sl_controller_durations(sl_plugin_controller), path, &err) != MDOT_OK)
         slurm_error("%s: %s", plugin_type, err.message);
     is_unsaved = false;
     saved_s = monotonic_s();
@@ -270,7 +159,7 @@ static void load_history(void)
     char path[SL_PATH_BYTES];
     mdot_error err = {0};
     get_history_path(path);
-    mdot_status status = sl_durations_load(sl_controller_durations(controller), path, &err);
+    mdot_status status = sl_durations_load(sl_controller_durations(sl_plugin_controller), path, &err);
     if (status != MDOT_OK && status != MDOT_NOT_FOUND) slurm_error("%s: %s", plugin_type, err.message);
 }
 
@@ -279,7 +168,7 @@ static void save_outcomes(void)
     char path[SL_PATH_BYTES];
     mdot_error err = {0};
     get_outcomes_path(path);
-    if (sl_outcomes_save(sl_controller_outcomes(controller), path, &err) != MDOT_OK)
+    if (sl_outcomes_save(sl_controller_outcomes(sl_plugin_controller), path, &err) != MDOT_OK)
         slurm_error("%s: %s", plugin_type, err.message);
 }
 
@@ -288,7 +177,7 @@ static void load_outcomes(void)
     char path[SL_PATH_BYTES];
     mdot_error err = {0};
     get_outcomes_path(path);
-    mdot_status status = sl_outcomes_load(sl_controller_outcomes(controller), path, &err);
+    mdot_status status = sl_outcomes_load(sl_controller_outcomes(sl_plugin_controller), path, &err);
     if (status != MDOT_OK && status != MDOT_NOT_FOUND) slurm_error("%s: %s", plugin_type, err.message);
 }
 
@@ -301,8 +190,8 @@ static void watch_jobs(void)
     bool is_new = false, has_durations = false;
     time_t until = time(NULL), start = counted_until != 0 ? counted_until : until;
     if (slurm_load_jobs(0, &jobs, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) return;
+    sl_plugin_watch_waiting(jobs);
     for (uint32_t i = 0; i < jobs->record_count; i++) {
-        correct_priority(&jobs->job_array[i]);
         is_new |= remember_outcome(&jobs->job_array[i], start, until);
         has_durations |= remember_duration(&jobs->job_array[i], start, until);
     }
@@ -316,6 +205,7 @@ static void watch_jobs(void)
 
 typedef struct request_news {
     bool has_any;          /* this slurmctld is in use, and is no waiting backup controller */
+    bool has_prediction;   /* a job got one since the thread looked last */
     bool has_modification; /* since the thread looked last; the first request counts as one */
 } request_news;
 
@@ -337,7 +227,7 @@ static bool wait_seconds(int seconds, request_news *out_requests)
     while (!watcher.is_paused && !watcher.requests.has_modification && late == 0)
         late = pthread_cond_timedwait(&watcher.changed, &watcher.mutex, &until);
     *out_requests = watcher.requests;
-    watcher.requests.has_modification = false;
+    watcher.requests.has_modification = watcher.requests.has_prediction = false;
     bool is_paused = watcher.is_paused;
     pthread_mutex_unlock(&watcher.mutex);
     return is_paused;
@@ -368,7 +258,8 @@ static void *watch_all(void *unused)
         watch_cluster();
         if (requests.has_any && !was_in_use) load_records(); /* another controller may have written them meanwhile */
         was_in_use = requests.has_any;
-        if (was_in_use && (requests.has_modification || round % JOB_ROUNDS == 0)) watch_jobs();
+        if (was_in_use && (requests.has_modification || requests.has_prediction || round % JOB_ROUNDS == 0))
+            watch_jobs();
         if (wait_seconds(CLUSTER_S, &requests)) {
             save_history(false, true);
             wait_until_loaded();
@@ -393,13 +284,20 @@ static void start_watcher(void)
     pthread_mutex_unlock(&watcher.mutex);
 }
 
+static void note_prediction(void)
+{
+    pthread_mutex_lock(&watcher.mutex);
+    watcher.requests.has_prediction = true;
+    pthread_mutex_unlock(&watcher.mutex);
+}
+
 /* The thread looks at the jobs after a modification, without slurmctld's locks. */
 static void note_request(bool is_modification)
 {
     start_watcher(); /* again if it failed before */
     pthread_mutex_lock(&watcher.mutex);
     if (is_modification || !watcher.requests.has_any) {
-        watcher.requests = (request_news){.has_any = true, .has_modification = true};
+        watcher.requests.has_any = watcher.requests.has_modification = true;
         pthread_cond_signal(&watcher.changed);
     }
     pthread_mutex_unlock(&watcher.mutex);
@@ -416,14 +314,14 @@ static void set_paused(bool is_paused)
 int init(void)
 {
     set_paused(false);
-    if (controller != NULL) return SLURM_SUCCESS; /* the plugin was unloaded before */
+    if (sl_plugin_controller != NULL) return SLURM_SUCCESS; /* the plugin was unloaded before */
     char path[SL_PATH_BYTES];
     const char *conf = slurm_conf.slurm_conf == NULL ? "" : slurm_conf.slurm_conf, *slash = strrchr(conf, '/');
     int folder = slash == NULL ? 0 : (int)(slash - conf) + 1;
     snprintf(path, sizeof path, "%.*smdot.conf", folder, conf);
     state_folder = strdup(slurm_conf.state_save_location);
-    controller = state_folder == NULL ? NULL : sl_controller_create(path);
-    if (controller == NULL) {
+    sl_plugin_controller = state_folder == NULL ? NULL : sl_controller_create(path);
+    if (sl_plugin_controller == NULL) {
         slurm_error("%s: memory ran out, or the path of slurm.conf is too long", plugin_type);
     } else {
         refresh();
@@ -437,9 +335,9 @@ void fini(void)
 {
     set_paused(true);
     if (watcher.is_started) return; /* Slurm calls no other function of the plugin during fini */
-    sl_controller_destroy(controller);
+    sl_controller_destroy(sl_plugin_controller);
     free(state_folder);
-    controller = NULL;
+    sl_plugin_controller = NULL;
     state_folder = NULL;
 }
 
@@ -490,6 +388,22 @@ static void write_decision(const sl_decision *d, job_desc_msg_t *request)
 
 static uint32_t count_of(uint32_t number) { return number == NO_VAL || number == INFINITE ? 0 : number; }
 
+static bool is_text(const char *text) { return text != NULL && text[0] != '\0'; }
+
+/* What a node must have for the request. */
+static void add_node_needs(const job_desc_msg_t *request, sl_submission *s)
+{
+    uint32_t nodes = s->nodes > 0 ? s->nodes : 1, cpus = count_of(request->min_cpus);
+    s->cpus_per_node = (cpus + nodes - 1) / nodes;
+    if (request->pn_min_memory != NO_VAL64)
+        s->memory_mib = (request->pn_min_memory & MEM_PER_CPU) != 0
+                            ? (request->pn_min_memory & ~MEM_PER_CPU) * (s->cpus_per_node > 0 ? s->cpus_per_node : 1)
+                            : request->pn_min_memory;
+    s->is_constrained = is_text(request->features) || is_text(request->req_nodes) || is_text(request->exc_nodes) ||
+                        is_text(request->licenses) || is_text(request->mem_per_tres) ||
+                        (request->pn_min_tmp_disk != NO_VAL && request->pn_min_tmp_disk > 0);
+}
+
 /* Comments in the plugin's form come from nobody else, because the watching thread believes them. */
 static void remove_forged_comment(job_desc_msg_t *request)
 {
@@ -502,7 +416,7 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
     (void)out_message;
     const char *const *environment = (const char *const *)request->spank_job_env;
     remove_forged_comment(request);
-    if (controller == NULL) return SLURM_SUCCESS;
+    if (sl_plugin_controller == NULL) return SLURM_SUCCESS;
     note_request(false);
     if (!sl_parcel_is_in(environment, request->spank_job_env_size)) return SLURM_SUCCESS;
     double begun_s = monotonic_s();
@@ -515,22 +429,28 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
                                 .nodes = count_of(request->min_nodes),
                                 .sockets = request->sockets_per_node == NO_VAL16 ? 0 : request->sockets_per_node,
                                 .tasks = count_of(request->num_tasks),
+                                .tasks_per_gpu = request->ntasks_per_tres == NO_VAL16 ? 0 : request->ntasks_per_tres,
+                                .is_heterogeneous = request->het_job_offset != NO_VAL,
                                 .own_minutes = request->time_limit == NO_VAL ? 0
                                                : request->time_limit == 0 || request->time_limit == INFINITE
                                                    ? SL_UNLIMITED
                                                    : request->time_limit,
                                 .least_minutes = count_of(request->time_min),
-                                .has_deadline = request->deadline != 0 && request->deadline != (time_t)NO_VAL,
+                                .now_s = (double)time(NULL),
+                                .deadline_s = request->deadline == (time_t)NO_VAL ? 0 : (double)request->deadline,
                                 .has_reservation = request->reservation != NULL && request->reservation[0] != '\0',
                                 .is_exclusive = request->shared == JOB_SHARED_NONE,
                                 .user = user,
                                 .account = request->account,
+                                .qos = request->qos,
                                 .name = request->name};
+    add_node_needs(request, &submission);
     sl_decision decision;
     mdot_error err = {0};
-    if (sl_controller_decide(controller, environment, request->spank_job_env_size, &submission, &decision, &err) ==
-        MDOT_OK) {
+    if (sl_controller_decide(sl_plugin_controller, environment, request->spank_job_env_size, &submission, &decision,
+                             &err) == MDOT_OK) {
         write_decision(&decision, request);
+        note_prediction();
         slurm_info("%s: user %u in %.0f us: partition=%s %s", plugin_type, user, 1e6 * (monotonic_s() - begun_s),
                    decision.place.partition, decision.comment);
     } else {
@@ -545,7 +465,8 @@ int job_modify(job_desc_msg_t *request, void *job, uint32_t user, char **out_mes
 {
     (void)job, (void)user, (void)out_message;
     remove_forged_comment(request);
-    if (controller == NULL) return SLURM_SUCCESS;
+    if (sl_plugin_controller == NULL) return SLURM_SUCCESS;
+    sl_plugin_keep_limit_acceptable(request);
     note_request(true);
     return SLURM_SUCCESS;
 }

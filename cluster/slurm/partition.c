@@ -1,6 +1,26 @@
 #include "slurm/partition.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+void sl_cluster_destroy(sl_cluster *cluster)
+{
+    if (cluster == NULL) return;
+    free(cluster->qos);
+    free(cluster->associations);
+    free(cluster);
+}
+
+bool sl_next_name(const char *list, const char **name, size_t *length)
+{
+    const char *next = *name == NULL ? list : *name + *length;
+    if (next == NULL || (*name != NULL && *next == '\0')) return false;
+    *name = next + (*name != NULL);
+    *length = strcspn(*name, ",");
+    return true;
+}
 
 const sl_partition *sl_partition_find(const sl_cluster *cluster, const char *name, size_t length)
 {
@@ -10,6 +30,57 @@ const sl_partition *sl_partition_find(const sl_cluster *cluster, const char *nam
     }
     return NULL;
 }
+
+void sl_partition_add_reservation(sl_partition *partition, double start_s, bool recurs, double now_s)
+{
+    if (start_s <= now_s && !recurs) return; /* its nodes are gone already, whatever a job's limit */
+    partition->reserved_s = fmin(partition->reserved_s, recurs && start_s <= now_s ? now_s : start_s);
+}
+
+/* ---- Accounting -------------------------------------------------------------------------------------------------- */
+
+static void tighten(sl_time_rule *rule, const sl_time_rule *other)
+{
+    if (other->most_minutes < rule->most_minutes) rule->most_minutes = other->most_minutes;
+    rule->counts_minutes |= other->counts_minutes;
+}
+
+/* Tightens the rule by the QOS with this name, or else with this id; by all if both are unset. */
+static bool tighten_by_qos(const sl_cluster *cluster, const char *name, uint32_t id, sl_time_rule *rule)
+{
+    bool is_known = false;
+    for (size_t i = 0; i < cluster->qos_count; i++) {
+        const sl_qos *q = &cluster->qos[i];
+        bool is_meant = name != NULL && name[0] != '\0' ? strcasecmp(q->name, name) == 0 : id == 0 || q->id == id;
+        if (is_meant) tighten(rule, &q->rule);
+        is_known |= is_meant;
+    }
+    return is_known;
+}
+
+bool sl_accounting_rule(const sl_submission *s, const char *list, sl_time_rule *out_rule)
+{
+    sl_time_rule rule = {.most_minutes = SL_UNLIMITED};
+    const sl_cluster *cluster = s->cluster;
+    bool is_known = !cluster->enforces_limits;
+    for (size_t i = 0; cluster->enforces_limits && i < cluster->association_count; i++) {
+        const sl_association *a = &cluster->associations[i];
+        bool is_named = s->account != NULL && s->account[0] != '\0';
+        if (a->user != s->user || (is_named && strcasecmp(a->account, s->account) != 0)) continue;
+        tighten(&rule, &a->rule);
+        if (!tighten_by_qos(cluster, s->qos, a->default_qos, &rule)) return false;
+        is_known = true;
+    }
+    size_t length;
+    for (const char *name = NULL; cluster->enforces_limits && sl_next_name(list, &name, &length);) {
+        const sl_partition *p = sl_partition_find(cluster, name, length);
+        if (p == NULL || (p->qos[0] != '\0' && !tighten_by_qos(cluster, p->qos, 0, &rule))) return false;
+    }
+    *out_rule = rule;
+    return is_known;
+}
+
+/* ---- Nodes ------------------------------------------------------------------------------------------------------- */
 
 /* Adds a node resource: GPUs of one type. */
 static void add_gpus(sl_partition *partition, const sl_gres *gres)

@@ -84,6 +84,31 @@ mdot_status st_begin(const mdot_store *store, const char *action, mdot_error *er
     return st_execute(store, "BEGIN IMMEDIATE", action, err);
 }
 
+mdot_status st_begin_derived(mdot_store *store, const char *action, mdot_error *err)
+{
+    if (!store->is_read_only) return st_begin(store, action, err);
+    if (!store->is_in_memory) {
+        sqlite3 *copy = NULL;
+        int code = sqlite3_open(":memory:", &copy);
+        sqlite3_backup *backup = code == SQLITE_OK ? sqlite3_backup_init(copy, "main", store->db, "main") : NULL;
+        if (backup != NULL) sqlite3_backup_step(backup, -1);
+        code = backup != NULL ? sqlite3_backup_finish(backup) : SQLITE_NOMEM;
+        if (code != SQLITE_OK) {
+            mdot_status status =
+                backup != NULL ? st_fail(store, code, action, err) : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+            sqlite3_close(copy);
+            return status;
+        }
+        sqlite3_db_config(copy, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(copy, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        sqlite3_db_config(copy, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+        sqlite3_close(store->db);
+        store->db = copy;
+        store->is_in_memory = true;
+    }
+    return st_execute(store, "BEGIN IMMEDIATE", action, err);
+}
+
 mdot_status st_end(const mdot_store *store, mdot_status status, const char *action, mdot_error *err)
 {
     if (status == MDOT_OK) status = st_execute(store, "COMMIT", action, err);

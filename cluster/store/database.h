@@ -11,6 +11,7 @@ struct mdot_store {
     sqlite3 *db;
     char *path;
     bool is_read_only, is_shared_disk;
+    bool is_in_memory; /* `db` is a copy of the file, see st_begin_derived */
 };
 
 /* Turns the last error of the database into a status, with the store's path, `action` ("add rows") and the remedy. */
@@ -31,6 +32,9 @@ mdot_status st_query_number(const mdot_store *store, const char *sql, int64_t *o
  * `status` is MDOT_OK and rolls back otherwise. It returns `status`, or the failure of the commit. */
 mdot_status st_begin(const mdot_store *store, const char *action, mdot_error *err);
 mdot_status st_end(const mdot_store *store, mdot_status status, const char *action, mdot_error *err);
+
+/* The same for data that can be computed again. A store that is open for reading gets a copy in memory first. */
+mdot_status st_begin_derived(mdot_store *store, const char *action, mdot_error *err);
 
 /* Binds a text that may be NULL, which counts as "". The text must stay until the statement has run. */
 static inline void st_bind_text(sqlite3_stmt *statement, int index, const char *text)
@@ -58,6 +62,9 @@ enum { ST_APPLICATION_ID = 0x6d646f74 }; /* "mdot", in the header of the file */
 /* Reads the version of the file; 0 for an empty one. MALFORMED for a database of another program, INCOMPATIBLE for a
  * version that `steps` lacks. */
 mdot_status st_schema_version(const mdot_store *store, const st_steps *steps, int *out_version, mdot_error *err);
+/* Compares the tables with those that `steps` make. CORRUPT for others, for triggers and for views, because they could
+ * run SQL of their own. */
+mdot_status st_check_schema(const mdot_store *store, const st_steps *steps, int version, mdot_error *err);
 /* Brings the file to the newest version of `steps` in one transaction. *out_from gets the version before. */
 mdot_status st_migrate(const mdot_store *store, const st_steps *steps, int *out_from, mdot_error *err);
 

@@ -41,13 +41,13 @@ static const char sql_add_member[] = "INSERT INTO members (row, group_id, weight
 static const char sql_mark[] = "UPDATE groups SET row_count = -1 WHERE id = ?1";
 static const char sql_marked[] = "SELECT id FROM groups WHERE row_count < 0 LIMIT 1";
 static const char sql_read_group[] =
-    "SELECT r.id, r.ms FROM members m JOIN rows r ON r.id = m.row WHERE m.group_id = ?1 "
+    "SELECT r.id, r.ms, r.memory_gib FROM members m JOIN rows r ON r.id = m.row WHERE m.group_id = ?1 "
     "ORDER BY m.row DESC LIMIT ?2";
 static const char sql_set_weight[] = "UPDATE members SET weight = ?2 WHERE row = ?1";
 static const char sql_set_group[] =
     "UPDATE groups SET mean = ?2, spread = ?3, row_count = (SELECT count(*) FROM members WHERE group_id = ?1), "
     "outlier_count = (SELECT count(*) FROM members WHERE group_id = ?1 AND weight < ?4), "
-    "(memory_gib, first_at, last_at) = (SELECT max(r.memory_gib), "
+    "(memory_gib, first_at, last_at) = (SELECT coalesce(max(CASE WHEN m.weight > 0 THEN r.memory_gib END), 0), "
     "coalesce(min(nullif(r.measured_at, 0)), 0), max(r.measured_at) "
     "FROM members m JOIN rows r ON r.id = m.row WHERE m.group_id = ?1) WHERE id = ?1";
 
@@ -97,42 +97,51 @@ static mdot_status place_rows(refresh *f)
     }
 }
 
-static mdot_status read_group(refresh *f, int64_t group, size_t *out_count)
+/* Rows of absurd size come last, in an array that is filled from the end. */
+static mdot_status read_group(refresh *f, int64_t group, size_t *out_count, size_t *out_absurd)
 {
-    size_t count = 0;
+    size_t count = 0, absurd = 0;
     int code;
     sqlite3_bind_int64(f->read_group, 1, group);
     sqlite3_bind_int(f->read_group, 2, MOST_ROWS);
     while ((code = sqlite3_step(f->read_group)) == SQLITE_ROW) {
-        f->row[count] = sqlite3_column_int64(f->read_group, 0);
-        f->value[count++] = log(sqlite3_column_double(f->read_group, 1));
+        double ms = sqlite3_column_double(f->read_group, 1);
+        size_t slot = st_is_absurd(ms, sqlite3_column_double(f->read_group, 2)) ? MOST_ROWS - ++absurd : count++;
+        f->row[slot] = sqlite3_column_int64(f->read_group, 0);
+        f->value[slot] = log(ms);
     }
     mdot_status status = code == SQLITE_DONE ? MDOT_OK : st_fail(f->store, code, "read a group", f->err);
     sqlite3_reset(f->read_group);
     *out_count = count;
+    *out_absurd = absurd;
     return status;
+}
+
+static mdot_status set_weight(refresh *f, int64_t row, double weight)
+{
+    sqlite3_bind_int64(f->set_weight, 1, row);
+    sqlite3_bind_double(f->set_weight, 2, weight);
+    return st_run(f->store, f->set_weight, "group the rows", NULL, f->err);
 }
 
 static mdot_status fit_group(refresh *f, int64_t group)
 {
     static const char action[] = "group the rows";
-    size_t count = 0;
-    mdot_status status = read_group(f, group, &count);
+    size_t count = 0, absurd = 0;
+    mdot_status status = read_group(f, group, &count, &absurd);
     if (status != MDOT_OK) return status;
-    if (count == 0)
+    if (count + absurd == 0)
         return mdot_fail(f->err, MDOT_CORRUPT, "%s: a group without rows: the store is damaged", f->store->path);
-    st_fit fit = st_fit_student(f->value, count, f->weight, f->scratch);
-    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
-        sqlite3_bind_int64(f->set_weight, 1, f->row[i]);
-        sqlite3_bind_double(f->set_weight, 2, f->weight[i]);
-        status = st_run(f->store, f->set_weight, action, NULL, f->err);
-    }
+    st_fit fit = {.mean = f->value[MOST_ROWS - 1]}; /* if all rows are absurd: visitors leave such a group out */
+    if (count > 0) fit = st_fit_student(f->value, count, f->weight, f->scratch);
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) status = set_weight(f, f->row[i], f->weight[i]);
+    for (size_t i = MOST_ROWS - absurd; status == MDOT_OK && i < MOST_ROWS; i++) status = set_weight(f, f->row[i], 0);
     if (status != MDOT_OK) return status;
     sqlite3_bind_int64(f->set_group, 1, group);
     sqlite3_bind_double(f->set_group, 2, fit.mean);
     sqlite3_bind_double(f->set_group, 3, fit.spread);
     sqlite3_bind_double(f->set_group, 4, MDOT_STORE_OUTLIER_WEIGHT);
-    f->report.read_row_count += count;
+    f->report.read_row_count += count + absurd;
     f->report.changed_group_count++;
     return st_run(f->store, f->set_group, action, NULL, f->err);
 }
@@ -186,7 +195,7 @@ mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out
     f->store = store;
     f->err = err;
     int64_t groups = 0;
-    status = st_begin(store, action, err);
+    status = st_begin_derived(store, action, err);
     if (status == MDOT_OK) {
         status = prepare(f);
         if (status == MDOT_OK) status = place_rows(f);
@@ -209,7 +218,8 @@ static const char sql_groups[] =
     "0), "
     "coalesce(p.upper_ms, 0) FROM groups g LEFT JOIN jobs j ON j.digest = g.digest "
     "LEFT JOIN predictions p ON p.group_id = g.id AND p.predictor = ?1 WHERE (?2 IS NULL OR g.gpu_name = ?2) AND "
-    "(?3 IS NULL OR substr(g.digest, 1, length(?3)) = ?3) AND (?4 IS NULL OR g.software = ?4) ORDER BY g.id";
+    "(?3 IS NULL OR substr(g.digest, 1, length(?3)) = ?3) AND (?4 IS NULL OR g.software = ?4) AND "
+    "EXISTS (SELECT 1 FROM members m WHERE m.group_id = g.id AND m.weight > 0) ORDER BY g.id";
 
 static mdot_store_group group_of(sqlite3_stmt *s)
 {
@@ -286,7 +296,7 @@ mdot_status mdot_store_set_predictions(mdot_store *store, const char *predictor,
     if (store == NULL || predictor == NULL || (predictions == NULL && count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a store, a predictor or its predictions are missing");
     sqlite3_stmt *set = NULL;
-    mdot_status status = st_begin(store, "store predictions", err);
+    mdot_status status = st_begin_derived(store, "store predictions", err);
     if (status != MDOT_OK) return status;
     status = st_prepare(store, "INSERT OR REPLACE INTO predictions VALUES (?1, ?2, ?3, ?4, ?5)", &set, err);
     if (status == MDOT_OK) {

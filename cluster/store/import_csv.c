@@ -1,4 +1,5 @@
 /* import_csv.c — a table of measured steps becomes rows. */
+#include "accounting/accounting.h"
 #include "base/csv.h"
 #include "base/struct_version.h"
 #include "store/records.h"
@@ -59,6 +60,18 @@ static mdot_status read_whole(const table *t, const char *column, int64_t *out)
         status = FAIL(t, MDOT_MALFORMED, "%s is not an integer: \"%.40s\"", column, cell(t, column));
     if (status == MDOT_OK) *out = (int64_t)value;
     return status;
+}
+
+/* Seconds since 1970, or a date and time with a zone. */
+static mdot_status read_moment(const table *t, int64_t *out)
+{
+    const char *text = cell(t, "measured_at");
+    if (strchr(text, ':') == NULL) return read_whole(t, "measured_at", out);
+    if (ac_read_time(text, out) && ac_has_zone(text)) return MDOT_OK;
+    return FAIL(t, MDOT_MALFORMED,
+                "measured_at is seconds since 1970, or a time with a zone, for example 2026-11-24T10:00:00+01:00, not "
+                "\"%.40s\"",
+                text);
 }
 
 static mdot_status read_uid(const table *t, uint64_t *out)
@@ -198,7 +211,7 @@ static mdot_status read_row(table *t)
     if (status == MDOT_OK) status = read_whole(t, "batch", &r.batch);
     if (status == MDOT_OK) status = read_real(t, "ms", &r.ms);
     if (status == MDOT_OK) status = read_real(t, "gib", &r.memory_gib);
-    if (status == MDOT_OK) status = read_whole(t, "measured_at", &r.measured_at);
+    if (status == MDOT_OK) status = read_moment(t, &r.measured_at);
     if (status != MDOT_OK) return status;
     char *settings = settings_of(t);
     r.settings = settings;

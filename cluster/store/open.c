@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,6 +40,9 @@ bool st_is_network(unsigned long file_system)
         0x7461636f, /* OCFS2 */
         0x01161970, /* GFS2 */
         0xaad7aaea, /* PanFS */
+        0x65735546, /* FUSE: sshfs, s3fs, gcsfuse … */
+        0x786f4256, /* VirtualBox' shared folders */
+        0xbacbacbc, /* VMware's shared folders */
     };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         if ((uint32_t)file_system == shared[i]) return true;
@@ -91,6 +95,8 @@ static mdot_status set_up(mdot_store *s, uint32_t busy_ms, int disk, mdot_error 
     /* A damaged file must not run SQL of its own, and a damaged value must not be taken for another type. */
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     mdot_status status = st_execute(s, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", "open", err);
     if (status != MDOT_OK || s->is_read_only) return status;
     /* FULL: a commit returns after the data are on the disk, also for power failures. */
@@ -104,6 +110,8 @@ static mdot_status check_version(mdot_store *s, const st_steps *steps, bool migr
     int version = 0;
     mdot_status status = st_schema_version(s, steps, &version, err);
     if (status != MDOT_OK) return status;
+    if (version > 0) status = st_check_schema(s, steps, version, err);
+    if (status != MDOT_OK) return status;
     if (out_from != NULL) *out_from = version;
     if (version == steps->count) return MDOT_OK;
     if (version == 0 && s->is_read_only)
@@ -114,6 +122,47 @@ static mdot_status check_version(mdot_store *s, const st_steps *steps, bool migr
         "%s: the store has version %d of its tables, and this mdot writes %d; run `mdot-store migrate %s`, "
         "after which older versions of mdot refuse it",
         s->path, version, steps->count, s->path);
+}
+
+/* A log that SQLite cannot read without writing beside the store. */
+static bool has_log(const char *path)
+{
+    struct stat file;
+    char *log = NULL;
+    bool has_any = asprintf(&log, "%s-wal", path) < 0 || (stat(log, &file) == 0 && file.st_size > 0);
+    free(log);
+    return has_any;
+}
+
+/* Opens the file for reading as one that nobody changes: SQLite then needs no file beside it. */
+static int open_unchanging(mdot_store *s)
+{
+    static const char safe[] = "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    static const char end[] = "?immutable=1";
+    char *uri = malloc(3 * strlen(s->path) + sizeof "file:" + sizeof end), *next = uri;
+    if (uri == NULL) return SQLITE_NOMEM;
+    next += sprintf(next, "file:");
+    for (const char *c = s->path; *c != '\0'; c++)
+        next += strchr(safe, *c) != NULL ? sprintf(next, "%c", *c) : sprintf(next, "%%%02x", (unsigned char)*c);
+    strcpy(next, end);
+    sqlite3_close(s->db);
+    s->db = NULL;
+    int code = sqlite3_open_v2(uri, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    free(uri);
+    return code;
+}
+
+/* Opens a store in a folder, or on a file system, that this process may not write. */
+static mdot_status open_read_only_place(mdot_store *s, uint32_t busy_ms, int disk, mdot_error *err)
+{
+    if (has_log(s->path))
+        return mdot_fail(err, MDOT_IO,
+                         "%s: cannot be read from a read-only folder, because %s-wal holds newer records; copy both "
+                         "files to a folder that you may write",
+                         s->path, s->path);
+    int code = open_unchanging(s);
+    if (code != SQLITE_OK) return s->db == NULL ? BS_OUT_OF_MEMORY(err, "%s", s->path) : st_fail(s, code, "open", err);
+    return set_up(s, busy_ms, disk, err);
 }
 
 mdot_status st_open(const char *path, const mdot_store_options *options, const st_steps *steps, bool migrates, int disk,
@@ -139,6 +188,11 @@ mdot_status st_open(const char *path, const mdot_store_options *options, const s
     if (code != SQLITE_OK) status = s->db == NULL ? BS_OUT_OF_MEMORY(err, "%s", path) : st_fail(s, code, "open", err);
     if (status == MDOT_OK) status = set_up(s, o.busy_ms, disk, err);
     if (status == MDOT_OK) status = check_version(s, steps, migrates, out_from, err);
+    int fault = s->db != NULL ? sqlite3_errcode(s->db) & 0xff : SQLITE_NOMEM;
+    if (status == MDOT_IO && s->is_read_only && (fault == SQLITE_CANTOPEN || fault == SQLITE_READONLY)) {
+        status = open_read_only_place(s, o.busy_ms, disk, err);
+        if (status == MDOT_OK) status = check_version(s, steps, migrates, out_from, err);
+    }
     if (status == MDOT_OK)
         *out_store = s;
     else

@@ -120,6 +120,12 @@ const char *st_gpu_name(const char *gpu, char *buffer, size_t size);
 mdot_status st_add_row(const mdot_store *store, sqlite3_stmt *insert, const mdot_store_row *row, const char *name,
                        size_t line, bool *out_added, mdot_error *err);
 
+/* Whether a step's time or memory cannot be right, whatever the job. Such rows count nowhere. */
+static inline bool st_is_absurd(double ms, double memory_gib)
+{
+    return ms < MDOT_STORE_SHORTEST_MS || ms > MDOT_STORE_LONGEST_MS || memory_gib > MDOT_STORE_MOST_GIB;
+}
+
 /* Reads the library's form of a filter; NULL selects all rows. */
 mdot_status st_read_filter(const mdot_store_filter *filter, mdot_store_filter *out, mdot_error *err);
 

@@ -2,6 +2,7 @@
 #include "store/database.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* `members`, `groups` and `predictions` are computed from `rows`, and may be deleted at any time. */
 static const char version_1[] =
@@ -68,5 +69,48 @@ mdot_status st_migrate(const mdot_store *store, const st_steps *known, int *out_
     }
     status = st_end(store, status, action, err);
     if (status == MDOT_OK) *out_from = version;
+    return status;
+}
+
+static const char objects[] = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master "
+                              "WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY type, name";
+
+/* Compares two lists of tables and indices; the first difference in the store becomes the message. */
+static mdot_status compare_objects(const mdot_store *store, sqlite3_stmt *here, sqlite3_stmt *wanted, mdot_error *err)
+{
+    for (;;) {
+        int code = sqlite3_step(here), wanted_code = sqlite3_step(wanted);
+        if (code == SQLITE_DONE && wanted_code == SQLITE_DONE) return MDOT_OK;
+        if (code != SQLITE_DONE && code != SQLITE_ROW) return st_fail(store, code, "read the tables", err);
+        bool is_equal = code == SQLITE_ROW && wanted_code == SQLITE_ROW;
+        for (int i = 0; is_equal && i < 4; i++)
+            is_equal = strcmp(st_column_text(here, i), st_column_text(wanted, i)) == 0;
+        if (is_equal) continue;
+        int order = code == SQLITE_DONE ? 1 : wanted_code == SQLITE_DONE ? -1 : 0;
+        for (int i = 0; order == 0 && i < 2; i++) order = strcmp(st_column_text(here, i), st_column_text(wanted, i));
+        sqlite3_stmt *named = order > 0 ? wanted : here; /* the first that one of them lacks */
+        return mdot_fail(
+            err, MDOT_CORRUPT,
+            "%s: the %.20s \"%.60s\" differs from those of mdot's stores; `mdot-store recover %s NEW` copies "
+            "the records",
+            store->path, st_column_text(named, 0), st_column_text(named, 1), store->path);
+    }
+}
+
+mdot_status st_check_schema(const mdot_store *store, const st_steps *known, int version, mdot_error *err)
+{
+    mdot_store model = {.path = store->path};
+    sqlite3_stmt *here = NULL, *wanted = NULL;
+    mdot_status status = MDOT_OK;
+    int code = sqlite3_open(":memory:", &model.db);
+    if (code != SQLITE_OK) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (int i = 0; status == MDOT_OK && i < version; i++)
+        status = st_execute(&model, known->sql[i], "check the tables", err);
+    if (status == MDOT_OK) status = st_prepare(&model, objects, &wanted, err);
+    if (status == MDOT_OK) status = st_prepare(store, objects, &here, err);
+    if (status == MDOT_OK) status = compare_objects(store, here, wanted, err);
+    sqlite3_finalize(here);
+    sqlite3_finalize(wanted);
+    sqlite3_close(model.db);
     return status;
 }

@@ -385,6 +385,10 @@ mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t 
 /* ---- Groups: repeated measurements ------------------------------------------------------------------------------- */
 
 #define MDOT_STORE_OUTLIER_WEIGHT 0.25 /* a row with a smaller weight is an outlier */
+/* Rows outside these bounds are absurd: they get the weight 0, and count nowhere. */
+#define MDOT_STORE_SHORTEST_MS 1e-4 /* 0.1 microseconds */
+#define MDOT_STORE_LONGEST_MS 1e9   /* 11.6 days */
+#define MDOT_STORE_MOST_GIB 1e5
 
 /* Rows with one job, GPU model, batch, settings and software. The logarithms follow a Student t distribution with four
  * degrees of freedom, which gives distant rows small weights: for example, those from a throttled or shared GPU. */
@@ -494,6 +498,26 @@ typedef bool (*mdot_store_visit_drift)(void *user, const mdot_store_drift *drift
  * @errors IO; CORRUPT; OUT_OF_MEMORY */
 mdot_status mdot_store_find_drift(mdot_store *store, const char *predictor, mdot_store_visit_drift visit, void *user,
                                   mdot_error *err);
+
+/* ---- Hosts ------------------------------------------------------------------------------------------------------- */
+
+/* A host's steps compared with those of equal groups on other hosts with the same GPU model. */
+typedef struct mdot_store_host {
+    size_t struct_size;
+    const char *host, *gpu_name;     /* the GPU model's name in mdot's table */
+    uint64_t row_count, group_count; /* rows in groups that other hosts have, too */
+    double ratio;                    /* the host's times over the other hosts' median, geometric mean over groups */
+    double p;                        /* p-value for a ratio of 1, corrected for the number of hosts (Holm) */
+} mdot_store_host;
+
+/* Called for each host and GPU model; returns false to stop. */
+typedef bool (*mdot_store_visit_host)(void *user, const mdot_store_host *host);
+/* Compares hosts, by the rows with a host's name. Refresh first.
+ *
+ * @param visit called for each host and GPU model; returns false to stop
+ * @param user passed to `visit`
+ * @errors IO; CORRUPT; OUT_OF_MEMORY */
+mdot_status mdot_store_find_hosts(mdot_store *store, mdot_store_visit_host visit, void *user, mdot_error *err);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

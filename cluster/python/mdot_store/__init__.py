@@ -32,7 +32,7 @@ from mdot.predictor import Predictor
 from mdot_store import structs as c
 from mdot_store.library import store
 
-__all__ = ["Drift", "Group", "Import", "Outcome", "Row", "Store", "StoredJob"]
+__all__ = ["Drift", "Group", "Host", "Import", "Outcome", "Row", "Store", "StoredJob"]
 
 READ_ONLY = 1
 EXPORT_PLAIN, EXPORT_GROUPS = 1, 2
@@ -142,6 +142,18 @@ class Drift:
     software_ratio: float
     software_t: float
     software_p: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A host's step times over those of other hosts with the same GPU model (mdot_store.h, mdot_store_host)."""
+
+    host: str
+    gpu_name: str
+    row_count: int
+    group_count: int
+    ratio: float
+    p: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -395,6 +407,11 @@ class Store:
             return self._collect(store().mdot_store_find_drift, (b"python",), c.mdot_store_drift, Drift)
 
         return self._with_groups(compare)
+
+    def hosts(self) -> list[Host]:
+        """Compares hosts with each other, by the rows that name one."""
+        self.refresh()
+        return self._collect(store().mdot_store_find_hosts, (), c.mdot_store_host, Host)
 
     # ---- The file ----------------------------------------------------------------------------------------------------
 

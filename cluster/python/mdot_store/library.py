@@ -71,6 +71,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_char_p, POINTER(c.mdot_store_prediction), c_size_t, _ERROR],
     ),
     "mdot_store_find_drift": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, _ERROR]),
+    "mdot_store_find_hosts": (c_int, [c_void_p, c_void_p, c_void_p, _ERROR]),
 }
 
 

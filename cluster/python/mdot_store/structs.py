@@ -208,3 +208,15 @@ class mdot_store_drift(Sized):
         ("software_t", c_double),
         ("software_p", c_double),
     ]
+
+
+class mdot_store_host(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("host", c_char_p),
+        ("gpu_name", c_char_p),
+        ("row_count", c_uint64),
+        ("group_count", c_uint64),
+        ("ratio", c_double),
+        ("p", c_double),
+    ]

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,11 @@ mdot_store *store_open_to_read(const char *path)
     mdot_store_options existing = {.struct_size = sizeof existing, .flags = MDOT_STORE_EXISTING};
     mdot_store *store = NULL;
     mdot_error err = {0};
-    if (access(path, W_OK) != 0) existing.flags = MDOT_STORE_READ_ONLY;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
+    /* SQLite writes beside the store, too */
+    if (access(path, W_OK) != 0 || access(folder, W_OK) != 0) existing.flags = MDOT_STORE_READ_ONLY;
     if (mdot_store_open(path, &existing, &store, &err) != MDOT_OK) cli_report(PROGRAM, &err);
     return store;
 }

@@ -315,6 +315,26 @@ static bool print_drift(void *user, const mdot_store_drift *d)
     return true;
 }
 
+static bool print_host_drift(void *user, const mdot_store_host *h)
+{
+    drift_report *r = user;
+    cli_text host, gpu;
+    if (!store_is_slow(h)) return true;
+    if (!r->json) {
+        printf("  host %s, %s: steps take %.3f of the time on other hosts (%llu rows, p %.2g)\n",
+               cli_printable(&host, h->host), cli_printable(&gpu, h->gpu_name), h->ratio,
+               (unsigned long long)h->row_count, h->p);
+        return true;
+    }
+    fputs(r->count++ == 0 ? "  {\"host\": " : ",\n  {\"host\": ", stdout);
+    cli_json_string(stdout, h->host);
+    fputs(", \"gpu\": ", stdout);
+    cli_json_string(stdout, h->gpu_name);
+    printf(", \"rows\": %llu, \"groups\": %llu, \"ratio\": %.6g, \"p\": %.6g}", (unsigned long long)h->row_count,
+           (unsigned long long)h->group_count, h->ratio, h->p);
+    return true;
+}
+
 static mdot_status find_drift(const store_request *request, const char *path, drift_report *report, mdot_error *err)
 {
     mdot_store *store = NULL;
@@ -327,6 +347,7 @@ static mdot_status find_drift(const store_request *request, const char *path, dr
     if (status == MDOT_OK) status = predict_groups(store, &f, folder, err);
     if (status == MDOT_OK && report->json) fputs("[\n", stdout);
     if (status == MDOT_OK) status = mdot_store_find_drift(store, f.name, print_drift, report, err);
+    if (status == MDOT_OK) status = mdot_store_find_hosts(store, print_host_drift, report, err);
     store_remove_folder(folder);
     close_fit(&f);
     mdot_store_close(store);

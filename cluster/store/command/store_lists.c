@@ -3,9 +3,14 @@
 
 #include <string.h>
 
+enum { MOST_SLOW_HOSTS = 64 };
+
 typedef struct listing {
     bool json;
     size_t count;
+    bool explains; /* why a row is an outlier */
+    char slow_host[MOST_SLOW_HOSTS][64];
+    size_t slow_count, slow_rows; /* hosts that are named instead of their rows, and these rows */
 } listing;
 
 /* Begins the next object of a JSON array, or the next line. */
@@ -65,6 +70,8 @@ static bool print_row(void *user, const mdot_store_row *r)
     listing *l = user;
     store_time time;
     cli_text name, gpu, software, host;
+    for (size_t i = 0; i < l->slow_count; i++)
+        if (strcmp(l->slow_host[i], r->host) == 0) return l->slow_rows++, true;
     begin_item(l);
     if (l->json) {
         printf("\"id\": %lld", (long long)r->id);
@@ -96,6 +103,9 @@ static bool print_row(void *user, const mdot_store_row *r)
     print_settings(r->settings);
     if (*r->software != '\0') printf("  %s", cli_printable(&software, r->software));
     if (*r->host != '\0') printf("  %s", cli_printable(&host, r->host));
+    bool is_absurd = r->ms < MDOT_STORE_SHORTEST_MS || r->ms > MDOT_STORE_LONGEST_MS;
+    if (l->explains && is_absurd) printf("  absurd: no step takes so %s", r->ms < 1 ? "little time" : "long");
+    if (l->explains && r->memory_gib > MDOT_STORE_MOST_GIB) printf("  absurd: no GPU has so much memory");
     fputc('\n', stdout);
     return true;
 }
@@ -112,6 +122,19 @@ int store_list(const store_request *request, char **operands, int count)
     return end_list(request, store, &l, mdot_store_visit_rows(store, &filter, print_row, &l, &err), "rows", &err);
 }
 
+static bool print_host(void *user, const mdot_store_host *h)
+{
+    listing *l = user;
+    cli_text host, gpu;
+    if (!store_is_slow(h)) return true;
+    printf("  host %s, %s: steps take %.3f of the time on other hosts (%llu rows, %llu groups, p %.2g)\n",
+           cli_printable(&host, h->host), cli_printable(&gpu, h->gpu_name), h->ratio, (unsigned long long)h->row_count,
+           (unsigned long long)h->group_count, h->p);
+    if (l->slow_count < MOST_SLOW_HOSTS && strlen(h->host) < sizeof l->slow_host[0])
+        strcpy(l->slow_host[l->slow_count++], h->host);
+    return true;
+}
+
 int store_outliers(const store_request *request, char **operands, int count)
 {
     (void)count;
@@ -122,11 +145,14 @@ int store_outliers(const store_request *request, char **operands, int count)
     filter.below_weight = MDOT_STORE_OUTLIER_WEIGHT;
     mdot_store *store = begin_list(request, operands[0], &l);
     if (store == NULL) return CLI_FAILED;
+    l.explains = true;
     mdot_status status = mdot_store_refresh(store, NULL, &err);
+    if (status == MDOT_OK && !l.json) status = mdot_store_find_hosts(store, print_host, &l, &err);
     if (status == MDOT_OK) status = mdot_store_visit_rows(store, &filter, print_row, &l, &err);
+    if (status == MDOT_OK && l.slow_rows > 0) printf("  %zu rows of these hosts are outliers\n", l.slow_rows);
     if (status == MDOT_OK && !l.json)
-        printf("  %zu rows have a weight below %.2f in their group, and hardly count in calibrations\n", l.count,
-               MDOT_STORE_OUTLIER_WEIGHT);
+        printf("  %zu rows have a weight below %.2f in their group, and hardly count in calibrations\n",
+               l.count + l.slow_rows, MDOT_STORE_OUTLIER_WEIGHT);
     return end_list(request, store, &l, status, NULL, &err);
 }
 

@@ -160,6 +160,8 @@ static atomic_bool is_held, is_predicting, waits_for_thread;
 static _Thread_local bool is_reader;
 
 /* The predicting thread reads its CPU clock when it begins and ends, so this holds a prediction. */
+static int ms_between_looks; /* above 0: the thread's processor time between two looks at it */
+
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
@@ -168,7 +170,13 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
         atomic_store(&is_predicting, true);
         usleep(1000);
     }
-    return __real_clock_gettime(clock, out);
+    int result = __real_clock_gettime(clock, out);
+    if (clock == CLOCK_THREAD_CPUTIME_ID && ms_between_looks > 0) {
+        static int64_t processor_ms;
+        processor_ms += ms_between_looks;
+        *out = (struct timespec){processor_ms / 1000, processor_ms % 1000 * 1000000};
+    }
+    return result;
 }
 
 int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
@@ -225,6 +233,48 @@ static void inputs_stay_until_an_abandoned_prediction_ends(void **state)
         atomic_store(&waits_for_thread, false);
         sl_controller_destroy(c);
     }
+}
+
+static mdot_status submit_small(sl_controller *c, size_t operators, mdot_error *err)
+{
+    sl_decision d;
+    char *own_folder = process_make_folder(), *path = process_in_folder(own_folder, "x.job"), *piece;
+    unsigned char *bytes;
+    size_t count;
+    char name[SL_PIECE_NAME_BYTES];
+    char *environment[SL_PIECE_COUNT + 1] = {strdup("SPANK_MDOT_SETTINGS=steps=1000")};
+    size_t pieces = 1;
+    small_job_save(operators, path, &bytes, &count);
+    for (; sl_parcel_piece(bytes, count, pieces - 1, name, &piece); pieces++) {
+        assert_true(asprintf(&environment[pieces], "SPANK_%s=%s", name, piece) > 0);
+        free(piece);
+    }
+    const sl_submission submission = {.partitions = "a", .per_node = "gres:gpu:1", .nodes = 1};
+    mdot_status status = sl_controller_decide(c, (const char *const *)environment, pieces, &submission, &d, err);
+    for (size_t i = 0; i < pieces; i++) free(environment[i]);
+    free(bytes);
+    free(path);
+    process_remove_folder(own_folder);
+    return status;
+}
+
+/* A prediction that takes longer than a caller waits would occupy the thread; neighbours would get none. */
+static void jobs_that_take_too_long_are_refused_before_the_prediction(void **state)
+{
+    (void)state;
+    sl_controller *c = make_controller("UserMilliseconds=0\nMaxMilliseconds=1000\nMaxJobBytes=786432");
+    mdot_error err = {0};
+    sl_controller_set_cluster(c, make_cluster(now_s()));
+    assert_int_equal(submit_small(c, 600, &err), MDOT_OK);
+    ms_between_looks = 300; /* for 600 operators: half a millisecond each */
+    for (int i = 0; i < 9; i++) assert_int_equal(submit_small(c, 600, &err), MDOT_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(submit_small(c, 6000, &err), MDOT_OUT_OF_RANGE);
+        expect_contains(err.message, "6000 operators in 1 places take too long; MaxMilliseconds suffices for");
+        assert_int_equal(submit_small(c, 100, &err), MDOT_OK);
+    }
+    ms_between_looks = 0;
+    sl_controller_destroy(c);
 }
 
 static atomic_bool is_slow, is_asleep;
@@ -338,6 +388,7 @@ int main(void)
 {
     alarm(240); /* a deadlock ends the program, also on a busy machine before the limit of ctest */
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_that_take_too_long_are_refused_before_the_prediction),
         cmocka_unit_test(submissions_wait_no_longer_than_the_configured_limit),
         cmocka_unit_test(threads_may_submit_concurrently),
         cmocka_unit_test(submissions_without_memory_are_refused),

@@ -28,7 +28,8 @@ static void counts_and_types_are_read(void **state)
                  {"gres:gpu:A100", "a100", 1, false},
                  {"gres:gpu:a100:2", "a100", 2, false},
                  {"gres/gpu:a100=2", "a100", 2, false},
-                 {"gres:nic:8,gres:gpu:h100:2,gres:gpu:h100:1", "h100", 3, false},
+                 {"gres:nic:8,gres:gpu:h100:2,gres:gpu:h100:1", "h100", 1, false}, /* Slurm believes the last */
+                 {"gres:gpu:2,gres:gpu:0", "", 0, false},
                  {"gres:gpu:a100:1,gres:gpu:h100:1", "a100", 2, true},
                  {"gres:gpu:a100:1,gres:gpu:1", "a100", 2, true},
                  {"gres:gpu:a100:0,gres:gpu:h100:1", "h100", 1, false},

@@ -260,15 +260,87 @@ static void limits_stay_within_the_partition(void **state)
     }
 }
 
-static void limits_of_accounting_are_left_to_slurm(void **state)
+/* User 1000 is in "physics" of "science", with the QOS "normal"; "brief" is another one. */
+static void enforce_accounting(void)
+{
+    static char physics[] = "physics", science[] = "science", normal[] = "normal", brief[] = "brief";
+    fake.association_count = fake.qos_count = 2;
+    fake.associations[0] = (slurmdb_assoc_rec_t){
+        .id = 9, .acct = science, .uid = NO_VAL, .max_wall_pj = INFINITE, .grp_wall = INFINITE, .def_qos_id = NO_VAL};
+    fake.associations[1] = (slurmdb_assoc_rec_t){.id = 3,
+                                                 .parent_id = 9,
+                                                 .acct = physics,
+                                                 .uid = USER,
+                                                 .max_wall_pj = INFINITE,
+                                                 .grp_wall = NO_VAL,
+                                                 .def_qos_id = 1};
+    fake.qos[0] = (slurmdb_qos_rec_t){.id = 1, .name = normal, .max_wall_pj = INFINITE, .grp_wall = INFINITE};
+    fake.qos[1] = (slurmdb_qos_rec_t){.id = 2, .name = brief, .max_wall_pj = 45, .grp_wall = INFINITE};
+}
+
+static uint32_t limit_with_qos(const char *qos)
+{
+    job_desc_msg_t r = plugin_make_request();
+    static char name[16];
+    snprintf(name, sizeof name, "%s", qos);
+    r.qos = name;
+    return limit_of(r);
+}
+
+static void limits_of_accounting_are_kept(void **state)
 {
     (void)state;
-    for (int bit = 0; bit < 8; bit++) {
-        bool limits = bit == 1 || bit == 3 || bit == 4; /* limits, qos and safe in slurm.conf */
+    static char counted[] = "1=60", brief[] = "brief", unknown[] = "gone";
+    const bool enforces[] = {false, true,  false, true,
+                             true,  false, false}; /* associations, limits, wckeys, QOS, safe … */
+    for (int bit = 0; bit < 7; bit++) {
         slurm_conf.accounting_storage_enforce = (uint16_t)(1 << bit);
-        fake_modify();
-        assert_int_equal(limit_of(plugin_make_request()), limits ? NO_VAL : 10000);
+        fake_pass_time();
+        assert_int_equal(limit_of(plugin_make_request()), enforces[bit] ? NO_VAL : 10000); /* the user is unknown */
     }
+    slurm_conf.accounting_storage_enforce = 2;
+    enforce_accounting();
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), 10000);
+    assert_int_equal(limit_with_qos("brief"), 45);
+    assert_int_equal(limit_with_qos("gone"), NO_VAL);
+    fake.associations[0].max_wall_pj = 300;
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), 300);
+    enforce_accounting();
+    fake.associations[1].def_qos_id = 2;
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), 45);
+    char **const texts[] = {&fake.associations[0].grp_tres_mins,
+                            &fake.associations[0].grp_tres_run_mins,
+                            &fake.associations[1].max_tres_mins_pj,
+                            &fake.associations[1].max_tres_run_mins,
+                            &fake.qos[0].grp_tres_mins,
+                            &fake.qos[0].grp_tres_run_mins,
+                            &fake.qos[0].max_tres_mins_pj,
+                            &fake.qos[0].max_tres_run_mins_pa,
+                            &fake.qos[0].max_tres_run_mins_pu};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        enforce_accounting();
+        *texts[i] = counted; /* the rest of such a limit is unknown */
+        fake_pass_time();
+        if (limit_of(plugin_make_request()) != NO_VAL) fail_msg("limit %zu on minutes is not seen", i);
+    }
+    enforce_accounting();
+    fake.qos[0].grp_wall = 500;
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), NO_VAL);
+    enforce_accounting();
+    fake.partitions[1].qos_char = brief;
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), 45);
+    fake.partitions[1].qos_char = unknown;
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), NO_VAL);
+    fake.partitions[1].qos_char = NULL;
+    fake.has_no_accounting = true;
+    fake_pass_time();
+    assert_int_equal(limit_of(plugin_make_request()), NO_VAL);
 }
 
 static void a_snapshot_expires_and_a_failed_request_keeps_the_last_one(void **state)
@@ -390,9 +462,9 @@ static void options_that_bound_the_limit_are_seen(void **state)
     (void)state;
     fake_modify();
     job_desc_msg_t r = plugin_make_request();
-    r.time_min = 500;
+    r.time_min = 25;
     plugin_submit("batch=32,steps=10", &r);
-    assert_int_equal(r.time_limit, 500);
+    assert_int_equal(r.time_limit, 25);
     plugin_free_request(&r);
     r = plugin_make_request();
     r.deadline = 1;
@@ -405,6 +477,9 @@ static void options_that_bound_the_limit_are_seen(void **state)
     assert_int_equal(limit_of(r), 10000);
     r = plugin_make_request();
     r.reservation = strdup("lecture");
+    assert_int_equal(limit_of(r), NO_VAL);
+    r = plugin_make_request(); /* Slurm ends parts together */
+    r.het_job_offset = 0;
     assert_int_equal(limit_of(r), NO_VAL);
     default_part_name = fake.partitions[0].name;
     r = plugin_make_request();
@@ -481,7 +556,7 @@ int main(void)
         cmocka_unit_test_setup(partitions_that_are_down_or_small_are_not_chosen, plugin_reset),
         cmocka_unit_test_setup(partitions_with_lists_of_users_keep_the_request, plugin_reset),
         cmocka_unit_test_setup(limits_stay_within_the_partition, plugin_reset),
-        cmocka_unit_test_setup(limits_of_accounting_are_left_to_slurm, plugin_reset),
+        cmocka_unit_test_setup(limits_of_accounting_are_kept, plugin_reset),
         cmocka_unit_test_setup(a_snapshot_expires_and_a_failed_request_keeps_the_last_one, plugin_reset),
         cmocka_unit_test_setup(partitions_with_long_names_are_left_out, plugin_reset),
         cmocka_unit_test_setup(gpus_are_counted_in_every_form, plugin_reset),

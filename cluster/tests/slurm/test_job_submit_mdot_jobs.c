@@ -61,14 +61,17 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
     static char comment[] = "mdot: gpu=T4 gpus=2 step_ms=1 priority=500 binding_min=10", one[] = "gres:gpu:1",
                 two[] = "gres:gpu:2", three[] = "gres:gpu:3", foreign[] = "by mdot: gpus=2 priority=5 binding_min=1",
                 text[] = "mdot: gpus=x priority=500 binding_min=10",
-                infinite[] = "mdot: gpus=2 priority=5 binding_min=inf", short_one[] = "mdot: gpus=2 priority=5";
+                infinite[] = "mdot: gpus=2 priority=5 binding_min=inf", short_one[] = "mdot: gpus=2 priority=5",
+                partition[] = "a";
     const slurm_job_info_t waiting = {.job_id = 42,
                                       .job_state = JOB_PENDING,
                                       .admin_comment = comment,
                                       .site_factor = NICE_OFFSET + 500,
                                       .tres_per_node = one,
                                       .num_nodes = 2,
+                                      .partition = partition,
                                       .time_limit = 10,
+                                      .time_min = NO_VAL,
                                       .sockets_per_node = NO_VAL16,
                                       .num_tasks = NO_VAL};
     static const char *const reasons[] = {
@@ -110,7 +113,129 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
     fake.jobs[0] = jobs[1];
     fake.update_result = SLURM_ERROR;
     fake_modify();
-    expect_contains(calls.log, "job 42 asks for more than at its submission: its priority is unchanged");
+    expect_contains(calls.log,
+                    "job 42 asks for more than at its submission: its priority is removed, but the update failed");
+    fake.update_result = SLURM_SUCCESS;
+    fake.jobs[0] = waiting;
+    fake.partitions[0].over_time_limit = INFINITE16; /* the limit no longer ends the job */
+    fake_pass_time();
+    calls.updates = 0;
+    fake_modify();
+    assert_int_equal(calls.updates, 1);
+    fake.partitions[0].over_time_limit = NO_VAL16; /* as slurm.conf has it */
+    slurm_conf.over_time_limit = 1;
+    fake_pass_time();
+    fake_modify();
+    assert_int_equal(calls.updates, 2);
+    slurm_conf.over_time_limit = 0;
+    fake_pass_time();
+    fake_modify();
+    assert_int_equal(calls.updates, 2);
+}
+
+/* A waiting job with the plugin's limit of 500 minutes. */
+static slurm_job_info_t limited_job(void)
+{
+    static char comment[] = "mdot: gpu=T4 gpus=1 limit_min=500", one[] = "gres:gpu:1", partition[] = "a";
+    return (slurm_job_info_t){.job_id = 42,
+                              .job_state = JOB_PENDING,
+                              .admin_comment = comment,
+                              .site_factor = NICE_OFFSET,
+                              .tres_per_node = one,
+                              .partition = partition,
+                              .time_limit = 500,
+                              .time_min = NO_VAL,
+                              .sockets_per_node = NO_VAL16,
+                              .num_nodes = 1,
+                              .num_tasks = NO_VAL};
+}
+
+static void a_later_reservation_shortens_the_limit(void **state)
+{
+    (void)state;
+    static int32_t nodes[] = {1, 1, -1}, others[] = {2, 4, -1};
+    fake.jobs[0] = limited_job();
+    fake.job_count = 1;
+    fake.reservation_count = 1;
+    fake.reservations[0] =
+        (reserve_info_t){.start_time = fake.now_s + 1000, .end_time = fake.now_s + 9000, .node_inx = others};
+    fake_pass_time();
+    fake_modify();
+    assert_int_equal(calls.updates, 0);
+    const struct {
+        time_t start_s;
+        uint64_t flags;
+        int32_t *node_inx;
+        bool shortens;
+    } cases[] = {{1000, RESERVE_FLAG_MAINT, nodes, true},     {40000, RESERVE_FLAG_MAINT, nodes, false},
+                 {-1000, RESERVE_FLAG_MAINT, nodes, false},   {-1000, RESERVE_FLAG_DAILY, nodes, true},
+                 {-1000, RESERVE_FLAG_MAGNETIC, nodes, true}, {90000, RESERVE_FLAG_TIME_FLOAT, nodes, true},
+                 {1000, RESERVE_FLAG_ANY_NODES, NULL, true},  {1000, RESERVE_FLAG_FLEX, others, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake.reservations[0] = (reserve_info_t){.start_time = fake.now_s + cases[i].start_s,
+                                                .end_time = fake.now_s + 100000,
+                                                .flags = cases[i].flags,
+                                                .node_inx = cases[i].node_inx};
+        fake_pass_time();
+        calls.updates = 0;
+        fake_modify();
+        if (calls.updates != cases[i].shortens) fail_msg("reservation %zu: %d updates", i, calls.updates);
+        if (!cases[i].shortens) continue;
+        assert_int_equal(calls.update.job_id, 42);
+        assert_int_equal(calls.update.time_limit, 30); /* the partition's default */
+        assert_int_equal(calls.update.time_min, NO_VAL);
+    }
+    fake.reservations[0].flags = RESERVE_FLAG_MAINT, fake.reservations[0].start_time = fake.now_s + 1000;
+    fake.reservations[0].node_inx = nodes;
+    fake.jobs[0].time_min = 40;
+    fake_pass_time();
+    fake_modify();
+    assert_int_equal(calls.update.time_min, 30);
+    fake.jobs[0].time_limit = 501; /* the user's, or an operator's */
+    calls.updates = 0;
+    fake_modify();
+    fake.jobs[0].time_limit = 500, fake.jobs[0].job_state = JOB_RUNNING;
+    fake_modify();
+    fake.jobs[0].job_state = JOB_PENDING, fake.has_no_reservations = true; /* the snapshot stays */
+    assert_int_equal(calls.updates, 0);
+}
+
+static uint32_t modified_limit(job_desc_msg_t change)
+{
+    job_desc_msg_t request;
+    slurm_init_job_desc_msg(&request);
+    request.job_id = change.job_id;
+    request.job_id_str = change.job_id_str;
+    request.partition = change.partition;
+    request.reservation = change.reservation;
+    request.deadline = change.deadline;
+    if (change.time_limit != 0) request.time_limit = change.time_limit;
+    job_modify(&request, NULL, 0, NULL);
+    fake_wait_for_round();
+    return request.time_limit;
+}
+
+static void a_change_takes_an_acceptable_limit_along(void **state)
+{
+    (void)state;
+    static char b[] = "b", ab[] = "a,b", id[] = "42_7", other_id[] = "43", lecture[] = "lecture";
+    fake.jobs[0] = limited_job();
+    fake.job_count = 1;
+    fake.partitions[1].max_time = 60;
+    fake_pass_time();
+    fake_modify();
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42}), NO_VAL);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42, .partition = b}), 60);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42, .partition = ab}), 60);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42, .partition = b, .time_limit = 70}), 70);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = NO_VAL, .job_id_str = id, .partition = b}), 60);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = NO_VAL, .job_id_str = other_id, .partition = b}),
+                     NO_VAL);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42, .reservation = lecture}), 30);
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42, .deadline = fake.now_s + 1500}), 24);
+    fake.jobs[0].time_limit = 501; /* not the plugin's */
+    fake_modify();
+    assert_int_equal(modified_limit((job_desc_msg_t){.job_id = 42, .partition = b}), NO_VAL);
 }
 
 /* A job of one GPU that ends at `end_s`. It was predicted to take 1000 s, and ran 3000 s. */
@@ -412,6 +537,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_first_submission_gets_a_limit, plugin_reset),
         cmocka_unit_test_setup(a_job_that_asks_for_more_loses_its_priority, plugin_reset),
+        cmocka_unit_test_setup(a_later_reservation_shortens_the_limit, plugin_reset),
+        cmocka_unit_test_setup(a_change_takes_an_acceptable_limit_along, plugin_reset),
         cmocka_unit_test_setup(outcomes_of_jobs_are_remembered_by_user, plugin_reset),
         cmocka_unit_test_setup(each_job_counts_in_the_period_of_its_end, plugin_reset),
         cmocka_unit_test_setup(outcomes_are_written_after_a_job_with_a_prediction, plugin_reset),

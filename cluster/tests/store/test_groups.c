@@ -215,6 +215,44 @@ static void a_table_of_groups_has_their_means(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
+static bool count_group(void *user, const mdot_store_group *group)
+{
+    double *found = user;
+    found[0]++;
+    found[1] = group->ms;
+    found[2] = (double)group->outlier_count;
+    found[3] = group->memory_gib;
+    return true;
+}
+
+static void absurd_rows_count_nowhere(void **state)
+{
+    store_fixture *f = *state;
+    const double absurd[] = {1e300, 1.01e9, 9e-5, 1e-300};
+    double found[4] = {0};
+    for (size_t i = 0; i < 4; i++) store_fixture_add(f, store_fixture_row(f, absurd[i]));
+    store_expect_ok(mdot_store_refresh(f->store, NULL, &f->err), &f->err);
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, NULL, count_group, found, &f->err), &f->err);
+    assert_true(found[0] == 0); /* a group of such rows only */
+    store_fixture_add(f, store_fixture_row(f, 5));
+    mdot_store_row large = store_fixture_row(f, 5);
+    large.memory_gib = 1e6;
+    store_fixture_add(f, large);
+    store_expect_ok(mdot_store_refresh(f->store, NULL, &f->err), &f->err);
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, NULL, count_group, found, &f->err), &f->err);
+    assert_true(found[0] == 1 && fabs(found[1] - 5) < 1e-9 && found[2] == 5 && found[3] < 1e5);
+    const double longest[] = {MDOT_STORE_SHORTEST_MS, MDOT_STORE_LONGEST_MS}; /* they are believed */
+    for (size_t i = 0; i < 2; i++) {
+        mdot_store_row row = store_fixture_row(f, longest[i]);
+        row.batch = 64 + (int64_t)i;
+        store_fixture_add(f, row);
+    }
+    store_expect_ok(mdot_store_refresh(f->store, NULL, &f->err), &f->err);
+    found[0] = 0;
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, NULL, count_group, found, &f->err), &f->err);
+    assert_true(found[0] == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,7 +260,7 @@ int main(void)
         CASE(names_of_one_gpu_model_share_a_group),        CASE(a_refresh_reads_only_groups_with_new_rows),
         CASE(refreshes_one_by_one_and_at_once_agree),      CASE(a_long_group_is_read_in_part),
         CASE(memory_and_dates_of_a_group_span_its_rows),   CASE(predictions_belong_to_their_predictor),
-        CASE(a_table_of_groups_has_their_means),
+        CASE(a_table_of_groups_has_their_means),           CASE(absurd_rows_count_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

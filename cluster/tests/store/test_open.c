@@ -14,6 +14,7 @@
 #include "tests/support/process.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char *text_of(mdot_store *store, const char *sql)
@@ -57,6 +58,7 @@ static void a_network_file_system_gets_a_rollback_journal(void **state)
     store_expect_ok(mdot_store_add_job(store, f->job, "x", NULL, &f->err), &f->err);
     mdot_store_close(store);
     free(path);
+    assert_true(st_is_network(0x65735546)); /* FUSE */
     assert_true(st_is_network(0x6969));
     assert_true(st_is_network(0x0bd00bd0));
     assert_true(st_is_network(0xfffffffffe534d42ul)); /* a sign-extended number */
@@ -75,11 +77,14 @@ static void flags_are_respected(void **state)
     options.flags = 1u << 30;
     store_expect_failure(mdot_store_open(path, &options, &store, &f->err), &f->err, MDOT_INVALID_ARGUMENT, "flags");
     options.flags = MDOT_STORE_READ_ONLY;
+    store_fixture_add(f, store_fixture_row(f, 5));
     store_expect_ok(mdot_store_open(f->path, &options, &store, &f->err), &f->err);
     mdot_store_row row = store_fixture_row(f, 1);
     store_expect_failure(mdot_store_add_rows(store, &row, 1, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT,
                          "reading only");
-    store_expect_failure(mdot_store_refresh(store, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT, "reading only");
+    store_expect_ok(mdot_store_refresh(store, NULL, &f->err), &f->err); /* in memory; the file stays as it is */
+    expect_text(store, "SELECT count(*) FROM members", "1");
+    expect_text(f->store, "SELECT count(*) FROM members", "0");
     mdot_store_close(store);
     free(path);
 }
@@ -167,6 +172,121 @@ static void every_older_version_reaches_the_newest(void **state)
     }
 }
 
+/* Runs SQL on the file as another program. */
+static void tamper(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *message = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) fail_msg("%s: %s", sql, message);
+    sqlite3_close(db);
+}
+
+static void a_foreign_schema_is_refused_and_its_records_are_recovered(void **state)
+{
+    store_fixture *f = *state;
+    static const struct {
+        const char *sql, *message;
+    } cases[] = {{"create trigger t after insert on rows begin delete from jobs; end", "the trigger \"t\""},
+                 {"alter table rows rename to rows_; create view rows as with recursive n(x) as (select 1 union all "
+                  "select x + 1 "
+                  "from n) select rows_.* from rows_, n where x < 0",
+                  "differs"},
+                 {"create view v as select * from jobs", "the view \"v\""},
+                 {"create table extra (a)", "the table \"extra\""},
+                 {"create index i on rows (ms)", "the index \"i\""},
+                 {"drop index changed_groups", "the index \"changed_groups\""},
+                 {"drop table predictions; create table predictions (predictor, group_id, ms, lower_ms, upper_ms)",
+                  "the table \"predictions\""},
+                 {"pragma writable_schema = on; update sqlite_master set sql = replace(sql, 'ms REAL', 'ms REAL "
+                  "DEFAULT 5') where "
+                  "name = 'rows'",
+                  "the table \"rows\""}};
+    store_fixture_add(f, store_fixture_row(f, 5));
+    mdot_store_close(f->store);
+    f->store = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "copy%zu.store", i);
+        char *path = process_in_folder(f->folder, name), *saved = NULL;
+        snprintf(name, sizeof name, "saved%zu.store", i);
+        saved = process_in_folder(f->folder, name);
+        assert_int_equal(mdot_store_recover(f->path, path, NULL, &f->err), MDOT_OK); /* a copy of the store */
+        tamper(path, cases[i].sql);
+        mdot_store *store = NULL;
+        const mdot_store_options reading = {.struct_size = sizeof reading, .flags = MDOT_STORE_READ_ONLY};
+        store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, cases[i].message);
+        store_expect_failure(mdot_store_open(path, &reading, &store, &f->err), &f->err, MDOT_CORRUPT, "recover");
+        assert_null(store);
+        mdot_store_recovery recovery = MDOT_INIT(mdot_store_recovery);
+        store_expect_ok(mdot_store_recover(path, saved, &recovery, &f->err), &f->err);
+        assert_int_equal(recovery.row_count, 1);
+        assert_int_equal(recovery.job_count, 2);
+        free(path);
+        free(saved);
+    }
+    tamper(f->path, "analyze"); /* SQLite's own tables */
+    store_expect_ok(mdot_store_open(f->path, NULL, &f->store, &f->err), &f->err);
+}
+
+static bool count_row(void *user, const mdot_store_row *row)
+{
+    ++*(int *)user;
+    return row->ms > 0;
+}
+
+/* Reads the store as a user who may not write; exits with the number of rows, or with 100 and a message. */
+static void read_as_nobody(const char *path)
+{
+    const mdot_store_options reading = {.struct_size = sizeof reading, .flags = MDOT_STORE_READ_ONLY};
+    mdot_store *store = NULL;
+    mdot_error err = {0};
+    int rows = 0;
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(101);
+    mdot_status status = mdot_store_open(path, &reading, &store, &err);
+    if (status == MDOT_OK) status = mdot_store_visit_rows(store, NULL, count_row, &rows, &err);
+    if (status == MDOT_OK) status = mdot_store_refresh(store, NULL, &err);
+    if (status != MDOT_OK) fprintf(stderr, "%s\n", err.message);
+    _exit(status == MDOT_OK ? rows : 100);
+}
+
+static int read_in_child(const char *path)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) read_as_nobody(path);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+static void a_read_only_folder_can_be_read(void **state)
+{
+    store_fixture *f = *state;
+    char *folder = process_in_folder(f->folder, "r#%20?"), *path = process_in_folder(folder, "a?b.store");
+    mdot_store *store = NULL;
+    assert_int_equal(mkdir(folder, 0777), 0);
+    store_expect_ok(mdot_store_open(path, NULL, &store, &f->err), &f->err);
+    store_expect_ok(mdot_store_add_job(store, f->job, "x", NULL, &f->err), &f->err);
+    mdot_store_row row = store_fixture_row(f, 5);
+    store_expect_ok(mdot_store_add_rows(store, &row, 1, NULL, &f->err), &f->err);
+    char *copied = process_in_folder(f->folder, "copied"), *copied_path = process_in_folder(copied, "a?b.store");
+    static process_result result;
+    process_run((const char *const[]){"/bin/cp", "-r", folder, copied, NULL}, &result);
+    assert_int_equal(chmod(f->folder, 0555) | chmod(folder, 0555) | chmod(copied, 0755), 0);
+    assert_int_equal(read_in_child(path), 1); /* beside the writer */
+    char *shared = process_in_folder(copied, "a?b.store-shm");
+    assert_int_equal(unlink(shared) | chmod(copied, 0555), 0);
+    if (geteuid() == 0) assert_int_equal(read_in_child(copied_path), 100); /* the log needs a file beside it */
+    free(shared);
+    free(copied);
+    free(copied_path);
+    mdot_store_close(store);
+    assert_int_equal(read_in_child(path), 1);
+    assert_int_equal(chmod(f->folder, 0755) | chmod(folder, 0755), 0);
+    free(folder);
+    free(path);
+}
+
 static void a_failed_migration_leaves_the_store_as_it_was(void **state)
 {
     store_fixture *f = *state;
@@ -215,6 +335,8 @@ int main(void)
         CASE(other_files_are_refused),
         CASE(an_older_store_is_migrated_only_on_request),
         CASE(every_older_version_reaches_the_newest),
+        CASE(a_foreign_schema_is_refused_and_its_records_are_recovered),
+        CASE(a_read_only_folder_can_be_read),
         CASE(a_failed_migration_leaves_the_store_as_it_was),
         CASE(a_newer_store_is_refused),
         CASE(a_migration_of_the_newest_version_changes_nothing),

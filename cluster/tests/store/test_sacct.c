@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -203,6 +204,16 @@ static void durations_and_limits_are_seconds(void **state)
     }
 }
 
+static void a_byte_order_mark_is_skipped(void **state)
+{
+    store_fixture *f = *state;
+    static const char text[] = "\xef\xbb\xbfJobID|State|Submit|Timelimit\n1|COMPLETED|2026-11-24T10:00:00|UNLIMITED\n";
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    store_expect_ok(mdot_store_import_sacct(f->store, text, sizeof text - 1, NULL, &counts, &f->err), &f->err);
+    assert_int_equal(store_count(f->store).outcome_count, 1);
+    assert_true(ac_is_accounting(text) && ac_is_accounting(text + 3));
+}
+
 static void times_are_dates_or_seconds(void **state)
 {
     (void)state;
@@ -216,7 +227,13 @@ static void times_are_dates_or_seconds(void **state)
                  {"None", 0},
                  {"", 0},
                  {"2026-13-01T00:00:00", -1},
-                 {"2026-11-24T10:00:00Z", -1},
+                 {"2026-11-24T10:00:00Z", 1795514400},
+                 {"2026-11-24T10:00:00+01:00", 1795510800},
+                 {"2026-11-24T10:00:00-0530", 1795534200},
+                 {"2026-11-24T10:00:00+1", -1},
+                 {"2026-11-24T10:00:00+16:00", -1},
+                 {"2026-11-24T10:00:00+01:60", -1},
+                 {"2026-11-24T10:00:00ZZ", -1},
                  {"yesterday", -1},
                  {"2026-11-24T25:00:00", -1},
                  {"2026-11-24T", -1}};
@@ -225,6 +242,16 @@ static void times_are_dates_or_seconds(void **state)
         if (!ac_read_time(cases[i].text, &seconds)) seconds = -1;
         if (seconds != cases[i].seconds) fail_msg("%s: %lld", cases[i].text, (long long)seconds);
     }
+    int64_t summer, winter; /* Slurm prints local time */
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    assert_true(ac_read_time("2026-07-24T10:00:00", &summer) && ac_read_time("2026-11-24T10:00:00", &winter));
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    assert_int_equal(summer, 1784880000);
+    assert_int_equal(winter, 1795510800);
+    assert_true(ac_has_zone("2026-07-24T10:00:00Z") && ac_has_zone("2026-07-24T10:00:00-05:00"));
+    assert_false(ac_has_zone("2026-07-24T10:00:00") || ac_has_zone("2026-07-24"));
 }
 
 static void gpus_are_found_among_resources(void **state)
@@ -374,8 +401,10 @@ static void outcomes_of_other_schedulers_are_added_directly(void **state)
 
 int main(void)
 {
+    setenv("TZ", "UTC0", 1); /* of times without a zone */
     const struct CMUnitTest tests[] = {
         CASE(a_job_has_all_of_its_fields),
+        CASE(a_byte_order_mark_is_skipped),
         CASE(every_state_of_slurm_has_an_outcome),
         cmocka_unit_test(states_are_read_with_users_codes_and_cuts),
         cmocka_unit_test(durations_and_limits_are_seconds),

@@ -196,6 +196,25 @@ static void exports_select_rows(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
+static bool add_moment(void *user, const mdot_store_row *row)
+{
+    *(int64_t *)user += row->measured_at;
+    return true;
+}
+
+static void moments_carry_their_zone(void **state)
+{
+    store_fixture *f = *state;
+    static const char dated[] = "job,gpu,batch,ms,measured_at\ntwo.onnx,A100,32,161.5,2026-11-24T10:00:00+01:00\n"
+                                "two.onnx,A100,32,161.5,2026-11-24T10:00:00Z\ntwo.onnx,A100,32,161.5,1000\n",
+                      local[] = "job,gpu,batch,ms,measured_at\ntwo.onnx,A100,32,161.5,2026-11-24T10:00:00\n";
+    int64_t sum = 0;
+    store_expect_ok(import_text(f, f->store, dated, 3, NULL), &f->err);
+    store_expect_ok(mdot_store_visit_rows(f->store, NULL, add_moment, &sum, &f->err), &f->err);
+    assert_int_equal(sum, INT64_C(1795510800) + 1795514400 + 1000);
+    store_expect_failure(import_text(f, f->store, local, 1, NULL), &f->err, MDOT_MALFORMED, "with a zone");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +226,7 @@ int main(void)
         CASE(a_wrong_digest_is_refused),
         CASE(a_wrong_line_is_named_and_nothing_is_added),
         CASE(numbers_are_read_as_on_the_command_line),
+        CASE(moments_carry_their_zone),
         CASE(exports_select_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

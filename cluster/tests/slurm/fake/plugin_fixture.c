@@ -44,7 +44,9 @@ void plugin_reset_cluster(void)
                                                 .state_up = PARTITION_UP,
                                                 .node_inx = nodes[i]};
     fake.node_count = 5;
-    for (int i = 0; i < 5; i++) fake.nodes[i] = (node_info_t){.node_state = NODE_STATE_IDLE, .gres = gpus[i]};
+    for (int i = 0; i < 5; i++)
+        fake.nodes[i] =
+            (node_info_t){.node_state = NODE_STATE_IDLE, .gres = gpus[i], .cpus_efctv = 16, .real_memory = 64000};
     slurm_conf.accounting_storage_enforce = 0;
 }
 
@@ -120,6 +122,11 @@ job_desc_msg_t plugin_make_request(void)
                             .min_nodes = NO_VAL,
                             .num_tasks = NO_VAL,
                             .sockets_per_node = NO_VAL16,
+                            .ntasks_per_tres = NO_VAL16,
+                            .het_job_offset = NO_VAL,
+                            .min_cpus = NO_VAL,
+                            .pn_min_memory = NO_VAL64,
+                            .pn_min_tmp_disk = NO_VAL,
                             .shared = NO_VAL16};
 }
 

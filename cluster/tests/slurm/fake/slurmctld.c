@@ -74,7 +74,8 @@ void fake_wait_for_round(void)
 
 void fake_modify(void)
 {
-    job_desc_msg_t request = {0};
+    job_desc_msg_t request;
+    slurm_init_job_desc_msg(&request);
     job_modify(&request, NULL, 0, NULL);
     fake_wait_for_round();
 }
@@ -136,7 +137,7 @@ void slurm_xfree(void **memory)
 void slurm_init_job_desc_msg(job_desc_msg_t *request)
 {
     memset(request, 0, sizeof *request);
-    request->site_factor = request->job_id = request->time_limit = NO_VAL;
+    request->site_factor = request->job_id = request->time_limit = request->time_min = NO_VAL;
 }
 
 int slurm_update_job(job_desc_msg_t *request)
@@ -190,6 +191,59 @@ int slurm_load_jobs(time_t since, job_info_msg_t **out, uint16_t flags)
     return SLURM_SUCCESS;
 }
 
+int slurm_load_reservations(time_t since, reserve_info_msg_t **out)
+{
+    if (fake.has_no_reservations || since != 0) return SLURM_ERROR;
+    reserve_info_msg_t message = {.record_count = fake.reservation_count};
+    message.reservation_array = copy(fake.reservations, fake.reservation_count * sizeof fake.reservations[0]);
+    *out = copy(&message, sizeof message);
+    return SLURM_SUCCESS;
+}
+
+/* Slurm's lists, of records in an array. */
+struct xlist {
+    char *records;
+    size_t count, size;
+};
+struct listIterator {
+    List list;
+    size_t next;
+};
+
+int slurm_list_count(List list) { return (int)list->count; }
+
+ListIterator slurm_list_iterator_create(List list)
+{
+    ListIterator iterator = malloc(sizeof *iterator);
+    if (iterator == NULL) abort();
+    *iterator = (struct listIterator){list, 0};
+    return iterator;
+}
+
+void *slurm_list_next(ListIterator i)
+{
+    return i->next == i->list->count ? NULL : i->list->records + i->next++ * i->list->size;
+}
+
+void slurm_list_iterator_destroy(ListIterator iterator) { free(iterator); }
+
+static List list_of(const void *records, size_t count, size_t size)
+{
+    struct xlist list = {copy(records, count * size), count, size};
+    return copy(&list, sizeof list);
+}
+
+int slurm_load_assoc_mgr_info(assoc_mgr_info_request_msg_t *request, assoc_mgr_info_msg_t **out)
+{
+    if (fake.has_no_accounting || request->flags != (ASSOC_MGR_INFO_FLAG_ASSOC | ASSOC_MGR_INFO_FLAG_QOS))
+        return SLURM_ERROR;
+    assoc_mgr_info_msg_t message = {.assoc_list =
+                                        list_of(fake.associations, fake.association_count, sizeof fake.associations[0]),
+                                    .qos_list = list_of(fake.qos, fake.qos_count, sizeof fake.qos[0])};
+    *out = copy(&message, sizeof message);
+    return SLURM_SUCCESS;
+}
+
 static void release(void *array, void *message)
 {
     free(array);
@@ -202,3 +256,13 @@ void slurm_free_partition_info_msg(partition_info_msg_t *message) { release(mess
 void slurm_free_node_info_msg(node_info_msg_t *message) { release(message->node_array, message); }
 
 void slurm_free_job_info_msg(job_info_msg_t *message) { release(message->job_array, message); }
+
+void slurm_free_reservation_info_msg(reserve_info_msg_t *message) { release(message->reservation_array, message); }
+
+void slurm_free_assoc_mgr_info_msg(assoc_mgr_info_msg_t *message)
+{
+    release(message->assoc_list->records, message->assoc_list);
+    release(message->qos_list->records, message->qos_list);
+    free(message);
+    calls.unfreed--;
+}

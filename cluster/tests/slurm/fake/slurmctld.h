@@ -7,6 +7,7 @@
 
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
+#include <slurm/slurmdb.h>
 
 /* The plugin's functions, and slurmctld's variables that it reads. */
 int init(void);
@@ -21,11 +22,16 @@ typedef struct fake_slurmctld {
     partition_info_t partitions[8];
     node_info_t nodes[8];
     slurm_job_info_t jobs[8];
-    uint32_t partition_count, node_count, job_count;
+    reserve_info_t reservations[4];
+    slurmdb_assoc_rec_t associations[8];
+    slurmdb_qos_rec_t qos[4];
+    uint32_t partition_count, node_count, job_count, reservation_count, association_count, qos_count;
     int update_result;      /* of slurm_update_job */
     bool has_no_partitions; /* the requests fail */
     bool has_no_nodes;
     bool has_no_jobs;
+    bool has_no_reservations;
+    bool has_no_accounting;
     time_t now_s;       /* the result of time() */
     double monotonic_s; /* CLOCK_MONOTONIC, which stands still */
 } fake_slurmctld;

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include <pthread.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -70,8 +72,13 @@ sl_cluster *make_cluster(double read_s)
     assert_non_null(cluster);
     cluster->read_s = read_s;
     cluster->partition_count = 1;
-    cluster->partitions[0] = (sl_partition){
-        .name = "a", .most_minutes = 1000, .default_minutes = 5, .most_nodes = 1, .is_up = true, .is_open = true};
+    cluster->partitions[0] = (sl_partition){.name = "a",
+                                            .most_minutes = 1000,
+                                            .default_minutes = 5,
+                                            .most_nodes = 1,
+                                            .is_up = true,
+                                            .is_open = true,
+                                            .reserved_s = INFINITY};
     return cluster;
 }
 

@@ -61,7 +61,7 @@ mdot_status decide(const sl_site *s, const char *settings, const sl_submission *
 {
     sl_request request;
     mdot_status status = sl_request_parse(settings, &request, err);
-    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration}, job, &request, submission, out, err)
+    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration, 0}, job, &request, submission, out, err)
                              : status;
 }
 

@@ -4,6 +4,8 @@
 
 #include "slurm/decision.h"
 
+#include <math.h>
+
 /* Opened by decision_set_up, closed by decision_tear_down. */
 extern mdot_context *context;
 extern mdot_job *job;
@@ -13,7 +15,7 @@ extern mdot_calibration *calibration; /* applied by `decide` unless NULL */
 #define NODES(type_name) .gpus = {{type_name, 4, 8, 32}}, .type_count = 1, .usable_nodes = 4
 #define OPEN(name_text)                                                                                                \
     .name = name_text, .most_minutes = SL_UNLIMITED, .default_minutes = 7, .most_nodes = 8, .is_up = true,             \
-    .is_open = true
+    .is_open = true, .reserved_s = INFINITY, .least_cpus = 64, .least_memory_mib = 256000
 extern sl_cluster cluster;
 extern const sl_site site;
 #define ON(...)                                                                                                        \

@@ -1,0 +1,233 @@
+#!/bin/bash
+# The law of the plugin, on a real slurmctld: no request is worse off with --mdot than without. Random requests are
+# submitted twice, with and without the option, to a cluster with random partitions, reservations, limits of accounting
+# and settings. GPUs suffice for all of them, so that none waits for another. Some are changed with scontrol, and the
+# controller restarts with some of them in the queue.
+#
+#     cluster/tests/slurm/never_worse.sh [BUILD MDOT PREDICTOR JOBS]
+#
+# Arguments, packages and exit status are those of cluster.sh; also slurmdbd and mariadb-server. REQUESTS=1000 and SEED=1
+# may be set. A thousand requests take about 20 minutes.
+cards=64 cores=256 accounting_type=slurmdbd
+# shellcheck source=start_cluster.sh
+. "$(dirname "$0")/start_cluster.sh"
+
+RANDOM=${SEED:-1}
+requests=${REQUESTS:-1000}
+wishes=resnet50.job,batch=128,precision=amp
+partitions="a100 h100 short mixed plain high open"
+pick() { eval "picked=\${$((RANDOM % $# + 1))}"; }
+one_in() { [ $((RANDOM % $1)) = 0 ]; }
+
+{
+    echo "PartitionName=high Nodes=$host State=UP" # without DefaultTime and MaxTime
+    echo "PartitionName=open Nodes=$host MaxTime=600 State=UP"
+    echo "PreemptType=preempt/partition_prio"
+    echo "PreemptMode=REQUEUE"
+    echo "OverTimeLimit=0"
+} >> "$SLURM_CONF"
+restart() {
+    kill "$(cat "$work/slurmctld.pid")"
+    for _ in $(seq 100); do [ -e "$work/slurmctld.pid" ] || break; sleep .2; done
+    slurmctld -f "$SLURM_CONF"
+    for _ in $(seq 100); do scontrol ping 2> /dev/null | grep -q UP && return; sleep .2; done
+}
+for account in physics biology; do sacctmgr -i add account $account > /dev/null; done
+for account in physics biology; do sacctmgr -i add user nobody account=$account > /dev/null; done
+sacctmgr -i add qos brief counted > /dev/null
+sacctmgr -i modify qos brief set MaxWall=45 > /dev/null
+sacctmgr -i modify user nobody set qos=normal,brief,counted defaultqos=normal > /dev/null
+site "Partition=plain Gpu=A100-SXM-40GB" "Partition=high Gpu=A100-SXM-40GB" "Partition=open Gpu=H100-SXM-80GB"
+restart
+settle
+ready=$(user sbatch --parsable -H -o /dev/null -p high --gres=gpu:1 --mdot=$wishes,steps=1000 job.sh 2> messages) || skip "no job is accepted: $(cat messages)"
+id=$ready
+check "the cluster with accounting gives a job a limit" [ "$(field limit_min)" -gt 0 ]
+scancel -u nobody
+
+# ---- Random clusters and requests -------------------------------------------------------------------------------------
+
+draw_cluster() {
+    local reservation name
+    pick ALL ANY NO
+    sed -i "s/^EnforcePartLimits=.*/EnforcePartLimits=$picked/" "$SLURM_CONF"
+    described="EnforcePartLimits=$picked"
+    pick 0 0 5 UNLIMITED
+    sed -i "s/^OverTimeLimit=.*/OverTimeLimit=$picked/" "$SLURM_CONF"
+    pick no no time cost
+    site "Partition=plain Gpu=A100-SXM-40GB" "Partition=high Gpu=A100-SXM-40GB" "Partition=open Gpu=H100-SXM-80GB" Choose=$picked > /dev/null &
+    local site_read=$!
+    scontrol reconfigure
+    for name in $(scontrol -o show reservation | sed -n 's/^ReservationName=\([^ ]*\).*/\1/p'); do
+        scontrol delete ReservationName="$name" > /dev/null
+    done
+    for partition in $partitions; do
+        pick UP UP UP UP UP UP UP UP DOWN DOWN INACTIVE DRAIN
+        local changes="State=$picked"
+        pick ALL ALL ALL ALL ALL ALL ALL root
+        changes="$changes AllowGroups=$picked"
+        pick 5 30 600 INFINITE INFINITE
+        changes="$changes MaxTime=$picked"
+        pick 2 7 40 INFINITE
+        [ $partition = high ] || [ $partition = open ] || changes="$changes DefaultTime=$picked"
+        pick 0 0 5 UNLIMITED
+        changes="$changes OverTimeLimit=$picked PriorityTier=$((1 + RANDOM % 2))"
+        pick "QOS=" "QOS=" "QOS=" QOS=brief
+        # shellcheck disable=SC2086 # words
+        scontrol update PartitionName=$partition $changes $picked
+        described="$described; $partition $changes $picked"
+    done
+    for reservation in one two; do
+        one_in 2 && continue
+        pick now+3minutes now+20minutes now+4hours now+2days now
+        local when=$picked
+        pick Duration=60 Duration=2-0
+        local length=$picked
+        pick Flags=MAINT Flags=MAINT,IGNORE_JOBS,OVERLAP Flags=DAILY Flags=WEEKLY Flags=HOURLY Flags=FLEX Flags=MAGNETIC \
+            Flags=TIME_FLOAT Flags=PURGE_COMP Flags=REPLACE Flags=OVERLAP Flags=SPEC_NODES
+        local flags=$picked
+        case $flags in *DAILY | *HOURLY) length=Duration=30 ;; esac
+        pick Nodes=ALL "NodeCnt=1 PartitionName=a100" "Nodes=$host CoreCnt=4"
+        local nodes=$picked
+        pick Users=root Users=nobody Accounts=physics
+        # shellcheck disable=SC2086
+        scontrol create reservation ReservationName=$reservation StartTime=$when $length $flags $nodes $picked > /dev/null 2>&1 &&
+            described="$described; reservation $reservation $when $length $flags $nodes $picked"
+    done
+    pick -1 -1 -1 5 30 300
+    sacctmgr -i modify user nobody where account=physics set MaxWall=$picked > /dev/null
+    described="$described; physics MaxWall=$picked"
+    pick -1 -1 60
+    sacctmgr -i modify account biology set MaxWall=$picked > /dev/null
+    described="$described; biology MaxWall=$picked"
+    pick cpu=20 cpu=-1 # limits of groups would make the two jobs of a pair wait for each other
+    sacctmgr -i modify qos counted set MaxTRESMinsPerJob=$picked > /dev/null
+    described="$described; counted MaxTRESMinsPerJob=$picked"
+    wait $site_read
+    sleep 2.5
+}
+
+draw_request() {
+    pick a100 h100 short mixed plain high open high a100,h100 short,a100 mixed,h100,short plain,a100 high,short open,high
+    options="--partition=$picked"
+    pick --gres=gpu:1 --gres=gpu:1 --gres=gpu:a100:1 --gpus=2 --gres=gpu:h100:2 "--gres=gpu:1 --mem=100" ""
+    options="$options $picked"
+    pick "" "" "" --time=4 --time=25 --time=2-0
+    options="$options $picked"
+    pick "" "" "" --time-min=3 --time-min=20
+    options="$options $picked"
+    pick "" "" "" --deadline=now+8minutes --deadline=now+3hours
+    options="$options $picked"
+    pick "" "" "" --nodes=1-2 --ntasks=2 --array=0-1 --begin=now+1 --begin=now+2hours --nice=10 --cpus-per-task=3 \
+        --dependency=afterany:1 --requeue --no-requeue
+    options="$options $picked"
+    pick "" "" --account=physics --account=biology
+    options="$options $picked"
+    pick "" "" "" --qos=normal --qos=brief --qos=counted
+    options="$options $picked"
+    one_in 8 && scontrol show reservation=one > /dev/null 2>&1 && options="$options --reservation=one"
+    one_in 8 && options="$options --gres=gpu:0 : --partition=high --gres=gpu:1" # a heterogeneous job
+    pick 1 3000 100000 1000000
+    steps=$picked
+}
+
+draw_change() {
+    pick Partition=short Partition=a100,h100 Partition=high Partition=plain Deadline=now+20minutes QOS=brief QOS=counted \
+        Account=physics Account=biology TimeLimit=2 ReservationName=one TimeMin=2 NumNodes=1 Nice=5
+    change=$picked
+}
+
+# ---- Comparison -------------------------------------------------------------------------------------------------------
+
+# Prints the rank of a state and a reason: 3 runs, 2 waits for what any job would wait, 1 waits for a limit, 0 has ended.
+rank_of() {
+    case $1 in
+        RUNNING* | COMPLET* | CONFIGURING*) echo 3 ;;
+        PENDING\|PartitionDown* | PENDING\|PartitionInactive* | PENDING\|Resources* | PENDING\|Priority* | PENDING\|None* | \
+            PENDING\|BeginTime* | PENDING\|Dependency*) echo 2 ;;
+        PENDING*) echo 1 ;;
+        *) echo 0 ;;
+    esac
+}
+state_of() { squeue -h -t all -j "$1" -o '%T|%r|%l|%P' 2> /dev/null | sort | head -1; }
+worse=0 tried=0 changed=0 refused=0 runs=0 waits=0 limits=0
+limit_of() { # a limit of squeue in seconds
+    case $1 in
+        *[A-Z]*) echo 999999999 ;;
+        *) echo "$1" | awk -F'[-:]' '{ n = NF; s = $n + 60 * $(n-1); if (n > 2) s += 3600 * $(n-2); if (n > 3) s += 86400 * $1; print s }' ;;
+    esac
+}
+is_worse() { # is_worse JOB STATE: whether the job is worse off than one in STATE
+    local state
+    state=$(state_of "$1")
+    # With a limit that is not longer, reasons of two waiting jobs differ only because one is ahead of the other.
+    local place=${state#*|*|} other=${2#*|*|}
+    [[ $state == PENDING* && $2 == PENDING* && ${place#*|} == "${other#*|}" ]] &&
+        [ "$(limit_of "${place%|*}")" -le "$(limit_of "${other%|*}")" ] && return 1
+    [ "$(rank_of "$state")" -lt "$(rank_of "$2")" ]
+}
+compare() { # compares all pairs of a batch
+    local i state
+    for i in "${!plain[@]}"; do
+        state=$(state_of "${plain[i]}")
+        case $(rank_of "$state") in 3) runs=$((runs + 1)) ;; 2) waits=$((waits + 1)) ;; esac
+        for _ in $(seq 75); do is_worse "${with[i]}" "$state" || break; sleep .2; state=$(state_of "${plain[i]}"); done
+        is_worse "${with[i]}" "$state" || continue
+        worse=$((worse + 1))
+        echo "WORSE: ${wanted[i]}: $state without --mdot, $(state_of "${with[i]}") with it"
+        echo "    in: $described"
+        scontrol -o show job "${with[i]}" | grep -o 'AdminComment=mdot.*'
+    done
+}
+submit_one() { # submit_one OPTION…: prints the job's number
+    sbatch --uid=nobody --gid=nogroup --parsable -o /dev/null "$@" job.sh 2> messages
+}
+while [ "$tried" -lt "$requests" ]; do
+    draw_cluster
+    for batch in 1 2; do
+        plain=() with=() wanted=()
+        for _ in $(seq 32); do
+            draw_request
+            # shellcheck disable=SC2086 # words
+            if ! number=$(submit_one $options); then
+                refused=$((refused + 1))
+                continue
+            fi
+            tried=$((tried + 1))
+            # shellcheck disable=SC2086
+            if ! other=$(submit_one $options --mdot=$wishes,steps=$steps); then
+                worse=$((worse + 1))
+                echo "WORSE: $options steps=$steps is refused: $(cat messages)"
+                echo "    in: $described"
+                continue
+            fi
+            plain+=("$number") with+=("$other") wanted+=("$options steps=$steps")
+        done
+        sleep 2.5
+        for i in "${!plain[@]}"; do
+            one_in 4 || continue
+            draw_change
+            user scontrol update JobId="${plain[i]}" $change > /dev/null 2>&1 || continue
+            changed=$((changed + 1))
+            wanted[i]="${wanted[i]}, then $change"
+            user scontrol update JobId="${with[i]}" $change > messages 2>&1 && continue
+            [ "$(rank_of "$(state_of "${with[i]}")")" = 3 ] && continue # it runs already
+            worse=$((worse + 1))
+            echo "WORSE: ${wanted[i]} is refused: $(cat messages)"
+            echo "    in: $described"
+        done
+        [ $batch = 2 ] && one_in 3 && restart
+        sleep 1
+        limits=$((limits + $(scontrol -o show job | grep -c ' limit_min=')))
+        compare
+        scancel -u nobody 2> /dev/null
+        scancel "${plain[@]}" "${with[@]}" 2> /dev/null # heterogeneous jobs
+        for _ in $(seq 100); do [ -z "$(squeue -h)" ] && break; sleep .2; done
+    done
+    echo "$tried requests, $worse worse; $(date +%H:%M:%S)"
+done
+check "of $tried random requests, none is worse off ($runs run, $waits wait; $changed changes, $limits limits, $refused refused by Slurm alone)" \
+    [ "$worse" = 0 ]
+check "(with requests to compare)" [ "$runs" -gt $((tried / 10)) -a "$limits" -gt $((tried / 10)) ]
+[ "$failures" -eq 0 ] || exit 1
+echo "all is right"
