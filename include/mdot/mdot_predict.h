@@ -485,12 +485,15 @@ typedef struct mdot_prediction {
  *
  * Outputs: step_ms, f32 [3], has the 5 %, 50 % and 95 % quantiles of the step time, ascending. The optional output
  * outside_training, f32 [1], is above 0 for an input outside of the training data. As f32 [2] to [8], it gives the
- * reasons by the numbers of MDOT_OUTSIDE_MAP, any of which may be above 0.
+ * reasons by the numbers of MDOT_OUTSIDE_MAP, any of which may be above 0. The optional output part_ms, f32 [10],
+ * divides the median into busy times: the GPU's in the forward pass for matmuls, attention, convolutions and other
+ * operators, the same in the backward pass, the update as a fused kernel, and the host's. The median is
+ * (gpu^4 + host^4)^(1/4), where gpu is the sum of the first nine. Without part_ms, rooflines divide it.
  *
  * Two entries: "encode" reads the inputs with rows. Up to 16 output tensors of any shape are inputs of the entry
  * "evaluate", by name. "evaluate" also reads configuration f32 [28, C] and gpu f32 [11, C], with one column for each of
- * C configurations with one batch, C up to 64. It returns step_ms f32 [3, C] and outside_training f32 [C], or [2, C] to
- * [8, C]. Each column's answer must be independent of the other columns. If there are fewer than C configurations, the
+ * C configurations with one batch, C up to 64. It returns step_ms f32 [3, C], outside_training f32 [C], or [2, C] to
+ * [8, C], and part_ms f32 [10, C]. Each column's answer must be independent of the other columns. If there are fewer than C configurations, the
  * remaining columns repeat earlier ones.
  *
  * Rows: an entry with operator_position gets the operators one by one in order; any other entry gets one row for all

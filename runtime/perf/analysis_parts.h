@@ -45,6 +45,15 @@ uint64_t rt_hash_operator(const mdot_job_operator *op);
 /* The hardware rate that bounds an operator's computation. */
 typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_MATMUL, RT_RATE_LINEAR, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
 
+/* Kinds of work that a step's time is summed over, because options and GPU generations affect them differently. */
+typedef enum rt_work {
+    RT_WORK_LINEAR, /* matmuls other than convolutions and attention, and recurrences */
+    RT_WORK_ATTENTION,
+    RT_WORK_CONVOLUTION,
+    RT_WORK_OTHER, /* outside tensor cores */
+    RT_WORK_COUNT
+} rt_work;
+
 typedef struct rt_flops_and_bytes {
     double flops, bytes; /* bytes as if in fp32 */
 } rt_flops_and_bytes;
@@ -52,9 +61,9 @@ typedef struct rt_flops_and_bytes {
 typedef struct rt_roofline_inputs {
     rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
     double count, score_bytes, fused_bytes, weights, frozen_weights;
-    double operand, result; /* elements of a matmul's operand and result, per sample */
-    uint8_t rate, position; /* rt_rate, rt_pipeline_position */
-    bool is_fp32;           /* kept in fp32 by autocast */
+    double operand, result;       /* elements of a matmul's operand and result, per sample */
+    uint8_t rate, position, work; /* rt_rate, rt_pipeline_position, rt_work */
+    bool is_fp32;                 /* kept in fp32 by autocast */
     bool is_loss;
     bool uses_tensor_cores, is_in_block;
     bool is_replicated; /* in a block, and whole on each GPU of tensor parallelism */
@@ -62,6 +71,7 @@ typedef struct rt_roofline_inputs {
     bool is_recomputed; /* by the program (MDOT_OPERATOR_RECOMPUTED) */
 } rt_roofline_inputs;
 
+rt_work rt_work_of(const mdot_job_operator *op);
 /* The inputs of one operator on one GPU of the shard. `fused_bytes` covers all operators (op_cost.c). */
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                          size_t index, const rt_shard *shard);

@@ -16,10 +16,10 @@
  * tensors of the largest matrix's size. In mixed precision, gradients in half precision are copied into one tensor,
  * which is then converted to fp32 (DeepSpeed's single_partition_of_fp32_groups). Both exist during the conversion.
  *
- * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
- * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,
- * SGD with momentum 8. A fused kernel moves 7, 7 and 5. The kernels of paged optimizers (bitsandbytes) are
- * fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix (update_parts.c). Other parameters
+ * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once, as a fused kernel moves it: 7
+ * tensors by Adam and AdamW, 5 by SGD with momentum. Kernels over lists of tensors read and write temporary tensors
+ * between their operations: Adam 18 tensors in all, AdamW 20, SGD 8. A loop over tensors moves as many. The kernels of
+ * paged optimizers (bitsandbytes) are fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix (update_parts.c). Other parameters
  * move as many tensors by AdamW as matrices by Muon (optimizer_load.c), so that one traffic serves both.
  */
 #include "runtime/job/job_model.h"
@@ -37,7 +37,7 @@ enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 typedef struct update_rule {
     double elements;       /* state per parameter; 0: none, or by matrix, as for Adafactor and Muon */
     double bytes_of_state; /* per element; 0: the configuration's */
-    double fused;          /* fused kernel's traffic relative to kernels over tensor lists */
+    double listed;         /* traffic of kernels over tensor lists relative to a fused kernel's */
     double list_update;    /* temporary elements per parameter, in kernels over tensor lists */
     double loop_update;    /* temporary elements per parameter of the largest tensor, in a loop over tensors */
     int launches;          /* kernels per tensor in a loop over tensors */
@@ -45,12 +45,12 @@ typedef struct update_rule {
 } update_rule;
 
 static const update_rule rules[] = {
-    [MDOT_OPTIMIZER_SGD] = {.elements = 1, .fused = 5 / 8.0, .launches = 3, .has_kernels = true},
+    [MDOT_OPTIMIZER_SGD] = {.elements = 1, .listed = 8 / 5.0, .launches = 3, .has_kernels = true},
     [MDOT_OPTIMIZER_ADAM] =
-        {.elements = 2, .fused = 7 / 18.0, .list_update = 1, .loop_update = 1, .launches = 8, .has_kernels = true},
+        {.elements = 2, .listed = 18 / 7.0, .list_update = 1, .loop_update = 1, .launches = 8, .has_kernels = true},
     [MDOT_OPTIMIZER_ADAMW] =
-        {.elements = 2, .fused = 7 / 20.0, .list_update = 1, .loop_update = 1, .launches = 9, .has_kernels = true},
-    [MDOT_OPTIMIZER_SGD_PLAIN] = {.elements = 0, .fused = 1, .launches = 1, .has_kernels = true},
+        {.elements = 2, .listed = 20 / 7.0, .list_update = 1, .loop_update = 1, .launches = 9, .has_kernels = true},
+    [MDOT_OPTIMIZER_SGD_PLAIN] = {.elements = 0, .listed = 1, .launches = 1, .has_kernels = true},
     [MDOT_OPTIMIZER_ADAM8BIT] = {.elements = 2, .bytes_of_state = QUANTISED_BYTES, .launches = 1},
     [MDOT_OPTIMIZER_ADAMW8BIT] = {.elements = 2, .bytes_of_state = QUANTISED_BYTES, .launches = 1},
     [MDOT_OPTIMIZER_ADAFACTOR] = {.loop_update = 2, .launches = 12},
@@ -92,6 +92,12 @@ static mdot_optimizer_kernels kernels_of(const mdot_configuration *c)
     if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT) return c->optimizer_kernels;
     bool is_fused = rt_is_mixed(c->precision) && c->zero_stage < 3;
     return is_fused ? MDOT_OPTIMIZER_KERNELS_FUSED : MDOT_OPTIMIZER_KERNELS_FOREACH;
+}
+
+double rt_list_traffic(const mdot_configuration *c)
+{
+    bool is_listed = rules[c->optimizer].has_kernels && kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FUSED;
+    return is_listed ? rules[c->optimizer].listed : 1;
 }
 
 rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved)
@@ -137,7 +143,7 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
     double parameters = rt_updated_parameters(c, job, shard);
     double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
     if (c->optimizer == MDOT_OPTIMIZER_MUON) flops = updated(c, &parts->orthogonalisation, shard);
-    if (kernels_of(c) == MDOT_OPTIMIZER_KERNELS_FUSED) bytes *= rules[c->optimizer].fused;
+    bytes *= rt_list_traffic(c);
     if (w.master > 0) bytes += w.weights * parameters;
     if (c->ema != 0) bytes += EMA_TENSORS * FULL_BYTES * parameters;
     return bytes / (gpu->memory_gbps * RT_BYTES_PER_MS) + flops / (gpu->fp16_tflops * FLOPS_PER_MS);

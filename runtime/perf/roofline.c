@@ -204,14 +204,20 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
         double ms[MDOT_PHASE_COUNT], count = inputs->count * shard->of[inputs->position];
         phases_ms(inputs, resolved, prepares, ms);
-        sum.forward_ms += count * ms[MDOT_PHASE_FORWARD];
-        sum.backward_ms += count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
+        sum.pass_ms[RT_PASS_FORWARD][inputs->work] += count * ms[MDOT_PHASE_FORWARD];
+        sum.pass_ms[RT_PASS_BACKWARD][inputs->work] +=
+            count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
     double parts[MDOT_PHASE_COUNT];
     if (parts_ms(job, resolved, parts)) {
         double part = part_with_logits(job, shard);
-        sum.forward_ms += part * parts[MDOT_PHASE_FORWARD];
-        sum.backward_ms += part * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
+        sum.pass_ms[RT_PASS_FORWARD][RT_WORK_LINEAR] += part * parts[MDOT_PHASE_FORWARD];
+        sum.pass_ms[RT_PASS_BACKWARD][RT_WORK_LINEAR] +=
+            part * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
+    }
+    for (int work = 0; work < RT_WORK_COUNT; work++) {
+        sum.forward_ms += sum.pass_ms[RT_PASS_FORWARD][work];
+        sum.backward_ms += sum.pass_ms[RT_PASS_BACKWARD][work];
     }
     return sum;
 }

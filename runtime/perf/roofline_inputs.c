@@ -24,6 +24,13 @@ static rt_rate rate_of(const mdot_job_operator *op)
     return is_depthwise ? RT_RATE_VECTOR : RT_RATE_CONVOLUTION;
 }
 
+rt_work rt_work_of(const mdot_job_operator *op)
+{
+    if (!rt_uses_tensor_cores(op)) return RT_WORK_OTHER;
+    if (op->setting[MDOT_SETTING_KERNEL_W] > 0) return RT_WORK_CONVOLUTION;
+    return op->setting[MDOT_SETTING_HEAD_SIZE] > 0 ? RT_WORK_ATTENTION : RT_WORK_LINEAR;
+}
+
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                          size_t index, const rt_shard *shard)
 {
@@ -38,6 +45,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
                                  .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
                                  .rate = (uint8_t)rate_of(op),
+                                 .work = (uint8_t)rt_work_of(op),
                                  .position = sharding->position[index],
                                  .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
                                  .uses_tensor_cores = rt_uses_tensor_cores(op),

@@ -11,8 +11,11 @@
  * operators in the GPU's shard. Kernels reach only part of either rate, so that only ratios of rooflines are
  * meaningful. */
 
+typedef enum rt_pass { RT_PASS_FORWARD, RT_PASS_BACKWARD, RT_PASS_COUNT } rt_pass;
+
 typedef struct rt_roofline {
-    double forward_ms, backward_ms; /* of one micro-batch; recomputation belongs to the backward pass */
+    double forward_ms, backward_ms;               /* of one micro-batch; recomputation belongs to the backward pass */
+    double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the same two, divided by work */
     double optimizer_ms;
 } rt_roofline;
 
@@ -48,6 +51,9 @@ double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, c
 
 /* Does the host update parameters, or the GPU? */
 bool rt_updates_on_host(const mdot_configuration *c);
+
+/* The update's traffic relative to a fused kernel's. */
+double rt_list_traffic(const mdot_configuration *c);
 
 /* State and update of the parameters that a GPU updates, wherever they are (mdot_offload). */
 rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved);

@@ -1,20 +1,17 @@
 /* analytic_correction.c — analytic correction for the parts of a configuration that a predictor has no input for.
  *
  * A predictor reads some of the numbers of a configuration. The others are removed from the queried configuration,
- * and the answer is corrected for the requested one:
+ * and its answer is corrected for the requested one. A step is a sum of parts:
  *
- *   step = answer * steps * workload * kernels + exchanged
+ *   step = overlapped(passes * micro-steps + update, host * micro-steps) + waits
  *
- * The factors are ratios of rooflines, where a step's roofline is steps * (forward + backward) + optimizer
- * (roofline.c). `exchanged` is the time that a step waits for the exchanges between GPUs (communication.c). `steps`
- * counts micro-steps, at the requested batch. The other factors are analytic estimates at one typical batch, so that a
- * step still grows with its batch. The roofline omits the host's time, and only the predictor knows how much of a
- * small batch's time that is.
- *
- * `workload` covers recomputation and work on other GPUs, which change the host's work, too. `kernels` covers other
- * kernels (fused attention, compiled code, another precision), which change only the GPU's time. It applies to at
- * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save
- * nothing where the host is the limit. A pipeline of p stages takes p - 1 more micro-steps to fill and empty.
+ * The predictor gives the parts of one micro-step: forward and backward pass by kind of work, update, and the host's
+ * launches. An option changes the parts that it names, and leaves the others as they are. Each part of a pass is
+ * multiplied by a ratio of rooflines (roofline.c), the update by another one (optimizer_update.c). `waits` are for
+ * exchanges between GPUs (communication.c), host memory (host_memory.c) and launches of the update. The ratios come
+ * from one typical batch, so that a step still grows with its batch. Recomputation adds launches in proportion to its
+ * work; other kernels leave the host's time as it is, and therefore save nothing where the host is the limit. A
+ * pipeline of p stages takes p - 1 more micro-steps to fill and empty.
  *
  * Uncertainty: counted micro-steps only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
  * the interval widens, each way, by a quarter of that part's change, as a logarithm. That part moves vTrain's 1,306
@@ -30,8 +27,8 @@
 #include <math.h>
 
 #define NEGLIGIBLE_CHANGE 0.01
-/* Fraction of the roofline's rates that a step reaches if it does not wait for the host. The shipped predictor has
- * .41 to .59 for BERT-base. A larger value would discard part of the time that other kernels save in such a step. */
+/* Fraction of the roofline's rates that the GPU reaches, for a predictor that does not divide its answer. The rest of a
+ * longer step is the host's. */
 #define ATTAINABLE_EFFICIENCY 0.4
 #define INTERVAL_WIDENING 0.25
 enum { TYPICAL_BATCH = 32 };
@@ -118,86 +115,135 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
     *out_queried = queried;
 }
 
-static double step_of(const rt_roofline *r, double micro_steps)
+/* ---- Parts of a step --------------------------------------------------------------------------------------------- */
+
+double rt_pass_ms(const rt_step_parts *parts, rt_pass pass)
 {
-    return micro_steps * (r->forward_ms + r->backward_ms) + r->optimizer_ms;
+    double sum = 0;
+    for (int work = 0; work < RT_WORK_COUNT; work++) sum += parts->pass_ms[pass][work];
+    return sum;
 }
 
-/* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are
- * equal. */
-static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *resolved,
-                                   const rt_resolved_configuration *neighbour, const rt_roofline *of_other)
+static double passes_ms(const rt_step_parts *parts)
 {
-    bool equal = rt_equal_micro_steps(&resolved->configuration, &neighbour->configuration) &&
-                 resolved->recomputes_as_program == neighbour->recomputes_as_program;
-    if (!equal) return rt_roofline_of(job, resolved);
-    rt_roofline r = *of_other;
-    r.optimizer_ms = rt_optimizer_ms(job, resolved, &resolved->shard);
-    return r;
+    return rt_pass_ms(parts, RT_PASS_FORWARD) + rt_pass_ms(parts, RT_PASS_BACKWARD);
+}
+
+double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps)
+{
+    double gpu = micro_steps * passes_ms(parts) + parts->optimizer_ms, host = micro_steps * parts->host_ms;
+    double longer = fmax(gpu, host), ratio = longer > 0 ? fmin(gpu, host) / longer : 0, squared = ratio * ratio;
+    return longer * sqrt(sqrt(1 + squared * squared));
+}
+
+double rt_hidden_ms(double step_ms, double gpu_ms)
+{
+    double ratio = step_ms > 0 ? fmin(gpu_ms / step_ms, 1) : 1, squared = ratio * ratio;
+    return step_ms * sqrt(sqrt(1 - squared * squared));
+}
+
+rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuration *queried, double step_ms)
+{
+    rt_roofline r = rt_roofline_of(job, queried);
+    double roofline_ms = queried->micro_steps * (r.forward_ms + r.backward_ms) + r.optimizer_ms;
+    if (!(roofline_ms > 0)) return (rt_step_parts){.host_ms = step_ms / queried->micro_steps};
+    double gpu = fmin(roofline_ms / ATTAINABLE_EFFICIENCY, step_ms), scale = gpu / roofline_ms;
+    rt_step_parts parts = {.optimizer_ms = scale * r.optimizer_ms,
+                           .host_ms = rt_hidden_ms(step_ms, gpu) / queried->micro_steps};
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] = scale * r.pass_ms[pass][work];
+    return parts;
+}
+
+/* ---- Correction -------------------------------------------------------------------------------------------------- */
+
+static double ratio_of(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
+
+/* Multiplies the parts by ratios of rooflines at a typical batch. */
+static void convert_passes(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
+                           const mdot_job *job, rt_step_parts *parts)
+{
+    bool same_work = requested->recomputes_as_program == queried->recomputes_as_program;
+    if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work) return;
+    rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
+    rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
+    typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
+    rt_roofline after = rt_roofline_of(job, &typical), before = rt_roofline_of(job, &typical_queried);
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        for (int work = 0; work < RT_WORK_COUNT; work++)
+            parts->pass_ms[pass][work] *= ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
+    if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
+    rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);
+    rt_roofline again = rt_roofline_of(job, &same_kernels);
+    parts->host_ms *= fmax(ratio_of(again.forward_ms + again.backward_ms, before.forward_ms + before.backward_ms), 1);
 }
 
 static rt_correction correct_configuration(const rt_resolved_configuration *requested,
                                            const rt_resolved_configuration *queried, const mdot_job *job,
-                                           double step_ms)
+                                           const rt_step_parts *queried_parts)
 {
     const mdot_configuration *rc = &requested->configuration.c, *qc = &queried->configuration.c;
-    rt_correction none = {.step_ms = step_ms, .interval_factor = 1};
+    double step_ms = rt_overlapped_ms(queried_parts, queried->micro_steps);
+    rt_correction none = {.step_ms = step_ms, .interval_factor = 1, .parts = *queried_parts};
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
     if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !recompute_differs) return none;
-    rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
-    rt_resolved_configuration typical_same_kernels = rt_with_kernels_of(&typical, queried);
-    rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
-    typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
-    rt_roofline after = rt_roofline_of(job, &typical);
-    rt_roofline same_kernels = roofline_beside(job, &typical_same_kernels, &typical, &after);
-    rt_roofline before = roofline_beside(job, &typical_queried, &typical_same_kernels, &same_kernels);
-    double steps = requested->steps;
-    double typical_ms = step_of(&after, requested->micro_steps),
-           same_kernels_ms = step_of(&same_kernels, requested->micro_steps);
-    double counted = step_ms, gpu_fraction = 1;
-    if (steps != queried->micro_steps || typical_ms != same_kernels_ms) {
-        rt_resolved_configuration of_batch = rt_with_micro_batch(&typical_queried, queried->configuration.micro_batch);
-        rt_roofline now = roofline_beside(job, &of_batch, &typical_queried, &before);
-        double queried_ms = step_of(&now, queried->micro_steps);
-        counted *= step_of(&now, steps) / queried_ms;
-        gpu_fraction = fmin(queried_ms / ATTAINABLE_EFFICIENCY / step_ms, 1);
-    }
-    double step =
-        counted * (same_kernels_ms / step_of(&before, steps)) * (1 + gpu_fraction * (typical_ms / same_kernels_ms - 1));
+    rt_step_parts parts = *queried_parts;
+    double counted = rt_overlapped_ms(&parts, requested->steps);
+    convert_passes(requested, queried, job, &parts);
+    parts.optimizer_ms *=
+        ratio_of(rt_optimizer_ms(job, requested, &requested->shard), rt_optimizer_ms(job, queried, &requested->shard));
+    double step = rt_overlapped_ms(&parts, requested->micro_steps);
+    double passes = passes_ms(&parts);
+    /* how much longer the passes take because the GPU waits for the host */
+    double stretch = ratio_of(step, requested->micro_steps * passes + parts.optimizer_ms);
+    double forward_ms = stretch * rt_pass_ms(&parts, RT_PASS_FORWARD),
+           backward_ms = stretch * rt_pass_ms(&parts, RT_PASS_BACKWARD);
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;
-    double exchanged = exchanges ? rt_communication_ms(job, requested, step * after.backward_ms / typical_ms) : 0;
-    double forward_ms = step * after.forward_ms * requested->steps / typical_ms,
-           backward_ms = step * after.backward_ms * requested->steps / typical_ms;
-    double transferred = rt_host_memory_ms(job, requested, forward_ms, backward_ms);
-    double launched = rt_launch_ms(job, requested, step * after.optimizer_ms / typical_ms);
+    double exchanged = exchanges ? rt_communication_ms(job, requested, backward_ms) : 0;
+    double transferred =
+        rt_host_memory_ms(job, requested, requested->steps * forward_ms, requested->steps * backward_ms);
+    double launched = rt_launch_ms(job, requested, parts.optimizer_ms);
     step += exchanged + transferred + launched;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
+    rt_correction corrected = {.step_ms = step,
+                               .interval_factor = exp(INTERVAL_WIDENING * fabs(log(step / counted))),
+                               .is_analytic = true,
+                               .exchanges = exchanges,
+                               .exchanged_ms = exchanged,
+                               .transferred_ms = transferred,
+                               .launched_ms = launched,
+                               .parts = parts};
     /* for most networks, PyTorch's default differs from the queried precision in only a layer or two */
     bool by_default = rc->precision == MDOT_PRECISION_PYTORCH && !attention_differs && !rt_is_corrected(rc, qc);
-    if (by_default && fabs(step / step_ms - 1) < NEGLIGIBLE_CHANGE)
-        return (rt_correction){step, 1, false, true, exchanges, exchanged, transferred, launched};
-    return (rt_correction){.step_ms = step,
-                           .interval_factor = exp(INTERVAL_WIDENING * fabs(log(step / counted))),
-                           .is_analytic = true,
-                           .differs = true,
-                           .exchanges = exchanges,
-                           .exchanged_ms = exchanged,
-                           .transferred_ms = transferred,
-                           .launched_ms = launched};
+    if (by_default && fabs(step / step_ms - 1) < NEGLIGIBLE_CHANGE) {
+        corrected.interval_factor = 1;
+        corrected.is_analytic = false;
+    }
+    return corrected;
+}
+
+/* A power limit slows the whole step down. */
+static void slow_down(rt_correction *corrected, double slowdown)
+{
+    rt_step_parts *parts = &corrected->parts;
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        for (int work = 0; work < RT_WORK_COUNT; work++) parts->pass_ms[pass][work] *= slowdown;
+    double *times[] = {&corrected->step_ms,     &corrected->exchanged_ms, &corrected->transferred_ms,
+                       &corrected->launched_ms, &parts->host_ms,          &parts->optimizer_ms};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i] *= slowdown;
+    corrected->interval_factor *= exp(INTERVAL_WIDENING * log(slowdown));
+    corrected->is_analytic = true;
 }
 
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
-                         const mdot_job *job, double step_ms)
+                         const mdot_job *job, const rt_step_parts *parts)
 {
-    rt_correction corrected = correct_configuration(requested, queried, job, step_ms);
+    rt_correction corrected = correct_configuration(requested, queried, job, parts);
     if (requested->configuration.c.power_limit == 0) return corrected;
     rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
     double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);
-    if (slowdown <= 1 + NEGLIGIBLE_CHANGE) return corrected;
-    corrected.step_ms *= slowdown;
-    corrected.interval_factor *= exp(INTERVAL_WIDENING * log(slowdown));
-    corrected.is_analytic = corrected.differs = true;
+    if (slowdown > 1 + NEGLIGIBLE_CHANGE) slow_down(&corrected, slowdown);
     return corrected;
 }

@@ -3,24 +3,41 @@
 #define RT_ANALYTIC_CORRECTION_H
 
 #include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/step_time.h"
 #include "runtime/predict/predictor_schema.h"
 
 /* Projects a requested configuration onto the numbers that a predictor reads: the queried configuration. */
 void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
                               rt_configuration *out_queried);
 
+/* Busy times of GPU and host. They overlap: a step takes (gpu^4 + host^4)^(1/4). */
+typedef struct rt_step_parts {
+    double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the GPU's, for one micro-step */
+    double host_ms;                               /* the host's launches, for one micro-step */
+    double optimizer_ms;                          /* the GPU's, once per step */
+} rt_step_parts;
+
+/* The GPU's time in a pass of one micro-step. */
+double rt_pass_ms(const rt_step_parts *parts, rt_pass pass);
+/* The time of `micro_steps` and the update, one after the other. */
+double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps);
+/* The host's time in a step in which the GPU computes for gpu_ms. */
+double rt_hidden_ms(double step_ms, double gpu_ms);
+/* The parts of a step of `step_ms` from a predictor without the output part_ms, in proportion to rooflines. */
+rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuration *queried, double step_ms);
+
 /* Converts the answer for the queried configuration to one for the requested configuration. */
 typedef struct rt_correction {
     double step_ms;
     double interval_factor; /* factor by which the interval widens, each way */
     bool is_analytic;       /* estimated analytically by more than a negligible change */
-    bool differs;           /* the queried and requested configurations differ */
     bool exchanges;
     double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if computed here (`exchanges`) */
     double transferred_ms; /* part of step_ms in which the GPU waits for host memory */
     double launched_ms;    /* part of step_ms in which the GPU waits for optimizer kernel launches */
+    rt_step_parts parts;   /* the rest of step_ms is rt_overlapped_ms's, of the requested configuration's micro-steps */
 } rt_correction;
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
-                         const mdot_job *job, double step_ms);
+                         const mdot_job *job, const rt_step_parts *parts);
 
 #endif

@@ -1,12 +1,10 @@
 /* explain.c — breaks a predicted step down: its time by operator and phase, its memory by operator.
  *
  * Time. An artefact with an entry "explain" breaks its answer down by row (mdot_explain.h). A row
- * stands for several operators, among which its time is divided in proportion to their rooflines. If the requested
- * configuration differs from the queried one, each operator's time is multiplied by the ratio of its own rooflines,
- * requested over queried. The total is then scaled to the prediction (analytic_correction.c), and the explanation is
- * marked as
- * estimated analytically. If the artefact lacks the entry, only rooflines divide the step, and the explanation is
- * marked accordingly.
+ * stands for several operators, among which its time is divided in proportion to their rooflines. Each operator's time
+ * is multiplied by the ratio of its own rooflines, requested over queried. The operators of one kind of work in one
+ * pass are then scaled to that part of the prediction (analytic_correction.c). If the artefact lacks the entry, only
+ * rooflines divide the step, and the explanation is marked accordingly.
  *
  * Memory. Weights, gradients and the optimizer's state are assigned by parameters. Activations are the tensors alive
  * at the peak (activation_memory.c), each assigned to its operator. If the optimizer's update takes more memory than
@@ -24,6 +22,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct mdot_explanation {
     mdot_explanation_info info;
@@ -44,6 +43,7 @@ typedef struct breakdown {
     double (*operator_ms)[MDOT_PHASE_COUNT];
     double optimizer_ms, host_ms, communication_ms;
     double host_busy_ms; /* 0 if the predictor lacks it */
+    bool explains;       /* the predictor has an entry "explain" */
     mdot_explanation *out;
 } breakdown;
 
@@ -152,6 +152,7 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
     const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(b->context))->table;
     rt_job_schema schema;
     bool explains = rt_job_schema_read(table, RT_JOB_EXPLAIN, &schema, NULL) == MDOT_OK && schema.row_capacity > 0;
+    b->explains = explains;
     if (explains) {
         /* The predictor knows equal operators as equal. Without fusion, their rooflines are equal, too. */
         rt_resolved_configuration unfused = b->queried_shard;
@@ -166,39 +167,45 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
 
 /* ---- Time of the requested configuration ------------------------------------------------------------------------- */
 
+static rt_pass pass_of(int phase) { return phase == MDOT_PHASE_FORWARD ? RT_PASS_FORWARD : RT_PASS_BACKWARD; }
+
 static double ratio(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
 
-/* Converts times from the queried to the requested configuration. The sum is correct only after scaling. */
+/* The operators' times, by pass and work. */
+static void sum_operators(const breakdown *b, double out_ms[RT_PASS_COUNT][RT_WORK_COUNT])
+{
+    memset(out_ms, 0, sizeof(double[RT_PASS_COUNT][RT_WORK_COUNT]));
+    for (size_t i = 0; i < count_of(b); i++) {
+        rt_work work = rt_work_of(&b->job->operators[i]);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_ms[pass_of(phase)][work] += b->operator_ms[i][phase];
+    }
+}
+
+/* The parts of the queried step as the entry "explain" divides it. The host's time follows from the wait for it. */
+static rt_step_parts parts_of_explanation(const breakdown *b, double queried_ms)
+{
+    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms};
+    sum_operators(b, parts.pass_ms);
+    double gpu = rt_pass_ms(&parts, RT_PASS_FORWARD) + rt_pass_ms(&parts, RT_PASS_BACKWARD) + parts.optimizer_ms;
+    double step_ms = gpu + b->host_ms > 0 ? gpu + b->host_ms : queried_ms; /* without a part, all is the host's */
+    parts.host_ms = rt_hidden_ms(step_ms, gpu);
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] /= b->queried.micro_steps;
+    parts.host_ms /= b->queried.micro_steps;
+    return parts;
+}
+
+/* Multiplies each operator's time by the ratio of its rooflines. The sums are correct only after scaling. */
 static void convert_to_requested(breakdown *b)
 {
-    double steps = b->requested.micro_steps / b->queried.micro_steps;
     for (size_t i = 0; i < count_of(b); i++) {
         double requested[MDOT_PHASE_COUNT], queried[MDOT_PHASE_COUNT];
         rt_operator_roofline(b->job, i, &b->requested, requested);
         rt_operator_roofline(b->job, i, &b->queried_shard, queried);
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-            b->operator_ms[i][phase] *= steps * ratio(requested[phase], queried[phase]);
+            b->operator_ms[i][phase] *= ratio(requested[phase], queried[phase]);
     }
-    b->host_ms *= steps;
-    b->host_busy_ms *= steps;
-    const rt_shard *shard = &b->requested.shard;
-    b->optimizer_ms *=
-        ratio(rt_optimizer_ms(b->job, &b->requested, shard), rt_optimizer_ms(b->job, &b->queried, shard));
 }
-
-/* Sums the times of one GPU. */
-static double sum_times(const breakdown *b, double out_phase_ms[MDOT_PHASE_COUNT])
-{
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_phase_ms[phase] = 0;
-    for (size_t i = 0; i < count_of(b); i++)
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_phase_ms[phase] += b->operator_ms[i][phase];
-    double sum = b->optimizer_ms + b->host_ms + b->communication_ms;
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) sum += out_phase_ms[phase];
-    return sum;
-}
-
-/* The fraction of a pipeline's micro-steps in which a GPU waits because the pipeline fills and empties. */
-static double idle_fraction(const breakdown *b) { return 1 - b->requested.steps / b->requested.micro_steps; }
 
 /* Elements that an operator has on this GPU. The optimizer's time is divided in proportion to them. */
 static double parameters_of(const breakdown *b, size_t index, bool frozen_too)
@@ -208,41 +215,53 @@ static double parameters_of(const breakdown *b, size_t index, bool frozen_too)
     return part_of(b, index) * elements / rt_shard_divisor(b->sharding, index, &b->requested.shard);
 }
 
-static void write_times(breakdown *b, double step_ms, const rt_correction *corrected)
+/* Scales the operators' times to `parts`, of all micro-steps that this GPU computes. */
+static void write_operator_times(breakdown *b, const rt_step_parts *parts, double scale)
 {
-    mdot_explanation_info *info = &b->out->info;
-    double fixed_ms = 0; /* already known; the rest is scaled to the remainder of the step */
-    if (corrected->is_analytic) info->approximate |= MDOT_EXPLAINED_BY_MODEL;
-    if (corrected->differs) convert_to_requested(b);
-    if (corrected->exchanges) {
-        fixed_ms = corrected->exchanged_ms;
-        b->communication_ms = 0;
-    }
-    fixed_ms += corrected->transferred_ms;
-    double launched_ms = corrected->launched_ms;
-    double phase_ms[MDOT_PHASE_COUNT], sum = sum_times(b, phase_ms);
-    if (!(sum > 0)) b->host_ms = sum = 1; /* the time cannot be attributed, so the host gets all of it */
-    double scale = (step_ms - fixed_ms - launched_ms) / sum;
-    double busy = 1 - idle_fraction(b), all_parameters = 0;
+    double sum_ms[RT_PASS_COUNT][RT_WORK_COUNT], all_parameters = 0;
+    sum_operators(b, sum_ms);
     for (size_t i = 0; i < count_of(b); i++) all_parameters += parameters_of(b, i, false);
     for (size_t i = 0; i < count_of(b); i++) {
         mdot_operator_time *time = &b->out->operators[i];
-        const double *ms = b->operator_ms[i];
-        time->forward_ms = scale * busy * ms[MDOT_PHASE_FORWARD];
-        time->data_gradient_ms = scale * busy * ms[MDOT_PHASE_DATA_GRADIENT];
-        time->weight_gradient_ms = scale * busy * ms[MDOT_PHASE_WEIGHT_GRADIENT];
+        rt_work work = rt_work_of(&b->job->operators[i]);
+        double ms[MDOT_PHASE_COUNT];
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            double sum = sum_ms[pass_of(phase)][work];
+            ms[phase] = sum > 0 ? scale * parts->pass_ms[pass_of(phase)][work] * (b->operator_ms[i][phase] / sum) : 0;
+        }
+        time->forward_ms = ms[MDOT_PHASE_FORWARD];
+        time->data_gradient_ms = ms[MDOT_PHASE_DATA_GRADIENT];
+        time->weight_gradient_ms = ms[MDOT_PHASE_WEIGHT_GRADIENT];
         if (all_parameters > 0)
-            time->optimizer_ms = scale * b->optimizer_ms * (parameters_of(b, i, false) / all_parameters);
+            time->optimizer_ms = b->out->info.optimizer_ms * (parameters_of(b, i, false) / all_parameters);
+        b->out->info.forward_ms += time->forward_ms;
+        b->out->info.data_gradient_ms += time->data_gradient_ms;
+        b->out->info.weight_gradient_ms += time->weight_gradient_ms;
     }
-    info->forward_ms = scale * busy * phase_ms[MDOT_PHASE_FORWARD];
-    info->data_gradient_ms = scale * busy * phase_ms[MDOT_PHASE_DATA_GRADIENT];
-    info->weight_gradient_ms = scale * busy * phase_ms[MDOT_PHASE_WEIGHT_GRADIENT];
-    info->optimizer_ms = scale * b->optimizer_ms;
-    info->host_ms = scale * busy * b->host_ms + launched_ms;
-    info->communication_ms = fixed_ms + scale * b->communication_ms;
-    info->idle_ms = scale * (1 - busy) * (sum - b->optimizer_ms - b->communication_ms);
-    info->gpu_busy_ms = info->forward_ms + info->data_gradient_ms + info->weight_gradient_ms + info->optimizer_ms;
-    info->host_busy_ms = fmax(scale * busy * b->host_busy_ms + launched_ms, info->host_ms);
+}
+
+static void write_times(breakdown *b, double step_ms, bool is_own, const rt_correction *corrected)
+{
+    mdot_explanation_info *info = &b->out->info;
+    if (corrected->is_analytic) info->approximate |= MDOT_EXPLAINED_BY_MODEL;
+    convert_to_requested(b);
+    const rt_step_parts *parts = &corrected->parts;
+    double exchanged = corrected->exchanges ? corrected->exchanged_ms : b->communication_ms;
+    double waited = exchanged + corrected->transferred_ms + corrected->launched_ms;
+    double host_busy_ms = is_own ? b->host_busy_ms / b->queried.micro_steps : parts->host_ms;
+    double micro_steps = b->requested.micro_steps, busy = b->requested.steps / micro_steps;
+    double overlapped = rt_overlapped_ms(parts, micro_steps);
+    /* 1, unless the prediction and its explanation divide the step differently */
+    double scale = step_ms / (overlapped + waited);
+    info->optimizer_ms = scale * parts->optimizer_ms;
+    write_operator_times(b, parts, scale * b->requested.steps);
+    double computed = info->forward_ms + info->data_gradient_ms + info->weight_gradient_ms;
+    info->communication_ms = scale * (exchanged + corrected->transferred_ms);
+    info->idle_ms = scale * (1 - busy) * (overlapped - parts->optimizer_ms);
+    /* the rest: the GPU waits, or works on operators that cannot be named */
+    info->host_ms = fmax(step_ms - computed - info->optimizer_ms - info->communication_ms - info->idle_ms, 0);
+    info->gpu_busy_ms = computed + info->optimizer_ms;
+    info->host_busy_ms = fmax(scale * (b->requested.steps * host_busy_ms + corrected->launched_ms), info->host_ms);
     info->overlap_ms = info->host_busy_ms - info->host_ms;
 }
 
@@ -298,8 +317,10 @@ static mdot_status explain(breakdown *b, const rt_answer *answer, mdot_error *er
 {
     mdot_status status = explain_queried(b, err);
     if (status != MDOT_OK) return status;
-    rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, answer->queried_ms);
-    write_times(b, answer->prediction.step_ms, &corrected);
+    bool is_own = b->explains && !answer->has_parts; /* the entries may divide the step differently */
+    rt_step_parts parts = is_own ? parts_of_explanation(b, answer->queried_ms) : answer->parts;
+    rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, &parts);
+    write_times(b, answer->prediction.step_ms, is_own, &corrected);
     return write_memory(b, err);
 }
 

@@ -167,6 +167,24 @@ static uint32_t warnings_of(const mdot_context *context, const rt_job_schema *sc
     return warnings;
 }
 
+/* False if the predictor lacks the output, or if a part is no time. */
+static bool read_parts(const rt_job_schema *schema, const rt_job_pair *pair, rt_step_parts *out_parts)
+{
+    if (schema->output_at[RT_JOB_OUTPUT_PARTS] == RT_NOT_THERE) return false;
+    const float *numbers = pair->block->parts + pair->at;
+    double parts[RT_PART_NUMBERS];
+    for (size_t k = 0; k < RT_PART_NUMBERS; k++) {
+        bool is_once = k == RT_PART_NUMBERS - 2;
+        parts[k] = (double)numbers[k * schema->block] / (is_once ? 1 : pair->queried.micro_steps);
+        if (!(isfinite(parts[k]) && parts[k] >= 0)) return false;
+    }
+    memcpy(out_parts->pass_ms, parts, sizeof out_parts->pass_ms);
+    /* the shipped predictor counts each of the update's tensors once */
+    out_parts->optimizer_ms = parts[RT_PART_NUMBERS - 2] * rt_list_traffic(&pair->queried.configuration.c);
+    out_parts->host_ms = parts[RT_PART_NUMBERS - 1];
+    return true;
+}
+
 static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema,
                              const rt_cached_features *features, const rt_job_pair *pair, const mdot_job *job,
                              mdot_prediction *out_prediction, mdot_error *err)
@@ -175,7 +193,9 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     mdot_status status = check_times(ms, err);
     if (status != MDOT_OK) return status;
-    rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, (double)ms[1]);
+    rt_step_parts parts;
+    if (!read_parts(schema, pair, &parts)) parts = rt_divide_step(job, &pair->queried, (double)ms[1]);
+    rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, &parts);
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     const rt_configuration *configuration = &pair->requested.configuration;
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
@@ -398,6 +418,8 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
     answer.requested = pair->requested;
     answer.queried = pair->queried;
     answer.queried_ms = (double)pair->block->step_ms[tensors->schema.block + pair->at];
+    answer.has_parts = read_parts(&tensors->schema, pair, &answer.parts);
+    if (!answer.has_parts) answer.parts = rt_divide_step(job, &pair->queried, answer.queried_ms);
     *out_answer = answer;
     return MDOT_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "mdot/mdot_explain.h"
 #include "runtime/perf/analysis_parts.h"
+#include "runtime/predict/analytic_correction.h"
 #include "runtime/predict/predictor_tensors.h"
 
 /* Adds a configuration to a block that has space. Returns its index there. */
@@ -17,6 +18,8 @@ typedef struct rt_answer {
     mdot_prediction prediction;
     rt_resolved_configuration requested, queried;
     double queried_ms;
+    rt_step_parts parts;
+    bool has_parts; /* the predictor divided its answer; otherwise rooflines did */
 } rt_answer;
 mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                           rt_answer *out_answer, mdot_error *err);

@@ -27,6 +27,7 @@ static const struct {
 } outputs[RT_JOB_OUTPUT_COUNT] = {
     [RT_JOB_OUTPUT_STEP] = {RT_JOB_PREDICT, "step_ms", false, RT_STEP_NUMBERS, RT_STEP_NUMBERS, true},
     [RT_JOB_OUTPUT_OUTSIDE] = {RT_JOB_PREDICT, "outside_training", false, 1, RT_OUTSIDE_NUMBERS, false},
+    [RT_JOB_OUTPUT_PARTS] = {RT_JOB_PREDICT, "part_ms", false, RT_PART_NUMBERS, RT_PART_NUMBERS, false},
     [RT_JOB_OUTPUT_OPERATORS] = {RT_JOB_EXPLAIN, "operator_ms", true, MDOT_PHASE_COUNT, MDOT_PHASE_COUNT, true},
     [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_PARTS, RT_OTHER_NUMBERS, true},
 };

@@ -20,6 +20,7 @@ enum {
     RT_STEP_NUMBERS = 3,
     RT_OTHER_NUMBERS = 4, /* times outside the operators: optimizer, waiting for the host, link; the host's own time */
     RT_OTHER_PARTS = 3,   /* the numbers that every predictor has */
+    RT_PART_NUMBERS = 10, /* busy times: both passes by work, update, host */
 #define RT_OUTSIDE_ONE(number, id) +1
     RT_OUTSIDE_NUMBERS = 0 MDOT_OUTSIDE_MAP(RT_OUTSIDE_ONE)
 #undef RT_OUTSIDE_ONE
@@ -77,6 +78,7 @@ typedef enum rt_job_question { RT_JOB_PREDICT, RT_JOB_EXPLAIN } rt_job_question;
 typedef enum rt_job_output {
     RT_JOB_OUTPUT_STEP,
     RT_JOB_OUTPUT_OUTSIDE,
+    RT_JOB_OUTPUT_PARTS,
     RT_JOB_OUTPUT_OPERATORS,
     RT_JOB_OUTPUT_OTHERS,
     RT_JOB_OUTPUT_COUNT

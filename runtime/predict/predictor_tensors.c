@@ -62,7 +62,8 @@ static void allocate_block(arena *d, const rt_job_schema *schema, rt_job_block *
     rt_job_block block = {.configuration = allocate_numbers(d, schema, RT_JOB_INPUT_CONFIGURATION),
                           .gpu = allocate_numbers(d, schema, RT_JOB_INPUT_GPU),
                           .step_ms = arena_take(d, RT_STEP_NUMBERS * schema->block * sizeof(float)),
-                          .outside = arena_take(d, RT_OUTSIDE_NUMBERS * schema->block * sizeof(float))};
+                          .outside = arena_take(d, RT_OUTSIDE_NUMBERS * schema->block * sizeof(float)),
+                          .parts = arena_take(d, RT_PART_NUMBERS * schema->block * sizeof(float))};
     int configuration_at = schema->input_at[RT_JOB_INPUT_CONFIGURATION], gpu_at = schema->input_at[RT_JOB_INPUT_GPU];
     if (configuration_at != RT_NOT_THERE) block.inputs[configuration_at] = block.configuration;
     if (gpu_at != RT_NOT_THERE) block.inputs[gpu_at] = block.gpu;
@@ -71,6 +72,8 @@ static void allocate_block(arena *d, const rt_job_schema *schema, rt_job_block *
         block.outputs[output_index[RT_JOB_OUTPUT_STEP]] = block.step_ms;
     if (output_index[RT_JOB_OUTPUT_OUTSIDE] != RT_NOT_THERE)
         block.outputs[output_index[RT_JOB_OUTPUT_OUTSIDE]] = block.outside;
+    if (output_index[RT_JOB_OUTPUT_PARTS] != RT_NOT_THERE)
+        block.outputs[output_index[RT_JOB_OUTPUT_PARTS]] = block.parts;
     if (out != NULL) *out = block;
 }
 

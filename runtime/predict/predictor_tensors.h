@@ -25,11 +25,11 @@ typedef struct rt_cached_features {
 /* Configurations for one run of the entry, and the answers. Number k of configuration i is at index k * block + i. The
  * arrays hold this runtime's numbers and any others that the entry reads. */
 typedef struct rt_job_block {
-    float *configuration, *gpu, *step_ms, *outside;
+    float *configuration, *gpu, *step_ms, *outside, *parts;
     size_t count;
     int64_t batch;
     const void *inputs[RT_CACHED_CAPACITY + 2]; /* in the entry's order */
-    void *outputs[2];
+    void *outputs[3];
 } rt_job_block;
 
 typedef struct rt_job_pair {

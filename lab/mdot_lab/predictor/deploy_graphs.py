@@ -37,7 +37,7 @@ from mdot_lab.predictor.domain_check import TrainingRange
 ROWS = ("operator_type", "operator_setting", "operator_load", "operator_count")
 CONFIGURATION = ("configuration", "gpu")
 ENCODING = ("encoding_rows", "encoding_work", "encoding_cost", "encoding_job")
-ANSWER = ("step_ms", "outside_training")
+ANSWER = ("step_ms", "outside_training", "part_ms")
 EXPLANATION = ("operator_ms", "other_ms")
 
 CONFIGURATIONS = 32
@@ -306,8 +306,23 @@ class Evaluate(nn.Module):
         powers = [((t / longest) ** 2) ** 2 for t in both]
         return longest * torch.sqrt(torch.sqrt(sum(powers))), powers
 
-    def answer(self, rows: Rows, encoding_job: Tensor, c: DecodedInputs, times: list[Times]) -> tuple[Tensor, Tensor]:
-        """[3, C] and [causes, C]"""
+    def parts(self, rows: Rows, times: list[Times]) -> Tensor:
+        """[10, C]: the GPU's time forward and backward by kind of work (matmuls, attention, convolutions, others), the
+        optimizer's and the host's. Members are averaged as fractions of steps."""
+        matmul, convolution = rows.is_matmul[0], rows.is_convolution[0]
+        attention = ((rows.scores[0] + rows.step_scores[0]) * MOST).clamp(0, 1)
+        kinds = torch.stack([matmul * (1 - convolution) * (1 - attention), matmul * attention, matmul * convolution, 1 - matmul])
+        fractions, logs = [], []
+        for of_member in times:
+            step_ms, _ = self.fourths(of_member)
+            forward, *backward = of_member.parts
+            found = torch.cat([kinds @ forward, kinds @ sum(backward), of_member.optimizer[None], of_member.host[None]])
+            fractions.append(found / step_ms)
+            logs.append(torch.log(step_ms))
+        return sum(fractions) / len(logs) * torch.exp(sum(logs) / len(logs))
+
+    def answer(self, rows: Rows, encoding_job: Tensor, c: DecodedInputs, times: list[Times]) -> tuple[Tensor, Tensor, Tensor]:
+        """[3, C], [causes, C] and parts()"""
         fractions, logs, waits = [], [], []
         for of_member in times:
             sums = torch.cat([rows.kinds, rows.profile]) @ sum(of_member.parts)
@@ -327,10 +342,10 @@ class Evaluate(nn.Module):
         waiting = waiting * (1 - KNOWN_HOST_SAVES * c.is_known_host)
         x = interval_features(fraction[:4], c.is_nhwc, software, is_elsewhere, trained_on.is_new_gpu(c), waiting, distance)
         low, high = self.shipped.interval(x, outside)
-        return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
+        return torch.exp(torch.stack([middle - low, middle, middle + high])), outside, self.parts(rows, times)
 
     def forward(self, encoding_rows: Tensor, encoding_work: Tensor, encoding_cost: Tensor, encoding_job: Tensor,
-                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
+                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         rows, c = Rows.read(encoding_work), decode_inputs.read(configuration, gpu)
         return self.answer(rows, encoding_job, c, self.times(encoding_rows, rows, encoding_cost, encoding_job, c))
 
@@ -341,10 +356,10 @@ class Whole(nn.Module):
         self.encode, self.evaluate = Encode(shipped), Evaluate(shipped)
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
-                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
+                configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         encoding = self.encode(operator_type, operator_setting, operator_load, operator_count)
-        step_ms, outside = self.evaluate(*encoding, configuration[:, None], gpu[:, None])
-        return step_ms[:, 0], outside[:, 0]
+        step_ms, outside, part_ms = self.evaluate(*encoding, configuration[:, None], gpu[:, None])
+        return step_ms[:, 0], outside[:, 0], part_ms[:, 0]
 
 
 class Explain(Whole):

@@ -65,22 +65,26 @@ TIMM_GPUS = {"rtx3090": "RTX-3090", "rtx4090": "RTX-4090", "4090": "RTX-4090", "
 COMPILED = "-dynamo"
 
 
-def _timm_networks(path: Path) -> set[Network]:
+def _timm_rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a table, whose first lines may be comments."""
     with open(path, newline="", encoding="utf-8") as lines:
-        return {Network(row["model"], int(row["img_size"])) for row in csv.DictReader(lines)
-                if row["device"].removesuffix(COMPILED) in TIMM_GPUS}
+        yield from csv.DictReader(line for line in lines if not line.startswith("#"))
+
+
+def _timm_networks(path: Path) -> set[Network]:
+    return {Network(row["model"], int(row["img_size"])) for row in _timm_rows(path)
+            if row["device"].removesuffix(COMPILED) in TIMM_GPUS}
 
 
 def read_timm(path: Path, kind: str) -> Iterator[Label]:
     """Reads timm's tables of training or inference benchmarks. CPUs, and rows without a batch, are skipped."""
-    with open(path, newline="", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            gpu_name = TIMM_GPUS.get(row["device"].removesuffix(COMPILED))
-            if gpu_name is not None and row["batch_size"]:
-                yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"],
-                            row["torch"], row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name,
-                            row["precision"], kind, row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE,
-                            optimizer=SGD if kind == TRAIN else "")
+    for row in _timm_rows(path):
+        gpu_name = TIMM_GPUS.get(row["device"].removesuffix(COMPILED))
+        if gpu_name is not None and row["batch_size"]:
+            yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"],
+                        row["torch"], row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name,
+                        row["precision"], kind, row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE,
+                        optimizer=SGD if kind == TRAIN else "")
 
 
 CIFAR_RESNET18 = "cifar.resnet18"

@@ -80,10 +80,10 @@ static void each_optimizer_has_its_state_and_traffic(void **state)
     (void)state;
     mdot_job *job = make_job();
     const update_case cases[] = {
-        {{.optimizer = MDOT_OPTIMIZER_SGD}, 4 * ALL, 0, 5 * 4 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_SGD}, 4 * ALL, 0, 8 * 4 * ALL, 0, 0},
         {{.optimizer = MDOT_OPTIMIZER_SGD_PLAIN}, 0, 0, 3 * 4 * ALL, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_ADAM}, 8 * ALL, 4 * ALL, 7 * 4 * ALL, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_ADAMW}, 8 * ALL, 4 * ALL, 7 * 4 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM}, 8 * ALL, 4 * ALL, 18 * 4 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_ADAMW}, 8 * ALL, 4 * ALL, 20 * 4 * ALL, 0, 0},
         {{.optimizer = MDOT_OPTIMIZER_ADAM8BIT}, 2 * eight_bit * ALL, 0, (3 * 4 + 4 * eight_bit) * ALL, 0, 1},
         {{.optimizer = MDOT_OPTIMIZER_ADAMW8BIT}, 2 * eight_bit * ALL, 0, (3 * 4 + 4 * eight_bit) * ALL, 0, 1},
         {{.optimizer = MDOT_OPTIMIZER_ADAFACTOR}, 4 * (VECTOR + SIDES), 2 * 4 * MATRIX, 5 * 4 * ALL, 0, 12},
@@ -104,17 +104,17 @@ static void kernels_differ_in_temporaries_and_traffic(void **state)
 #define FUSED .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED
 #define FOREACH .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH
     const update_case cases[] = {
-        {{.optimizer = MDOT_OPTIMIZER_SGD, LOOP}, 4 * ALL, 0, 20 * ALL, 0, 3},
+        {{.optimizer = MDOT_OPTIMIZER_SGD, LOOP}, 4 * ALL, 0, 32 * ALL, 0, 3},
         {{.optimizer = MDOT_OPTIMIZER_SGD_PLAIN, LOOP}, 0, 0, 12 * ALL, 0, 1},
-        {{.optimizer = MDOT_OPTIMIZER_ADAM, LOOP}, 8 * ALL, 4 * MATRIX, 28 * ALL, 0, 8},
-        {{.optimizer = MDOT_OPTIMIZER_ADAMW, LOOP}, 8 * ALL, 4 * MATRIX, 28 * ALL, 0, 9},
-        {{.optimizer = MDOT_OPTIMIZER_ADAM, FOREACH}, 8 * ALL, 4 * ALL, 28 * ALL, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_SGD, FUSED}, 4 * ALL, 0, 20 * ALL * 5 / 8.0, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, LOOP}, 8 * ALL, 4 * MATRIX, 72 * ALL, 0, 8},
+        {{.optimizer = MDOT_OPTIMIZER_ADAMW, LOOP}, 8 * ALL, 4 * MATRIX, 80 * ALL, 0, 9},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, FOREACH}, 8 * ALL, 4 * ALL, 72 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_SGD, FUSED}, 4 * ALL, 0, 20 * ALL, 0, 0},
         {{.optimizer = MDOT_OPTIMIZER_SGD_PLAIN, FUSED}, 0, 0, 12 * ALL, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_ADAM, FUSED}, 8 * ALL, 0, 28 * ALL * 7 / 18.0, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_ADAMW, FUSED}, 8 * ALL, 0, 28 * ALL * 7 / 20.0, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_PAGES}, 8 * ALL, 0, 28 * ALL * 7 / 18.0, 0, 0},
-        {{.optimizer = MDOT_OPTIMIZER_ADAM, .step_in_backward = 1}, 8 * ALL, 4 * MATRIX, 28 * ALL, 0, 8},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, FUSED}, 8 * ALL, 0, 28 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_ADAMW, FUSED}, 8 * ALL, 0, 28 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_PAGES}, 8 * ALL, 0, 28 * ALL, 0, 0},
+        {{.optimizer = MDOT_OPTIMIZER_ADAM, .step_in_backward = 1}, 8 * ALL, 4 * MATRIX, 72 * ALL, 0, 8},
         {{.optimizer = MDOT_OPTIMIZER_ADAM, .offload = MDOT_OFFLOAD_OPTIMIZER}, 8 * ALL, 4 * ALL, 0, 0, 0},
     };
     check(job, cases, sizeof cases / sizeof *cases);
@@ -130,16 +130,16 @@ static void precisions_and_workers_change_the_update(void **state)
 #define ADAM .optimizer = MDOT_OPTIMIZER_ADAM
 #define MIXED .precision = MDOT_PRECISION_MIXED_BF16
     const update_case cases[] = {
-        {{ADAM, .precision = MDOT_PRECISION_BF16}, 4 * ALL, 2 * ALL, 14 * ALL, 0, 0},
-        {{ADAM, .precision = MDOT_PRECISION_AMP_BF16}, 8 * ALL, 4 * ALL, 28 * ALL, 0, 0},
-        {{ADAM, MIXED}, 12 * ALL, 6 * ALL, (28 * 7 / 18.0 + 2) * ALL, 0, 0},
-        {{ADAM, MIXED, FOREACH}, 12 * ALL, 10 * ALL, 30 * ALL, 0, 0},
-        {{ADAM, MIXED, .gradient_type = MDOT_NUMBER_FP32}, 12 * ALL, 0, (28 * 7 / 18.0 + 2) * ALL, 0, 0},
-        {{ADAM, .ema = 1}, 8 * ALL, 4 * ALL, (28 + 12) * ALL, 0, 0},
-        {{ADAM, .gpu_count = 4}, 8 * ALL, 4 * ALL, 28 * ALL, 0, 0},
-        {{ADAM, .gpu_count = 4, .zero_stage = 1}, 2 * ALL, ALL, 7 * ALL, 0, 0},
-        {{ADAM, .gpu_count = 4, .zero_stage = 3, MIXED}, 2 * ALL, ALL, 7 * ALL, 0, 0},
-        {{ADAM, .gpu_count = 4, .zero_stage = 2, MIXED}, 3 * ALL, 1.5 * ALL, (28 * 7 / 18.0 + 2) * ALL / 4, 0, 0},
+        {{ADAM, .precision = MDOT_PRECISION_BF16}, 4 * ALL, 2 * ALL, 36 * ALL, 0, 0},
+        {{ADAM, .precision = MDOT_PRECISION_AMP_BF16}, 8 * ALL, 4 * ALL, 72 * ALL, 0, 0},
+        {{ADAM, MIXED}, 12 * ALL, 6 * ALL, (28 + 2) * ALL, 0, 0},
+        {{ADAM, MIXED, FOREACH}, 12 * ALL, 10 * ALL, 74 * ALL, 0, 0},
+        {{ADAM, MIXED, .gradient_type = MDOT_NUMBER_FP32}, 12 * ALL, 0, (28 + 2) * ALL, 0, 0},
+        {{ADAM, .ema = 1}, 8 * ALL, 4 * ALL, (72 + 12) * ALL, 0, 0},
+        {{ADAM, .gpu_count = 4}, 8 * ALL, 4 * ALL, 72 * ALL, 0, 0},
+        {{ADAM, .gpu_count = 4, .zero_stage = 1}, 2 * ALL, ALL, 18 * ALL, 0, 0},
+        {{ADAM, .gpu_count = 4, .zero_stage = 3, MIXED}, 2 * ALL, ALL, 18 * ALL, 0, 0},
+        {{ADAM, .gpu_count = 4, .zero_stage = 2, MIXED}, 3 * ALL, 1.5 * ALL, (28 + 2) * ALL / 4, 0, 0},
     };
     check(job, cases, sizeof cases / sizeof *cases);
     rt_resolved_configuration inference = resolve(job, (mdot_configuration){ADAM, LOOP, .mode = MDOT_MODE_INFERENCE});

@@ -281,6 +281,95 @@ static void micro_steps_depend_on_the_options_with_that_fact_alone(void **state)
     mdot_job_destroy(job);
 }
 
+/* ---- A step is a sum of parts ------------------------------------------------------------------------------------ */
+
+typedef enum part { FORWARD, BACKWARD, UPDATE, HOST, COMMUNICATION, IDLE, PARTS } part;
+static const char *const part_names[PARTS] = {"forward pass", "backward pass", "update",
+                                              "host",         "communication", "idle"};
+#define PASSES (1u << FORWARD | 1u << BACKWARD)
+#define ALL_PARTS ((1u << PARTS) - 1)
+
+/* The parts that an option may change. Options of an update change it alone, and those of a micro-step its passes. */
+static unsigned parts_of(const rt_option *option, const mdot_configuration *c)
+{
+    static const struct {
+        const char *field;
+        unsigned parts;
+    } named[] = {
+        {"batch", ALL_PARTS}, /* this predictor does not divide its answer */
+        {"accumulate", PASSES | 1u << HOST | 1u << COMMUNICATION},
+        {"power_limit", ALL_PARTS},
+        {"mode", ALL_PARTS},
+        {"precision", ALL_PARTS}, /* of gradients and weights, too */
+        {"tensor_parallel", ALL_PARTS},
+        {"pipeline_parallel", ALL_PARTS},
+        {"expert_parallel", ALL_PARTS},
+        {"micro_batches", ALL_PARTS},
+        {"offload", 1u << UPDATE | 1u << COMMUNICATION | 1u << HOST},
+        {"zero_stage", 1u << UPDATE | 1u << COMMUNICATION},
+        {"virtual_stages", 1u << IDLE | 1u << COMMUNICATION},
+        {"schedule", 1u << IDLE | 1u << COMMUNICATION},
+        {"context_parallel", PASSES | 1u << UPDATE | 1u << COMMUNICATION | 1u << IDLE},
+    };
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (strcmp(named[i].field, option->field) == 0) return named[i].parts;
+    unsigned waits = c->pipeline_parallel > 1 ? 1u << IDLE : 0;
+    if ((option->facts & RT_MICRO_STEP) != 0) return PASSES | 1u << HOST | 1u << COMMUNICATION | waits;
+    if ((option->facts & RT_KERNELS) != 0) return 1u << UPDATE | 1u << HOST;
+    return 1u << COMMUNICATION;
+}
+
+static mdot_explanation_info explain_parts(mdot_context *context, const mdot_job *job, const mdot_configuration *c,
+                                           double out_parts[PARTS])
+{
+    mdot_explanation *explanation = NULL;
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_error err = {0};
+    if (mdot_explain(context, job, c, &explanation, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_int_equal(mdot_explanation_get_info(explanation, &info), MDOT_OK);
+    mdot_explanation_destroy(explanation);
+    out_parts[FORWARD] = info.forward_ms;
+    out_parts[BACKWARD] = info.data_gradient_ms + info.weight_gradient_ms;
+    out_parts[UPDATE] = info.optimizer_ms;
+    out_parts[HOST] = info.host_busy_ms;
+    out_parts[COMMUNICATION] = info.communication_ms;
+    out_parts[IDLE] = info.idle_ms;
+    return info;
+}
+
+/* The law of the seam between a job and its step: an option changes the parts that it names, and the step by their
+ * change. The rest overlaps: the GPU's time and the host's, (gpu^4 + host^4)^(1/4). */
+static void each_option_changes_its_own_parts_alone(void **state)
+{
+    (void)state;
+    size_t faults = 0;
+    predict_fixture f;
+    predict_open(&f, predict_batch_model());
+    mdot_job *job = make_job();
+    for (size_t i = 0; i < ROWS; i++) {
+        const rt_option *option = find(rows[i].field);
+        mdot_configuration changed = rows[i].base;
+        rt_option_set(&changed, option, rows[i].value);
+        double before[PARTS], after[PARTS];
+        explain_parts(f.context, job, &rows[i].base, before);
+        mdot_explanation_info info = explain_parts(f.context, job, &changed, after);
+        for (int k = 0; k < PARTS; k++) {
+            bool may_change = (parts_of(option, &rows[i].base) >> k & 1) != 0;
+            if (may_change || fabs(before[k] - after[k]) <= 1e-9 * info.step_ms) continue;
+            print_error("row %zu, %s = %g: the %s takes %g ms, then %g\n", i, rows[i].field, rows[i].value,
+                        part_names[k], before[k], after[k]);
+            faults++;
+        }
+        double sum = info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms;
+        assert_float_equal(sum, info.step_ms, 1e-6 * info.step_ms);
+        if (strcmp(rows[i].field, "accumulate") == 0)
+            assert_float_equal(after[FORWARD], rows[i].value * before[FORWARD], 1e-6 * after[FORWARD]);
+    }
+    assert_int_equal(faults, 0);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
 static bool has_row(const rt_option *option, double value, bool of_any_value)
 {
     for (size_t i = 0; i < ROWS; i++)
@@ -309,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_option_and_choice_has_a_row),
         cmocka_unit_test(each_option_has_the_stated_effect),
+        cmocka_unit_test(each_option_changes_its_own_parts_alone),
         cmocka_unit_test(micro_steps_depend_on_the_options_with_that_fact_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

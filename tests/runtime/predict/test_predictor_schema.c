@@ -347,6 +347,14 @@ static void wrong_outputs_are_refused_by_name(void **state)
     onnx_node(b, "Neg", "configuration", "outside_training");
     onnx_output(b, "outside_training");
     expect_incompatible(b, "output outside_training of entry predict must be f32 [8]");
+    b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "9");
+    onnx_initializer(b, "base", MDOT_DTYPE_F32, "3", base);
+    onnx_node(b, "Identity", "base", "step_ms");
+    onnx_output(b, "step_ms");
+    onnx_node(b, "Neg", "configuration", "part_ms");
+    onnx_output(b, "part_ms");
+    expect_incompatible(b, "output part_ms of entry predict must be f32 [10]");
 }
 
 static void a_set_of_numbers_holds_64(void **state)
