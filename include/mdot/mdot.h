@@ -4,6 +4,7 @@
  *
  *   mdot_job.h         describes training jobs.
  *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. The layer for schedulers.
+ *   mdot_plan.h        searches layouts on several GPUs, and prices a whole training.
  *   mdot_program.h     describes a job's PyTorch program.
  *   mdot_explain.h     divides a prediction among operators.
  *   mdot_calibrate.h   corrects predictions with a site's own measurements.
@@ -32,6 +33,7 @@
 #include "mdot_explain.h"
 #include "mdot_job.h"
 #include "mdot_predict.h"
+#include "mdot_plan.h"
 #include "mdot_program.h"
 #include "mdot_record.h"
 #include "mdot_run.h"

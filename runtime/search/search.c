@@ -1,0 +1,333 @@
+/* search.c — prices the layouts of a space, and keeps the fastest ones for each GPU model and size.
+ *
+ * Each thread has a context, a batch of layouts and a table of its own. It takes an item, leaves out the layouts that do
+ * not fit, predicts the others together, and enters them into the table. The tables are merged at the end. A layout's
+ * place in the space breaks ties, so that the result does not depend on the threads. */
+#include "base/struct_version.h"
+#include "runtime/core/handle_validation.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/search/search.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
+
+typedef struct kept {
+    double ms_per_sample;
+    size_t item;
+    uint64_t number; /* of the layout in the item */
+    mdot_configuration configuration;
+    mdot_prediction prediction;
+} kept;
+
+/* The fastest layouts of each model and size, ascending by time. */
+typedef struct table {
+    kept *entries; /* space->kept for each slot */
+    uint32_t *counts;
+} table;
+
+struct mdot_plan {
+    rt_space space;
+    mdot_plan_info info;
+    table table;
+    kept **order; /* layout_count layouts */
+};
+
+typedef struct search {
+    const rt_space *space;
+    size_t item_count, slot_count;
+    atomic_size_t next_item;
+    atomic_ullong visited;
+    atomic_bool is_cancelled;
+    bool (*progress)(void *state, double finished);
+    void *progress_state;
+} search;
+
+typedef struct worker {
+    search *search;
+    mdot_context *context;
+    table table;
+    mdot_configuration *layouts; /* CHUNK each */
+    mdot_prediction *predictions;
+    uint64_t *numbers;
+    rt_gpu_names names;
+    mdot_plan_info counts;
+    uint64_t reported;
+    mdot_status status; /* of the first failed chunk */
+    mdot_error err;
+    pthread_t thread;
+    bool is_first, is_started;
+} worker;
+
+static const bs_struct_version info_type = BS_SIZED(mdot_plan_info, cancelled);
+static const bs_struct_version layout_type = BS_SIZED(mdot_plan_layout, pipeline_share);
+
+/* ---- Table ------------------------------------------------------------------------------------------------------- */
+
+static bool is_before(const kept *a, const kept *b)
+{
+    if (a->ms_per_sample != b->ms_per_sample) return a->ms_per_sample < b->ms_per_sample;
+    return a->item != b->item ? a->item < b->item : a->number < b->number;
+}
+
+static void enter(const rt_space *space, table *t, size_t slot, const kept *entry)
+{
+    kept *entries = &t->entries[slot * space->kept];
+    uint32_t *count = &t->counts[slot], place = *count;
+    if (place == space->kept && !is_before(entry, &entries[place - 1])) return;
+    if (place == space->kept) place--;
+    for (; place > 0 && is_before(entry, &entries[place - 1]); place--) entries[place] = entries[place - 1];
+    entries[place] = *entry;
+    if (*count < space->kept) ++*count;
+}
+
+static bool make_table(const rt_space *space, size_t slot_count, table *out)
+{
+    out->entries = malloc(slot_count * space->kept * sizeof *out->entries);
+    out->counts = calloc(slot_count, sizeof *out->counts);
+    return out->entries != NULL && out->counts != NULL;
+}
+
+static void free_table(table *t)
+{
+    free(t->entries);
+    free(t->counts);
+}
+
+/* ---- Pricing ----------------------------------------------------------------------------------------------------- */
+
+/* Enters a layout that fits by the upper bound of its memory. */
+static bool fits(worker *w, const mdot_configuration *layout)
+{
+    rt_configuration configuration;
+    rt_resolved_configuration resolved;
+    mdot_error reason;
+    const mdot_job *job = w->search->space->job;
+    mdot_status status = rt_configuration_read(layout, 0, &w->names, &configuration, &reason);
+    if (status == MDOT_OK) status = rt_configuration_check(&configuration, job, &reason);
+    if (status != MDOT_OK) {
+        w->counts.refused++;
+        return false;
+    }
+    rt_resolve(job, &configuration, &resolved);
+    rt_memory memory = rt_measure_memory(job, &resolved);
+    rt_reserved reserved = rt_reserve_memory(job, &resolved, &memory);
+    uint64_t above = rt_memory_within(job, &memory).upper_bytes - rt_sum_memory(&memory);
+    if (rt_sum_reserved(&memory, &reserved) + above <= rt_usable_memory(&configuration.gpu)) return true;
+    w->counts.too_large++;
+    return false;
+}
+
+static void price(worker *w, size_t item_index, const rt_search_item *item, size_t count)
+{
+    const rt_space *space = w->search->space;
+    for (size_t i = 0; i < count; i++) w->predictions[i].struct_size = sizeof *w->predictions;
+    mdot_error err;
+    mdot_status status = mdot_sweep(w->context, space->job, w->layouts, count, w->predictions, &err);
+    if (status == MDOT_INCOMPATIBLE || status == MDOT_MALFORMED) {
+        if (w->status == MDOT_OK) w->err = err;
+        w->status = status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (w->predictions[i].status != MDOT_OK || w->predictions[i].step_ms <= 0) {
+            w->counts.refused++;
+            continue;
+        }
+        const kept entry = {.ms_per_sample = w->predictions[i].step_ms / rt_layout_samples(&w->layouts[i]),
+                            .item = item_index,
+                            .number = w->numbers[i],
+                            .configuration = w->layouts[i],
+                            .prediction = w->predictions[i]};
+        w->counts.priced++;
+        enter(space, &w->table, item->gpu_model * space->size_count + item->size, &entry);
+    }
+}
+
+static void report(worker *w, uint64_t visited)
+{
+    search *s = w->search;
+    uint64_t all = atomic_fetch_add(&s->visited, visited) + visited;
+    if (!w->is_first || s->progress == NULL || all - w->reported < LAYOUTS_TO_A_REPORT) return;
+    w->reported = all;
+    size_t item = atomic_load(&s->next_item);
+    double finished = (double)(item < s->item_count ? item : s->item_count) / (double)s->item_count;
+    if (!s->progress(s->progress_state, finished)) atomic_store(&s->is_cancelled, true);
+}
+
+static void search_item(worker *w, size_t index, const rt_search_item *item)
+{
+    search *s = w->search;
+    rt_layouts layouts;
+    uint64_t number = 0;
+    size_t count = 0;
+    rt_layouts_begin(&layouts, s->space, item);
+    while (!atomic_load_explicit(&s->is_cancelled, memory_order_relaxed) &&
+           rt_layouts_next(&layouts, &w->layouts[count])) {
+        w->numbers[count] = number++;
+        if (fits(w, &w->layouts[count])) count++;
+        if (count == CHUNK) {
+            price(w, index, item, count);
+            count = 0;
+        }
+        if (number % CHUNK == 0) report(w, CHUNK);
+    }
+    if (count > 0) price(w, index, item, count);
+    w->counts.indivisible += layouts.indivisible;
+    report(w, number % CHUNK);
+}
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    search *s = w->search;
+    rt_search_item item;
+    for (;;) {
+        size_t index = atomic_fetch_add(&s->next_item, 1);
+        if (index >= s->item_count || atomic_load(&s->is_cancelled)) return NULL;
+        if (rt_item_at(s->space, index, &item)) search_item(w, index, &item);
+    }
+}
+
+/* ---- Workers ----------------------------------------------------------------------------------------------------- */
+
+static bool make_worker(worker *w, search *s, mdot_context *context, bool is_first)
+{
+    *w = (worker){.search = s, .context = context, .is_first = is_first};
+    w->layouts = malloc(CHUNK * sizeof *w->layouts);
+    w->predictions = malloc(CHUNK * sizeof *w->predictions);
+    w->numbers = malloc(CHUNK * sizeof *w->numbers);
+    return make_table(s->space, s->slot_count, &w->table) && w->layouts != NULL && w->predictions != NULL &&
+           w->numbers != NULL;
+}
+
+static void free_worker(worker *w)
+{
+    free_table(&w->table);
+    free(w->layouts);
+    free(w->predictions);
+    free(w->numbers);
+}
+
+/* Adds a worker's counts and layouts to the plan. */
+static void merge(mdot_plan *plan, const worker *w, size_t slot_count)
+{
+    plan->info.priced += w->counts.priced;
+    plan->info.too_large += w->counts.too_large;
+    plan->info.indivisible += w->counts.indivisible;
+    plan->info.refused += w->counts.refused;
+    for (size_t slot = 0; slot < slot_count; slot++)
+        for (uint32_t i = 0; i < w->table.counts[slot]; i++)
+            enter(&plan->space, &plan->table, slot, &w->table.entries[slot * plan->space.kept + i]);
+}
+
+/* Lists the layouts in the order of mdot_plan_get_layout. */
+static bool list_layouts(mdot_plan *plan, size_t slot_count)
+{
+    size_t count = 0;
+    for (size_t slot = 0; slot < slot_count; slot++) count += plan->table.counts[slot];
+    plan->order = malloc((count + 1) * sizeof *plan->order);
+    if (plan->order == NULL) return false;
+    for (size_t slot = 0; slot < slot_count; slot++)
+        for (uint32_t i = 0; i < plan->table.counts[slot]; i++)
+            plan->order[plan->info.layout_count++] = &plan->table.entries[slot * plan->space.kept + i];
+    return true;
+}
+
+static mdot_status run_workers(mdot_plan *plan, search *s, worker *workers, size_t count, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 1; i < count; i++)
+        workers[i].is_started = pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+    work(&workers[0]);
+    for (size_t i = 0; i < count; i++) {
+        if (workers[i].is_started) pthread_join(workers[i].thread, NULL);
+        merge(plan, &workers[i], s->slot_count);
+        if (status == MDOT_OK && workers[i].status != MDOT_OK)
+            status = mdot_fail(err, workers[i].status, "%s", workers[i].err.message);
+    }
+    plan->info.cancelled = atomic_load(&s->is_cancelled);
+    return status;
+}
+
+static mdot_status search_space(mdot_plan *plan, mdot_context *const *contexts, size_t context_count,
+                                const mdot_plan_space *source, mdot_error *err)
+{
+    search s = {.space = &plan->space,
+                .item_count = rt_item_count(&plan->space),
+                .slot_count = plan->space.gpu_model_count * plan->space.size_count,
+                .progress = source->progress,
+                .progress_state = source->progress_state};
+    worker *workers = calloc(context_count, sizeof *workers);
+    bool has_memory = workers != NULL && make_table(&plan->space, s.slot_count, &plan->table);
+    for (size_t i = 0; has_memory && i < context_count; i++)
+        has_memory = make_worker(&workers[i], &s, contexts[i], i == 0);
+    mdot_status status = MDOT_OUT_OF_MEMORY;
+    if (has_memory) status = run_workers(plan, &s, workers, context_count, err);
+    if (has_memory && status == MDOT_OK && !list_layouts(plan, s.slot_count)) status = MDOT_OUT_OF_MEMORY;
+    for (size_t i = 0; workers != NULL && i < context_count; i++) free_worker(&workers[i]);
+    free(workers);
+    return status == MDOT_OUT_OF_MEMORY ? mdot_fail(err, status, NULL) : status;
+}
+
+/* ---- Plan -------------------------------------------------------------------------------------------------------- */
+
+mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count, const mdot_job *job,
+                             const mdot_plan_space *space, mdot_plan **out_plan, mdot_error *err)
+{
+    if (contexts == NULL || job == NULL || space == NULL || out_plan == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_plan_create: contexts, job, space or out_plan is NULL");
+    if (context_count == 0 || context_count > MOST_CONTEXTS)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context_count is %zu; accepted: 1 to %d", context_count,
+                         MOST_CONTEXTS);
+    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
+    for (size_t i = 0; status == MDOT_OK && i < context_count; i++) {
+        if (contexts[i] == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context %zu is NULL", i);
+        status = rt_handle_check(contexts[i], RT_CONTEXT, __func__, err);
+    }
+    if (status != MDOT_OK) return status;
+    mdot_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    rt_handle_register(plan, RT_PLAN);
+    status = rt_space_read(space, job, &plan->space, err);
+    if (status == MDOT_OK) status = search_space(plan, contexts, context_count, space, err);
+    if (status != MDOT_OK) {
+        mdot_plan_destroy(plan);
+        return status;
+    }
+    plan->space.job = NULL; /* the caller may destroy it */
+    *out_plan = plan;
+    return MDOT_OK;
+}
+
+void mdot_plan_destroy(mdot_plan *plan)
+{
+    if (plan == NULL || !rt_handle_unregister(plan, RT_PLAN, __func__)) return;
+    free_table(&plan->table);
+    free(plan->order);
+    if (!rt_validates_handles()) free(plan);
+}
+
+mdot_status mdot_plan_get_info(const mdot_plan *plan, mdot_plan_info *out_info)
+{
+    if (plan == NULL || out_info == NULL || !rt_handle_is_live(plan, RT_PLAN, __func__)) return MDOT_INVALID_ARGUMENT;
+    return bs_fill_struct(&info_type, &plan->info, out_info, NULL);
+}
+
+mdot_status mdot_plan_get_layout(const mdot_plan *plan, size_t index, mdot_plan_layout *out_layout)
+{
+    if (plan == NULL || out_layout == NULL || !rt_handle_is_live(plan, RT_PLAN, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (index >= plan->info.layout_count) return MDOT_OUT_OF_RANGE;
+    const kept *entry = plan->order[index];
+    const mdot_configuration *c = &entry->configuration;
+    double waiting = (double)(c->pipeline_parallel - 1) / (c->virtual_stages > 1 ? c->virtual_stages : 1);
+    if (c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE) waiting /= 3;
+    mdot_plan_layout layout = {.configuration = *c,
+                               .prediction = entry->prediction,
+                               .gpu_model = (size_t)(c->gpu_spec - plan->space.gpus),
+                               .samples = rt_layout_samples(c),
+                               .pipeline_share = waiting / (waiting + c->micro_batches)};
+    return bs_fill_struct(&layout_type, &layout, out_layout, NULL);
+}
