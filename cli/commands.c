@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const cli_command *const cli_commands[] = {&cli_predict,      &cli_report_command, &cli_calibrate,
+const cli_command *const cli_commands[] = {&cli_predict,      &cli_plan,           &cli_report_command, &cli_calibrate,
 #ifdef MDOT_HAVE_COMPILER
                                            &cli_compile,
 #endif

@@ -13,6 +13,9 @@ const char *cli_read_count(const char *text, int suffixes, int64_t least, int64_
  * and bit are an eighth. Prefixes are K, M, G and T, and Ki to Ti for powers of 1024. */
 const char *cli_read_rate(const char *text, double *out_gbps);
 
+/* Reads a duration in hours: "7d", "36h", "90min", "30s", "2w", above 0. */
+const char *cli_read_duration(const char *text, double *out_hours);
+
 /* Reads the price of an hour: "2.5", "2.5/h", "$2.5/h", "2.5 USD/h", "€2". Currencies are not converted. */
 const char *cli_read_price(const char *text, double *out_an_hour);
 

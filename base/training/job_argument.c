@@ -136,4 +136,18 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
     return is_job_file(path) ? load_job(path, &options, out_job, err) : mdot_job_read(path, &options, out_job, err);
 }
 
+double cli_tokens_per_sample(const mdot_job *job, const mdot_job_info *info)
+{
+    bool looks_up = false;
+    int64_t queries = 0;
+    for (size_t i = 0; i < info->operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        bool picks = (op.traits.traits & MDOT_TRAIT_PICKS) != 0;
+        looks_up = looks_up || (picks && op.parameters + op.frozen_parameters > 0);
+        if (queries == 0) queries = op.setting[MDOT_SETTING_QUERIES];
+    }
+    return looks_up ? (double)queries : 0;
+}
+
 int64_t cli_job_batch(const mdot_job_info *info) { return info->batch > 0 ? info->batch : 1; }

@@ -216,18 +216,14 @@ static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.j
 /* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
 static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
 {
-    bool works = false, looks_up = false;
-    int64_t queries = 0;
+    bool works = false;
     for (size_t i = 0; i < v->info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(v->job, i, &op);
         const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
         works = works || sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0;
-        bool is_table = (op.traits.traits & MDOT_TRAIT_PICKS) != 0 && op.parameters + op.frozen_parameters > 0;
-        looks_up = looks_up || is_table;
-        if (queries == 0) queries = op.setting[MDOT_SETTING_QUERIES];
     }
-    v->tokens_per_sample = looks_up ? (double)queries : 0;
+    v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
     if (works) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the job is empty, because every tensor has zero elements",
                      r->job_path);

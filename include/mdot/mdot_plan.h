@@ -44,10 +44,11 @@ enum {
  *   recompute           nothing, selective, and blocks in a job with blocks
  *   batch               micro-batches of 1, 2, 4 … samples, up to 2^12 or the worker's part of global_batch
  *
- * data_parallel, node_count, accumulate and micro_batches follow from these. */
+ * data_parallel, node_count, accumulate and micro_batches follow from these. If `base` sets data_parallel, other degrees
+ * are left out. */
 typedef struct mdot_plan_space {
     size_t struct_size;
-    const mdot_configuration *base; /* gpu, gpu_spec, gpu_count and data_parallel are ignored; batch is as `axes` says */
+    const mdot_configuration *base; /* gpu, gpu_spec, gpu_count and batch are ignored */
     const mdot_gpu *gpus;           /* candidate models, for example from mdot_gpu_find */
     size_t gpu_model_count;         /* 1 to MDOT_PLAN_GPU_MODELS_MAX */
     const uint32_t *sizes;          /* numbers of GPUs to try, each 1 to 2^16 */

@@ -327,6 +327,7 @@ static bool fill(rt_layouts *layouts, mdot_configuration *out)
     uint32_t shards = item->tensor * item->pipeline * item->experts;
     if (size / shards % out->context_parallel != 0) return false;
     out->data_parallel = size / shards / out->context_parallel;
+    if (space->base.data_parallel > 0 && space->base.data_parallel != out->data_parallel) return false;
     bool sets_sequences = space->axes[RT_OPTION_sequence_parallel].count > 0 || space->base.sequence_parallel != 0;
     if (!sets_sequences) out->sequence_parallel = item->tensor > 1;
     if (is_repetition(space, layouts, out)) return false;

@@ -1,0 +1,453 @@
+/* cmd_plan.c — `mdot plan`: which GPUs, how many, and which parallelism a training needs, and what it costs. */
+#include "base/command/quantity.h"
+#include "cli/cli.h"
+#include "cli/plan/plan_request.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_TOTAL (INT64_C(1) << 50) /* exact in a double, with space for a product */
+enum { MAX_GPUS = 1 << 16, DEFAULT_TOP = 1, PROGRESS_SECONDS = 2 };
+#define DEFAULT_CONFIDENCE 0.8
+
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+static bool add_size(const char *command, plan_request *r, int64_t size)
+{
+    if (r->size_count < MDOT_PLAN_SIZES_MAX) {
+        r->sizes[r->size_count++] = (uint32_t)size;
+        return true;
+    }
+    cli_usage_error(command, "--gpus takes at most %d numbers", MDOT_PLAN_SIZES_MAX);
+    return false;
+}
+
+/* "8..256" is 8, 16, 32 … 256; "8,24" is a list. */
+static bool parse_sizes(const char *command, char *text, void *request)
+{
+    plan_request *r = request;
+    char *dots = strstr(text, "..");
+    const char *items[MDOT_PLAN_SIZES_MAX];
+    size_t count;
+    int64_t first, last;
+    if (dots != NULL) {
+        *dots = '\0';
+        if (!cli_parse_int(command, "--gpus", text, 1, MAX_GPUS, &first) ||
+            !cli_parse_int(command, "--gpus", dots + 2, 1, MAX_GPUS, &last))
+            return false;
+        if (first > last) {
+            cli_usage_error(command, "--gpus must ascend, but %lld precedes %lld", (long long)first, (long long)last);
+            return false;
+        }
+        for (int64_t size = first; size < last; size *= 2)
+            if (!add_size(command, r, size)) return false;
+        return add_size(command, r, last);
+    }
+    if (!cli_split_list(command, "--gpus", text, MDOT_PLAN_SIZES_MAX, items, &count)) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!cli_parse_int(command, "--gpus", items[i], 1, MAX_GPUS, &first) || !add_size(command, r, first))
+            return false;
+    return true;
+}
+
+static bool parse_global_batch(const char *command, char *text, void *request)
+{
+    plan_request *r = request;
+    char *unit = strchr(text, '-');
+    r->counts_tokens = unit != NULL && strcmp(unit, "-tokens") == 0;
+    if (r->counts_tokens) *unit = '\0';
+    const char *reason = cli_read_count(text, 1, 1, INT64_C(1) << 40, &r->global_batch);
+    if (reason == NULL) return true;
+    cli_usage_error(command, "--global-batch takes samples, for example 512, or tokens, for example 4M-tokens: %s",
+                    reason);
+    return false;
+}
+
+static bool parse_hours(const char *command, const char *option, const char *text, double *out)
+{
+    const char *reason = cli_read_duration(text, out);
+    if (reason != NULL) cli_usage_error(command, "%s \"%s\": %s", option, text, reason);
+    return reason == NULL;
+}
+
+/* Options whose value is a duration, stored in hours or in minutes. */
+#define DURATION_CALL(name, option, member, unit)                                                                      \
+    static bool parse_##name(const char *command, char *text, void *request)                                           \
+    {                                                                                                                  \
+        double hours;                                                                                                  \
+        if (!parse_hours(command, option, text, &hours)) return false;                                                 \
+        ((plan_request *)request)->run.member = hours * (unit);                                                        \
+        return true;                                                                                                   \
+    }
+DURATION_CALL(deadline, "--deadline", deadline_hours, 1)
+DURATION_CALL(failures, "--gpu-failure", gpu_failure_hours, 1)
+DURATION_CALL(restart, "--restart", restart_minutes, 60)
+DURATION_CALL(startup, "--startup", startup_minutes, 60)
+DURATION_CALL(checkpoint, "--checkpoint-every", checkpoint_minutes, 60)
+
+static bool parse_interruptions(const char *command, char *text, void *request)
+{
+    double hours;
+    if (!parse_hours(command, "--interrupted-every", text, &hours)) return false;
+    ((plan_request *)request)->run.interruptions_per_hour = 1 / hours;
+    return true;
+}
+
+static bool parse_grid(const char *command, char *text, void *request)
+{
+    char *end;
+    double grams = strtod(text, &end);
+    ((plan_request *)request)->run.grid_grams_per_kwh = grams;
+    if (end != text && grams > 0 && isfinite(grams) && (*end == '\0' || strcmp(end, "g/kWh") == 0 || strcmp(end, "g") == 0))
+        return true;
+    cli_usage_error(command, "--grid takes the CO2 of a kWh, for example 350g/kWh, not \"%s\"", text);
+    return false;
+}
+
+#define RUN_REAL(NAME, VALUE, MEMBER, MOST, HELP)                                                                      \
+    {.name = NAME, .value = VALUE, .help = HELP, .kind = CLI_REAL, .at = offsetof(plan_request, MEMBER), .most = MOST}
+#define RUN_COUNT(NAME, MEMBER, HELP)                                                                                  \
+    .name = NAME, .value = "N", .help = HELP, .kind = CLI_COUNT, .at = offsetof(plan_request, MEMBER), .least = 1,     \
+    .most = MAX_TOTAL
+#define RUN_CALL(NAME, VALUE, CALL, HELP) {.name = NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = CALL}
+
+static const cli_option options[] = {
+    {.heading = "Search",
+     .name = "gpus",
+     .value = "A..B",
+     .help = "numbers of GPUs: 8..256 for 8, 16, 32 and so on, or a list such as 8,24,96 (default 8)",
+     .kind = CLI_CALL,
+     .call = parse_sizes},
+    {.name = "node-gpus",
+     .value = "N",
+     .help = "GPUs of a node (default 8)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(plan_request, node_gpus),
+     .least = 1,
+     .most = MAX_GPUS},
+    {.name = "global-batch",
+     .value = "N",
+     .help = "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
+             "the batch that suits it",
+     .kind = CLI_CALL,
+     .call = parse_global_batch},
+    {.name = "threads",
+     .value = "N",
+     .help = "threads of the search (default: the available processors)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(plan_request, threads),
+     .least = 1,
+     .most = 256},
+    {.heading = "Whole training",
+     RUN_COUNT("tokens", tokens, "tokens to train on, for example 30G or 30e9, for a job with tokens"),
+     .excludes = "samples"},
+    {RUN_COUNT("samples", samples, "samples to train on"), .excludes = "epochs"},
+    {RUN_COUNT("epochs", epochs, "epochs to train, over the samples of --dataset"), .needs = "dataset"},
+    {RUN_COUNT("dataset", dataset, "number of samples of an epoch"), .needs = "epochs"},
+    RUN_CALL("deadline", "TIME", parse_deadline, "time that the training may take, for example 7d, 36h or 90min"),
+    RUN_REAL("budget", "X", run.budget, INT64_C(1) << 40, "cost that the training may have, in the currency of --price"),
+    RUN_REAL("confidence", "P", confidence, 1,
+             "probability with which deadline and budget must be met, by the prediction's interval (default 0.8)"),
+    {RUN_COUNT("evaluate-every", evaluate_every, "steps from one evaluation to the next"), .needs = "evaluation-samples"},
+    {RUN_COUNT("evaluation-samples", evaluation_samples, "samples of one evaluation"), .needs = "evaluate-every"},
+    RUN_REAL("storage", "GB/s", run.storage_gbps, 1 << 20,
+             "rate at which a checkpoint is written while training waits; without it there are no checkpoints"),
+    RUN_CALL("checkpoint-every", "TIME", parse_checkpoint,
+             "time between checkpoints (default: the best one by Young and Daly, from --storage and the failures)"),
+    RUN_CALL("gpu-failure", "TIME", parse_failures, "mean time between failures of one GPU, for example 50000h"),
+    RUN_CALL("interrupted-every", "TIME", parse_interruptions,
+             "mean time between interruptions of all GPUs, for example by a spot market"),
+    RUN_CALL("restart", "TIME", parse_restart, "time from a failure until training goes on"),
+    RUN_CALL("startup", "TIME", parse_startup, "time from the allocation until the first step"),
+    RUN_REAL("loader", "N", run.loader_samples_per_second, INT64_C(1) << 40,
+             "samples per second that all data loaders provide together"),
+    RUN_CALL("grid", "G/KWH", parse_grid, "CO2 of a kWh of electric energy, for example 350g/kWh"),
+    {.heading = "Job",
+     .name = "dim",
+     .letter = 'd',
+     .value = "NAME=N",
+     .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",
+     .kind = CLI_DIM,
+     .at = offsetof(plan_request, reading.dims),
+     .least = 1,
+     .repeats = true},
+#define TRAINING CLI_OPTION_ROW
+#include "runtime/job/configuration.def"
+    CLI_GPU_OPTION(plan_request, gpus, "one or several GPU models, or \"all\" (required)"),
+    CLI_GPU_SPEC_OPTION(plan_request, gpus, "a GPU described by its spec values, as in `mdot predict`"),
+    {.name = "parallel",
+     .value = "KIND=N,…",
+     .help = "degrees of parallelism that the search keeps: dp, tp, pp, ep, cp, vpp, sp, zero; it varies the others",
+     .kind = CLI_CALL,
+     .call = cli_parse_parallel},
+    {.name = "link",
+     .value = "LINK",
+     .help = "link between the GPUs of a node: pcie, nvlink, or the bandwidth that a collective reaches, in GB/s",
+     .kind = CLI_CALL,
+     .call = cli_parse_link},
+    {.name = "network",
+     .value = "GB/s",
+     .help = "bandwidth that a collective reaches between nodes, in GB/s per GPU (default 20)",
+     .kind = CLI_RATE,
+     .at = offsetof(cli_training, value[RT_OPTION_network_gbps]),
+     .most = 1000000000},
+    {.heading = "Output",
+     .name = "price",
+     .value = "X/h|FILE",
+     .help = "price of a GPU per hour, for example 2.5 or $2.5/h, or a file of lines such as \"A100 2.5\"",
+     .kind = CLI_CALL,
+     .call = cli_read_gpu_prices,
+     .at = offsetof(plan_request, prices),
+     .files = "*"},
+    {.name = "top",
+     .value = "N",
+     .help = "layouts to show for each GPU model and number of GPUs (default 1, and only the Pareto front)",
+     .kind = CLI_WHOLE,
+     .at = offsetof(plan_request, top),
+     .least = 1,
+     .most = MDOT_PLAN_KEPT_MAX},
+    PREDICT_MODEL_OPTION(plan_request, model_path, "Predictor",
+                         "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the "
+                         "predictor of the installation)"),
+    CLI_JSON_OPTION(plan_request, json, "print everything as JSON"),
+    CLI_QUIET_OPTION(plan_request, reading.quiet, "suppress warnings and progress"),
+};
+static const char *const synopsis[] = {"JOB --gpu NAME --gpus A..B --tokens N [OPTION]…", NULL};
+
+/* ---- Space ------------------------------------------------------------------------------------------------------- */
+
+/* The base of the search. Mixed precision is the default of a job with attention on GPUs with bf16, because models that
+ * need a search are trained so; AdamW is the default optimizer. */
+static mdot_configuration base_of(const plan_request *r, const plan_answers *answers)
+{
+    enum { FIRST_BF16 = 8 };
+    mdot_configuration base = {.struct_size = sizeof base, .batch = 1};
+    cli_training_apply(&r->training, &answers->info, &base);
+    cli_job_choices choices = cli_choices_of(answers->job);
+    bool has_bf16 = choices.attends && choices.precision == MDOT_PRECISION_PYTORCH;
+    for (size_t i = 0; i < r->gpus.count; i++)
+        has_bf16 = has_bf16 && r->gpus.item[i].compute_capability >= FIRST_BF16;
+    if (r->training.value[RT_OPTION_precision].choice == CLI_NO_CHOICE && has_bf16)
+        base.precision = MDOT_PRECISION_MIXED_BF16;
+    if (r->training.value[RT_OPTION_optimizer].choice == CLI_NO_CHOICE && !answers->info.has_optimizer)
+        base.optimizer = MDOT_OPTIMIZER_ADAMW;
+    return base;
+}
+
+typedef struct progress {
+    time_t last;
+    bool is_shown;
+} progress;
+
+static bool show_progress(void *state, double finished)
+{
+    progress *p = state;
+    time_t now = time(NULL);
+    if (now - p->last < PROGRESS_SECONDS) return true;
+    p->last = now;
+    p->is_shown = true;
+    fprintf(stderr, "\rmdot plan: %.0f %% of the search", 100 * finished);
+    fflush(stderr);
+    return true;
+}
+
+static size_t thread_count(const plan_request *r)
+{
+    cpu_set_t set;
+    if (r->threads > 0) return (size_t)r->threads;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int count = CPU_COUNT(&set);
+    return count < 1 ? 1 : count > 256 ? 256 : (size_t)count;
+}
+
+static mdot_status search(const plan_request *r, plan_answers *answers, mdot_error *err)
+{
+    mdot_predictor *predictor = NULL;
+    mdot_context *contexts[256] = {0};
+    size_t threads = thread_count(r);
+    mdot_status status = predict_open_model(r->model_path, NULL, &predictor, &contexts[0], err);
+    for (size_t i = 1; status == MDOT_OK && i < threads; i++) status = mdot_context_create(predictor, &contexts[i], err);
+    mdot_configuration base = base_of(r, answers);
+    /* An option that names its default fixes it. */
+    const double nothing = MDOT_RECOMPUTE_NOTHING;
+    const mdot_plan_axis fixed = {"recompute", &nothing, 1};
+    bool keeps_all = r->training.value[RT_OPTION_recompute].choice == MDOT_RECOMPUTE_NOTHING;
+    progress shown = {.last = time(NULL)};
+    const mdot_plan_space space = {.struct_size = sizeof space,
+                                   .base = &base,
+                                   .gpus = r->gpus.item,
+                                   .gpu_model_count = r->gpus.count,
+                                   .sizes = r->sizes,
+                                   .size_count = r->size_count,
+                                   .node_gpus = (uint32_t)r->node_gpus,
+                                   .global_batch = r->global_batch,
+                                   .axes = &fixed,
+                                   .axis_count = keeps_all,
+                                   .kept = (uint32_t)r->top,
+                                   .progress = r->reading.quiet || isatty(STDERR_FILENO) == 0 ? NULL : show_progress,
+                                   .progress_state = &shown};
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (status == MDOT_OK) status = mdot_plan_create(contexts, threads, answers->job, &space, &answers->plan, err);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    answers->seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    if (shown.is_shown) fputs("\r\033[K", stderr);
+    for (size_t i = 0; i < threads; i++) mdot_context_destroy(contexts[i]);
+    mdot_predictor_close(predictor);
+    return status;
+}
+
+/* ---- Whole training ---------------------------------------------------------------------------------------------- */
+
+/* Returns the number of samples within 5 % of `samples` that most layouts divide: 4M tokens of 8192 are 488 samples, and
+ * people mean 512. */
+static int64_t divisible_batch(double samples)
+{
+    int64_t exact = (int64_t)fmax(1, round(samples));
+    for (int64_t power = INT64_C(1) << 40; power > 1; power /= 2) {
+        int64_t near = power * (int64_t)round(samples / (double)power);
+        if (near > 0 && fabs((double)near - samples) <= 0.05 * samples) return near;
+    }
+    return exact;
+}
+
+/* Converts tokens and epochs to samples. */
+static mdot_status count_samples(plan_request *r, plan_answers *answers, mdot_error *err)
+{
+    double length = answers->tokens_per_sample;
+    bool has_tokens = r->tokens > 0 || r->counts_tokens;
+    if (has_tokens && length == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: the job has no tokens, because no operator looks up embeddings and attends to them: use "
+                         "--samples or --epochs, and --global-batch in samples",
+                         r->job_path);
+    r->run.samples = r->tokens > 0 ? ceil((double)r->tokens / length) : (double)r->samples;
+    if (r->epochs > 0) r->run.samples = (double)r->epochs * (double)r->dataset;
+    if (r->counts_tokens) r->global_batch = divisible_batch((double)r->global_batch / length);
+    r->run.evaluation_samples = (double)r->evaluation_samples;
+    r->run.evaluation_steps = (double)r->evaluate_every;
+    return MDOT_OK;
+}
+
+static bool dominates(const plan_row *a, const plan_row *b)
+{
+    bool better = a->cost.hours < b->cost.hours || a->money < b->money;
+    return better && a->cost.hours <= b->cost.hours && a->money <= b->money;
+}
+
+/* Finds the Pareto front and the recommended row: the cheapest eligible one, or else the one that is most likely in time
+ * and in budget. */
+static void judge(const plan_request *r, plan_answers *answers)
+{
+    for (size_t i = 0; i < answers->count; i++) {
+        plan_row *row = &answers->rows[i];
+        row->is_front = true;
+        for (size_t k = 0; k < answers->count; k++) row->is_front = row->is_front && !dominates(&answers->rows[k], row);
+        double chance = fmin(row->cost.in_time, row->cost.in_budget);
+        row->is_eligible = chance >= r->confidence;
+        const plan_row *best = answers->recommended;
+        bool is_better = best == NULL;
+        if (best != NULL && row->is_eligible != best->is_eligible)
+            is_better = row->is_eligible;
+        else if (best != NULL && row->is_eligible)
+            is_better = row->money < best->money;
+        else if (best != NULL)
+            is_better = chance > fmin(best->cost.in_time, best->cost.in_budget);
+        if (is_better) answers->recommended = row;
+    }
+}
+
+static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot_error *err)
+{
+    answers->search = MDOT_INIT(mdot_plan_info);
+    mdot_plan_get_info(answers->plan, &answers->search);
+    answers->count = answers->search.layout_count;
+    answers->rows = calloc(answers->count + 1, sizeof *answers->rows);
+    if (answers->rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = MDOT_OK;
+    answers->has_prices = r->prices.is_set;
+    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
+        plan_row *row = &answers->rows[i];
+        mdot_training_run run = r->run;
+        row->layout = MDOT_INIT(mdot_plan_layout);
+        row->cost = MDOT_INIT(mdot_training_cost);
+        mdot_plan_get_layout(answers->plan, i, &row->layout);
+        double price = r->prices.is_set ? cli_gpu_price_of(&r->prices, row->layout.configuration.gpu_spec->name) : 0;
+        if (isnan(price))
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--price has no price of %s: add a line for it",
+                             row->layout.configuration.gpu_spec->name);
+        run.price = price;
+        if (run.samples == 0) run.samples = row->layout.samples; /* one step, for throughput alone */
+        status = mdot_training_cost_of(&run, &row->layout, &row->cost, err);
+        row->money = price > 0 ? row->cost.cost : row->cost.gpu_hours;
+        if (run.samples == row->layout.samples) row->money /= row->layout.samples;
+    }
+    if (status == MDOT_OK) judge(r, answers);
+    return status;
+}
+
+/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
+
+static int check(const plan_request *r, const cli_operands *operands)
+{
+    if (operands->count == 0) return cli_usage_error("plan", "no job given");
+    if (operands->count > 1)
+        return cli_usage_error("plan", "expected one job, not \"%s\" and \"%s\"", operands->item[0], operands->item[1]);
+    if (r->gpus.count == 0)
+        return cli_usage_error("plan", "no GPU given: use --gpu NAME, for example H100,A100-80GB; `mdot gpus` lists all");
+    if (r->gpus.count > MDOT_PLAN_GPU_MODELS_MAX)
+        return cli_usage_error("plan", "--gpu takes at most %d models", MDOT_PLAN_GPU_MODELS_MAX);
+    bool has_total = r->tokens > 0 || r->samples > 0 || r->epochs > 0;
+    if (!has_total && (r->run.deadline_hours > 0 || r->run.budget > 0))
+        return cli_usage_error("plan", "--deadline and --budget need the length of the training: --tokens, --samples, or "
+                                       "--epochs and --dataset");
+    if (r->run.budget > 0 && !r->prices.is_set) return cli_usage_error("plan", "--budget requires --price");
+    if (r->tokens > 0 && r->epochs > 0) return cli_usage_error("plan", "--tokens and --epochs exclude each other");
+    return CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    static plan_request request; /* too large for the stack */
+    request = (plan_request){.confidence = DEFAULT_CONFIDENCE, .top = DEFAULT_TOP, .run = MDOT_INIT(mdot_training_run)};
+    cli_training_begin(&request.training);
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_plan, argc, argv, &request, &operands, &usage)) return usage;
+    usage = check(&request, &operands);
+    if (usage != CLI_OK) return usage;
+    if (request.size_count == 0) request.sizes[request.size_count++] = 8;
+    request.job_path = operands.item[0];
+    mdot_error err = {0};
+    plan_answers answers = {.info = MDOT_INIT(mdot_job_info)};
+    mdot_status status = cli_read_job("plan", request.job_path, &request.reading, &answers.job, &err);
+    if (status == MDOT_OK) status = mdot_job_get_info(answers.job, &answers.info);
+    if (status == MDOT_OK) answers.tokens_per_sample = cli_tokens_per_sample(answers.job, &answers.info);
+    if (status == MDOT_OK) status = count_samples(&request, &answers, &err);
+    if (status == MDOT_OK) status = search(&request, &answers, &err);
+    if (status == MDOT_OK) status = price_rows(&request, &answers, &err);
+    if (status == MDOT_OK) plan_print(&request, &answers);
+    free(answers.rows);
+    mdot_plan_destroy(answers.plan);
+    mdot_job_destroy(answers.job);
+    return status == MDOT_OK ? CLI_OK : cli_report("plan", &err);
+}
+
+const cli_command cli_plan = {
+    .name = "plan",
+    .summary = "find GPUs, parallelism and cost of a whole training",
+    .synopsis = synopsis,
+    .description =
+        "Searches GPU models, numbers of GPUs, degrees of parallelism, ZeRO stages, micro-batches and recomputation for "
+        "a training, and prices each layout that fits the GPU's memory. Shows the layouts that no other beats in both "
+        "time and cost, and recommends the cheapest one that meets the deadline and the budget. Options that are given "
+        "are fixed; the search varies the others.",
+    CLI_OPTIONS(options),
+    .exit_status = "0 success, 1 failure, 2 usage error",
+    .files = "onnx|job",
+    .run = run,
+};

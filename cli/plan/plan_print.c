@@ -1,0 +1,290 @@
+/* plan_print.c — prints a plan: a table of the Pareto front, a recommendation with its reason, and the command that
+ * predicts the recommended layout; or JSON. */
+#include "cli/plan/plan_request.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct cell {
+    char text[192];
+} cell;
+typedef struct small_cell {
+    char text[48];
+} small_cell;
+
+static const char *hours_text(small_cell *out, double hours)
+{
+    if (hours >= 48)
+        snprintf(out->text, sizeof out->text, "%.1f d", hours / 24);
+    else if (hours >= 1)
+        snprintf(out->text, sizeof out->text, "%.1f h", hours);
+    else
+        snprintf(out->text, sizeof out->text, "%.0f min", hours * 60);
+    return out->text;
+}
+
+static bool has_total(const plan_request *r) { return r->run.samples > 0; }
+static bool has_goal(const plan_request *r) { return r->run.deadline_hours > 0 || r->run.budget > 0; }
+
+/* ---- Layouts in words -------------------------------------------------------------------------------------------- */
+
+/* The degrees as --parallel takes them: "dp=8,tp=4,zero=1". */
+static const char *degrees(cell *out, const mdot_configuration *c)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *option = &rt_options[i];
+        double value = rt_option_get(c, option);
+        if (option->section != RT_SECTION_DEGREE || value <= (option->kind == RT_KIND_COUNT ? 1 : 0)) continue;
+        used += (size_t)snprintf(out->text + used, sizeof out->text - used, "%s%s=%.0f", used > 0 ? "," : "",
+                                 option->command, value);
+    }
+    if (used == 0) snprintf(out->text, sizeof out->text, "dp=1");
+    return out->text;
+}
+
+static const char *micro_batch(cell *out, const mdot_configuration *c)
+{
+    uint32_t micro = c->micro_batches > 0 ? c->micro_batches : 1, passes = c->accumulate > 1 ? c->accumulate : micro;
+    snprintf(out->text, sizeof out->text, "%" PRId64 " x %u", c->batch / micro, passes);
+    return out->text;
+}
+
+/* The command that predicts a layout. Options at their defaults are left out. */
+static void print_command(const plan_request *r, const mdot_configuration *c)
+{
+    cell text;
+    printf("mdot predict ");
+    cli_print_text(stdout, r->job_path);
+    printf(" --gpu \"%s\" --gpus %d", c->gpu_spec->name, c->gpu_count);
+    if (c->gpu_count > 1) printf(" --parallel %s", degrees(&text, c));
+    printf(" --batch %" PRId64, c->batch);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *option = &rt_options[i];
+        bool is_printed = option->section == RT_SECTION_TRAINING || option->section == RT_SECTION_CLUSTER;
+        double value = rt_option_get(c, option);
+        if (!is_printed || i == RT_OPTION_gpu_count || !rt_option_is_set(c, option)) continue;
+        printf(" --%s", option->command);
+        if (option->kind == RT_KIND_CHOICE)
+            printf("%s%s", option->bare != NULL ? "=" : " ", option->choices[(int)value]);
+        else if (option->kind == RT_KIND_VERSION)
+            printf(" " RT_VERSION_FORMAT, RT_VERSION_PARTS(value));
+        else if (option->kind != RT_KIND_FLAG)
+            printf(" %g", value);
+    }
+    for (size_t i = 0; i < r->reading.dims.count; i++)
+        printf(" --dim %s=%" PRId64, r->reading.dims.item[i].name, r->reading.dims.item[i].value);
+    puts("");
+}
+
+/* ---- Table ------------------------------------------------------------------------------------------------------- */
+
+enum column { GPU, COUNT, PARALLEL, MICRO, RECOMPUTE, MEMORY, STEP, RATE, TIME, RANGE, COST, CHANCE, COLUMNS };
+typedef cell line[COLUMNS];
+
+static void fill_line(const plan_answers *answers, const plan_row *row, line out)
+{
+    const mdot_configuration *c = &row->layout.configuration;
+    const mdot_prediction *p = &row->layout.prediction;
+    double unit = answers->tokens_per_sample > 0 ? answers->tokens_per_sample : 1;
+    small_cell first, second;
+    snprintf(out[GPU].text, sizeof out->text, "%s", c->gpu_spec->name);
+    snprintf(out[COUNT].text, sizeof out->text, "%d", c->gpu_count);
+    degrees(&out[PARALLEL], c);
+    micro_batch(&out[MICRO], c);
+    snprintf(out[RECOMPUTE].text, sizeof out->text, "%s", rt_recompute_names[c->recompute]);
+    snprintf(out[MEMORY].text, sizeof out->text, "%.1f", (double)p->reserved_bytes / CLI_GIB);
+    snprintf(out[STEP].text, sizeof out->text, "%.*f", p->step_ms < 100 ? 1 : 0, p->step_ms);
+    cli_short_number(row->layout.samples * unit * 1000 / p->step_ms, out[RATE].text);
+    snprintf(out[TIME].text, sizeof out->text, "%s", hours_text(&first, row->cost.hours));
+    snprintf(out[RANGE].text, sizeof out->text, "%s to %s", hours_text(&first, row->cost.lower_hours),
+             hours_text(&second, row->cost.upper_hours));
+    snprintf(out[COST].text, sizeof out->text, "%.*f", row->money < 100 ? 2 : 0, row->money);
+    snprintf(out[CHANCE].text, sizeof out->text, "%.0f %%", 100 * fmin(row->cost.in_time, row->cost.in_budget));
+}
+
+static void print_table(const plan_request *r, const plan_answers *answers)
+{
+    static const line titles = {{"GPU"},    {"GPUs"}, {"parallel"}, {"micro-batch"},     {"recompute"}, {"GiB"},
+                                {"step ms"}, {""},    {"time"},     {"90 % interval"}, {""},          {"chance"}};
+    int widths[COLUMNS];
+    bool is_shown[COLUMNS];
+    line heads;
+    memcpy(heads, titles, sizeof heads);
+    snprintf(heads[RATE].text, sizeof heads->text, "%s/s", answers->tokens_per_sample > 0 ? "tokens" : "samples");
+    snprintf(heads[COST].text, sizeof heads->text, "%s", answers->has_prices ? "cost" : "GPU-hours");
+    for (int c = 0; c < COLUMNS; c++) {
+        widths[c] = (int)strlen(heads[c].text);
+        is_shown[c] = c < TIME || has_total(r);
+    }
+    is_shown[CHANCE] = has_goal(r);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < answers->count + (size_t)pass; i++) {
+            line cells;
+            bool is_head = pass == 1 && i == 0;
+            const plan_row *row = is_head ? NULL : &answers->rows[i - (size_t)pass];
+            bool shows_front = r->top == 1 && has_total(r);
+            if (!is_head && shows_front && !row->is_front && row != answers->recommended) continue;
+            if (is_head)
+                memcpy(cells, heads, sizeof cells);
+            else
+                fill_line(answers, row, cells);
+            for (int c = 0; c < COLUMNS; c++) {
+                int length = (int)strlen(cells[c].text);
+                if (pass == 0 && length > widths[c]) widths[c] = length;
+                bool is_left = c == GPU || c == PARALLEL || c == RECOMPUTE || c == RANGE;
+                if (pass == 1 && is_shown[c])
+                    printf("%s%*s", c > 0 ? "  " : "", is_left ? -widths[c] : widths[c], cells[c].text);
+            }
+            if (pass == 1) puts(row != NULL && has_total(r) && row == answers->recommended ? "  <" : "");
+        }
+}
+
+/* ---- Recommendation ---------------------------------------------------------------------------------------------- */
+
+/* The best row with another number of the recommended GPU model: the next smaller or the next larger one. */
+static const plan_row *neighbour(const plan_answers *answers, bool larger)
+{
+    const plan_row *best = answers->recommended, *found = NULL;
+    for (size_t i = 0; i < answers->count; i++) {
+        const plan_row *row = &answers->rows[i];
+        int gpus = row->layout.configuration.gpu_count, known = best->layout.configuration.gpu_count;
+        if (row->layout.gpu_model != best->layout.gpu_model || (larger ? gpus <= known : gpus >= known)) continue;
+        int nearest = found != NULL ? found->layout.configuration.gpu_count : 0;
+        if (found == NULL || (larger ? gpus < nearest : gpus > nearest)) found = row;
+    }
+    return found;
+}
+
+static void print_neighbour(const plan_request *r, const plan_answers *answers, const plan_row *row)
+{
+    const plan_row *best = answers->recommended;
+    small_cell time;
+    if (row == NULL) return;
+    int gpus = row->layout.configuration.gpu_count;
+    double more = 100 * (row->money / best->money - 1);
+    const char *money = answers->has_prices ? "cost" : "take";
+    if (has_goal(r) && !row->is_eligible && best->is_eligible)
+        printf("; %d miss the goal (%s, a chance of %.0f %%)", gpus, hours_text(&time, row->cost.hours),
+               100 * fmin(row->cost.in_time, row->cost.in_budget));
+    else
+        printf("; %d take %s and %s %.3g %% %s%s", gpus, hours_text(&time, row->cost.hours), money, fabs(more),
+               more < 0 ? "less" : "more", answers->has_prices ? "" : " GPU-hours");
+}
+
+static void print_recommendation(const plan_request *r, const plan_answers *answers)
+{
+    const plan_row *best = answers->recommended;
+    const mdot_configuration *c = &best->layout.configuration;
+    small_cell time, low, high;
+    printf("\n%d %s: %s (%s to %s), ", c->gpu_count, c->gpu_spec->name, hours_text(&time, best->cost.hours),
+           hours_text(&low, best->cost.lower_hours), hours_text(&high, best->cost.upper_hours));
+    if (answers->has_prices)
+        printf("%.*f (%.0f to %.0f)", best->money < 100 ? 2 : 0, best->money, best->cost.lower_cost,
+               best->cost.upper_cost);
+    else
+        printf("%.0f GPU-hours", best->money);
+    if (best->cost.kwh > 0) printf(", %.0f kWh", best->cost.kwh);
+    if (best->cost.co2_kg > 0) printf(", %.0f kg of CO2", best->cost.co2_kg);
+    if (has_goal(r))
+        printf(best->is_eligible ? ": the cheapest with a chance of %.0f %% or more"
+                                 : ": no layout meets the goal with a chance of %.0f %%; this one comes nearest",
+               100 * r->confidence);
+    else
+        printf(": the cheapest");
+    print_neighbour(r, answers, neighbour(answers, false));
+    print_neighbour(r, answers, neighbour(answers, true));
+    puts(".");
+    const mdot_training_cost *k = &best->cost;
+    if (k->evaluation_hours + k->checkpoint_hours + k->failure_hours + k->startup_hours > 0) {
+        printf("Beside %s of steps: ", hours_text(&time, k->step_hours));
+        printf("evaluations %s, ", hours_text(&time, k->evaluation_hours));
+        printf("checkpoints %s", hours_text(&time, k->checkpoint_hours));
+        if (k->checkpoint_minutes > 0) printf(" (every %.0f min)", k->checkpoint_minutes);
+        printf(", failures %s, ", hours_text(&time, k->failure_hours));
+        printf("start %s.\n", hours_text(&time, k->startup_hours));
+    }
+    if (c->pipeline_parallel > 1)
+        printf("Pipeline stages wait for %.0f %% of the step.\n", 100 * best->layout.pipeline_share);
+    printf("One measured step narrows the interval most: predict this layout and add --measured.\n  ");
+    print_command(r, c);
+}
+
+static void print_counts(const plan_answers *answers)
+{
+    const mdot_plan_info *s = &answers->search;
+    printf("%" PRIu64 " layouts priced in %.2f s; left out: %" PRIu64 " exceed the memory, %" PRIu64
+           " do not divide the batch, %" PRIu64 " cannot run\n",
+           s->priced, answers->seconds, s->too_large, s->indivisible, s->refused);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void print_json_row(const plan_answers *answers, const plan_row *row)
+{
+    const mdot_configuration *c = &row->layout.configuration;
+    const mdot_prediction *p = &row->layout.prediction;
+    const mdot_training_cost *k = &row->cost;
+    printf("{\"gpu\": ");
+    cli_json_string(stdout, c->gpu_spec->name);
+    cli_json_training(stdout, c);
+    printf(",\n   \"samples_of_a_step\": %.0f, \"pipeline_share\": %.6g, \"step_ms\": %.9g, \"lower_ms\": %.9g, "
+           "\"upper_ms\": %.9g, \"reserved_bytes\": %" PRIu64 ", \"usable_bytes\": %" PRIu64 ",\n   ",
+           row->layout.samples, row->layout.pipeline_share, p->step_ms, p->lower_ms, p->upper_ms, p->reserved_bytes,
+           p->usable_bytes);
+    printf("\"steps\": %.0f, \"hours\": %.9g, \"lower_hours\": %.9g, \"upper_hours\": %.9g, \"gpu_hours\": %.9g, ",
+           k->steps, k->hours, k->lower_hours, k->upper_hours, k->gpu_hours);
+    if (answers->has_prices)
+        printf("\"cost\": %.9g, \"lower_cost\": %.9g, \"upper_cost\": %.9g, ", k->cost, k->lower_cost, k->upper_cost);
+    printf("\"kwh\": %.6g, \"co2_kg\": %.6g,\n   \"step_hours\": %.9g, \"evaluation_hours\": %.9g, "
+           "\"checkpoint_hours\": %.9g, \"failure_hours\": %.9g, \"startup_hours\": %.9g, ",
+           k->kwh, k->co2_kg, k->step_hours, k->evaluation_hours, k->checkpoint_hours, k->failure_hours,
+           k->startup_hours);
+    printf("\"checkpoint_minutes\": %.6g, \"in_time\": %.6g, \"in_budget\": %.6g, \"is_front\": %s, \"is_recommended\": "
+           "%s}",
+           k->checkpoint_minutes, k->in_time, k->in_budget, row->is_front ? "true" : "false",
+           row == answers->recommended ? "true" : "false");
+}
+
+static void print_json(const plan_request *r, const plan_answers *answers)
+{
+    const mdot_plan_info *s = &answers->search;
+    printf("{\"schema\": \"mdot-plan/1\", \"mdot\": \"%s\",\n \"job\": ", mdot_version());
+    cli_json_string(stdout, r->job_path);
+    printf(", \"parameters\": %.0f, \"tokens_of_a_sample\": %.0f,\n \"priced\": %" PRIu64 ", \"too_large\": %" PRIu64
+           ", \"indivisible\": %" PRIu64 ", \"refused\": %" PRIu64 ",\n \"layouts\": [",
+           answers->info.parameters, answers->tokens_per_sample, s->priced, s->too_large, s->indivisible, s->refused);
+    for (size_t i = 0; i < answers->count; i++) {
+        printf("%s\n  ", i == 0 ? "" : ",");
+        print_json_row(answers, &answers->rows[i]);
+    }
+    printf("\n ]}\n");
+}
+
+void plan_print(const plan_request *r, const plan_answers *answers)
+{
+    cli_text name, number;
+    if (r->json) {
+        print_json(r, answers);
+        return;
+    }
+    printf("%s: %s parameters", cli_printable(&name, r->job_path), cli_short_number(answers->info.parameters, number.text));
+    if (answers->tokens_per_sample > 0) printf(", %.0f tokens in a sample", answers->tokens_per_sample);
+    if (r->run.samples > 0)
+        printf(", %s to train on",
+               r->tokens > 0 ? cli_short_number((double)r->tokens, number.text)
+                             : cli_short_number(r->run.samples, number.text));
+    if (answers->count > 0) {
+        const mdot_configuration *c = &answers->rows[0].layout.configuration;
+        bool is_left = c->precision == MDOT_PRECISION_PYTORCH;
+        if (r->global_batch > 0) printf(", %" PRId64 " samples in a step", r->global_batch);
+        printf("; %s, %s\n\n", rt_precision_names[is_left ? cli_choices_of(answers->job).precision : c->precision],
+               rt_optimizer_names[c->optimizer]);
+        print_table(r, answers);
+        if (has_total(r)) print_recommendation(r, answers);
+    } else {
+        printf("\n\nNo layout fits: use more GPUs, GPUs with more memory, --offload, or a smaller precision.\n");
+    }
+    print_counts(answers);
+}

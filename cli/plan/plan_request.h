@@ -1,0 +1,50 @@
+/* plan_request.h — the command line of `mdot plan`, and the answers to print. */
+#ifndef CLI_PLAN_REQUEST_H
+#define CLI_PLAN_REQUEST_H
+
+#include "base/training/job_argument.h"
+#include "base/training/training_options.h"
+#include "cli/gpu/gpu_argument.h"
+
+/* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
+typedef struct plan_request {
+    cli_training training; /* must be first, where option calls expect it */
+    const char *job_path, *model_path;
+    cli_reading reading;
+    cli_gpus gpus;
+    uint32_t sizes[MDOT_PLAN_SIZES_MAX];
+    size_t size_count;
+    int64_t node_gpus, global_batch, top, threads;
+    bool counts_tokens; /* global_batch is in tokens */
+    int64_t tokens, samples, epochs, dataset, evaluate_every, evaluation_samples;
+    mdot_training_run run; /* samples and price are filled in later */
+    double confidence;
+    cli_gpu_prices prices;
+    bool json;
+} plan_request;
+
+/* A layout with the time and cost of the whole training. */
+typedef struct plan_row {
+    mdot_plan_layout layout;
+    mdot_training_cost cost;
+    double money; /* cost, or GPU-hours without prices */
+    bool is_front, is_eligible; /* eligible: meets deadline and budget with the requested probability */
+} plan_row;
+
+typedef struct plan_answers {
+    mdot_job *job;
+    mdot_job_info info;
+    double tokens_per_sample; /* 0: the job has no tokens */
+    mdot_plan *plan;
+    mdot_plan_info search;
+    plan_row *rows; /* the best layout of each GPU model and size first, then the others; by time */
+    size_t count;
+    const plan_row *recommended; /* NULL: no layout fits */
+    bool has_prices;             /* each GPU model has a price */
+    double seconds;              /* of the search */
+} plan_answers;
+
+/* Prints the answers as text or JSON. */
+void plan_print(const plan_request *request, const plan_answers *answers);
+
+#endif
