@@ -4,15 +4,16 @@
 
 #include <string.h>
 
-const cli_command *const cli_commands[] = {&cli_predict,      &cli_plan,           &cli_report_command, &cli_calibrate,
+const cli_command *const cli_commands[] = {&cli_predict,      &cli_plan,    &cli_report_command,
+                                           &cli_calibrate,
 #ifdef MDOT_HAVE_COMPILER
                                            &cli_compile,
 #endif
-                                           &cli_extract,      &cli_inspect,        &cli_bench,
+                                           &cli_extract,      &cli_inspect, &cli_bench,
 #ifdef MDOT_HAVE_COMPILER
                                            &cli_verify,       &cli_check,
 #endif
-                                           &cli_gpus_command, &cli_help,           NULL};
+                                           &cli_gpus_command, &cli_help,    NULL};
 
 #ifdef MDOT_HAVE_COMPILER
 #define ABOUT_COMPILING "It also compiles the trained Transformers that make these predictions."

@@ -129,8 +129,8 @@ const char *cli_read_duration(const char *text, double *out_hours)
     static const struct {
         const char *name;
         double hours;
-    } units[] = {{"w", 168}, {"weeks", 168}, {"d", 24}, {"days", 24}, {"h", 1}, {"hours", 1}, {"min", 1.0 / 60},
-                 {"s", 1.0 / 3600}};
+    } units[] = {{"w", 168}, {"weeks", 168}, {"d", 24},         {"days", 24},
+                 {"h", 1},   {"hours", 1},   {"min", 1.0 / 60}, {"s", 1.0 / 3600}};
     double value;
     const char *cursor = read_decimal(skip_blanks(text), &value);
     if (cursor == NULL || value <= 0) return "it must be a number above 0 with a unit, for example 7d, 36h or 90min";
@@ -140,5 +140,5 @@ const char *cli_read_duration(const char *text, double *out_hours)
         *out_hours = value * units[i].hours;
         return NULL;
     }
-    return "the units are w, d, h, min and s";
+    return "it needs a unit: w, d, h, min or s, for example 7d";
 }

@@ -102,18 +102,25 @@ static bool parse_grid(const char *command, char *text, void *request)
     char *end;
     double grams = strtod(text, &end);
     ((plan_request *)request)->run.grid_grams_per_kwh = grams;
-    if (end != text && grams > 0 && isfinite(grams) && (*end == '\0' || strcmp(end, "g/kWh") == 0 || strcmp(end, "g") == 0))
+    if (end != text && grams > 0 && isfinite(grams) &&
+        (*end == '\0' || strcmp(end, "g/kWh") == 0 || strcmp(end, "g") == 0))
         return true;
     cli_usage_error(command, "--grid takes the CO2 of a kWh, for example 350g/kWh, not \"%s\"", text);
     return false;
 }
 
 #define RUN_REAL(NAME, VALUE, MEMBER, MOST, HELP)                                                                      \
-    {.name = NAME, .value = VALUE, .help = HELP, .kind = CLI_REAL, .at = offsetof(plan_request, MEMBER), .most = MOST}
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_REAL, .at = offsetof(plan_request, MEMBER),            \
+        .most = MOST                                                                                                   \
+    }
 #define RUN_COUNT(NAME, MEMBER, HELP)                                                                                  \
     .name = NAME, .value = "N", .help = HELP, .kind = CLI_COUNT, .at = offsetof(plan_request, MEMBER), .least = 1,     \
     .most = MAX_TOTAL
-#define RUN_CALL(NAME, VALUE, CALL, HELP) {.name = NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = CALL}
+#define RUN_CALL(NAME, VALUE, CALL, HELP)                                                                              \
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = CALL                                     \
+    }
 
 static const cli_option options[] = {
     {.heading = "Search",
@@ -131,8 +138,9 @@ static const cli_option options[] = {
      .most = MAX_GPUS},
     {.name = "global-batch",
      .value = "N",
-     .help = "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
-             "the batch that suits it",
+     .help =
+         "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
+         "the batch that suits it",
      .kind = CLI_CALL,
      .call = parse_global_batch},
     {.name = "threads",
@@ -149,10 +157,12 @@ static const cli_option options[] = {
     {RUN_COUNT("epochs", epochs, "epochs to train, over the samples of --dataset"), .needs = "dataset"},
     {RUN_COUNT("dataset", dataset, "number of samples of an epoch"), .needs = "epochs"},
     RUN_CALL("deadline", "TIME", parse_deadline, "time that the training may take, for example 7d, 36h or 90min"),
-    RUN_REAL("budget", "X", run.budget, INT64_C(1) << 40, "cost that the training may have, in the currency of --price"),
+    RUN_REAL("budget", "X", run.budget, INT64_C(1) << 40,
+             "cost that the training may have, in the currency of --price"),
     RUN_REAL("confidence", "P", confidence, 1,
              "probability with which deadline and budget must be met, by the prediction's interval (default 0.8)"),
-    {RUN_COUNT("evaluate-every", evaluate_every, "steps from one evaluation to the next"), .needs = "evaluation-samples"},
+    {RUN_COUNT("evaluate-every", evaluate_every, "steps from one evaluation to the next"),
+     .needs = "evaluation-samples"},
     {RUN_COUNT("evaluation-samples", evaluation_samples, "samples of one evaluation"), .needs = "evaluate-every"},
     RUN_REAL("storage", "GB/s", run.storage_gbps, 1 << 20,
              "rate at which a checkpoint is written while training waits; without it there are no checkpoints"),
@@ -229,8 +239,7 @@ static mdot_configuration base_of(const plan_request *r, const plan_answers *ans
     cli_training_apply(&r->training, &answers->info, &base);
     cli_job_choices choices = cli_choices_of(answers->job);
     bool has_bf16 = choices.attends && choices.precision == MDOT_PRECISION_PYTORCH;
-    for (size_t i = 0; i < r->gpus.count; i++)
-        has_bf16 = has_bf16 && r->gpus.item[i].compute_capability >= FIRST_BF16;
+    for (size_t i = 0; i < r->gpus.count; i++) has_bf16 = has_bf16 && r->gpus.item[i].compute_capability >= FIRST_BF16;
     if (r->training.value[RT_OPTION_precision].choice == CLI_NO_CHOICE && has_bf16)
         base.precision = MDOT_PRECISION_MIXED_BF16;
     if (r->training.value[RT_OPTION_optimizer].choice == CLI_NO_CHOICE && !answers->info.has_optimizer)
@@ -270,7 +279,8 @@ static mdot_status search(const plan_request *r, plan_answers *answers, mdot_err
     mdot_context *contexts[256] = {0};
     size_t threads = thread_count(r);
     mdot_status status = predict_open_model(r->model_path, NULL, &predictor, &contexts[0], err);
-    for (size_t i = 1; status == MDOT_OK && i < threads; i++) status = mdot_context_create(predictor, &contexts[i], err);
+    for (size_t i = 1; status == MDOT_OK && i < threads; i++)
+        status = mdot_context_create(predictor, &contexts[i], err);
     mdot_configuration base = base_of(r, answers);
     /* An option that names its default fixes it. */
     const double nothing = MDOT_RECOMPUTE_NOTHING;
@@ -398,13 +408,15 @@ static int check(const plan_request *r, const cli_operands *operands)
     if (operands->count > 1)
         return cli_usage_error("plan", "expected one job, not \"%s\" and \"%s\"", operands->item[0], operands->item[1]);
     if (r->gpus.count == 0)
-        return cli_usage_error("plan", "no GPU given: use --gpu NAME, for example H100,A100-80GB; `mdot gpus` lists all");
+        return cli_usage_error("plan",
+                               "no GPU given: use --gpu NAME, for example H100,A100-80GB; `mdot gpus` lists all");
     if (r->gpus.count > MDOT_PLAN_GPU_MODELS_MAX)
         return cli_usage_error("plan", "--gpu takes at most %d models", MDOT_PLAN_GPU_MODELS_MAX);
     bool has_total = r->tokens > 0 || r->samples > 0 || r->epochs > 0;
     if (!has_total && (r->run.deadline_hours > 0 || r->run.budget > 0))
-        return cli_usage_error("plan", "--deadline and --budget need the length of the training: --tokens, --samples, or "
-                                       "--epochs and --dataset");
+        return cli_usage_error("plan",
+                               "--deadline and --budget need the length of the training: --tokens, --samples, or "
+                               "--epochs and --dataset");
     if (r->run.budget > 0 && !r->prices.is_set) return cli_usage_error("plan", "--budget requires --price");
     if (r->tokens > 0 && r->epochs > 0) return cli_usage_error("plan", "--tokens and --epochs exclude each other");
     return CLI_OK;
@@ -442,7 +454,8 @@ const cli_command cli_plan = {
     .summary = "find GPUs, parallelism and cost of a whole training",
     .synopsis = synopsis,
     .description =
-        "Searches GPU models, numbers of GPUs, degrees of parallelism, ZeRO stages, micro-batches and recomputation for "
+        "Searches GPU models, numbers of GPUs, degrees of parallelism, ZeRO stages, micro-batches and recomputation "
+        "for "
         "a training, and prices each layout that fits the GPU's memory. Shows the layouts that no other beats in both "
         "time and cost, and recommends the cheapest one that meets the deadline and the budget. Options that are given "
         "are fixed; the search varies the others.",

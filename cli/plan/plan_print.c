@@ -106,8 +106,8 @@ static void fill_line(const plan_answers *answers, const plan_row *row, line out
 
 static void print_table(const plan_request *r, const plan_answers *answers)
 {
-    static const line titles = {{"GPU"},    {"GPUs"}, {"parallel"}, {"micro-batch"},     {"recompute"}, {"GiB"},
-                                {"step ms"}, {""},    {"time"},     {"90 % interval"}, {""},          {"chance"}};
+    static const line titles = {{"GPU"},     {"GPUs"}, {"parallel"}, {"micro-batch"},   {"recompute"}, {"GiB"},
+                                {"step ms"}, {""},     {"time"},     {"90 % interval"}, {""},          {"chance"}};
     int widths[COLUMNS];
     bool is_shown[COLUMNS];
     line heads;
@@ -241,10 +241,11 @@ static void print_json_row(const plan_answers *answers, const plan_row *row)
            "\"checkpoint_hours\": %.9g, \"failure_hours\": %.9g, \"startup_hours\": %.9g, ",
            k->kwh, k->co2_kg, k->step_hours, k->evaluation_hours, k->checkpoint_hours, k->failure_hours,
            k->startup_hours);
-    printf("\"checkpoint_minutes\": %.6g, \"in_time\": %.6g, \"in_budget\": %.6g, \"is_front\": %s, \"is_recommended\": "
-           "%s}",
-           k->checkpoint_minutes, k->in_time, k->in_budget, row->is_front ? "true" : "false",
-           row == answers->recommended ? "true" : "false");
+    printf(
+        "\"checkpoint_minutes\": %.6g, \"in_time\": %.6g, \"in_budget\": %.6g, \"is_front\": %s, \"is_recommended\": "
+        "%s}",
+        k->checkpoint_minutes, k->in_time, k->in_budget, row->is_front ? "true" : "false",
+        row == answers->recommended ? "true" : "false");
 }
 
 static void print_json(const plan_request *r, const plan_answers *answers)
@@ -269,12 +270,12 @@ void plan_print(const plan_request *r, const plan_answers *answers)
         print_json(r, answers);
         return;
     }
-    printf("%s: %s parameters", cli_printable(&name, r->job_path), cli_short_number(answers->info.parameters, number.text));
+    printf("%s: %s parameters", cli_printable(&name, r->job_path),
+           cli_short_number(answers->info.parameters, number.text));
     if (answers->tokens_per_sample > 0) printf(", %.0f tokens in a sample", answers->tokens_per_sample);
     if (r->run.samples > 0)
-        printf(", %s to train on",
-               r->tokens > 0 ? cli_short_number((double)r->tokens, number.text)
-                             : cli_short_number(r->run.samples, number.text));
+        printf(", %s to train on", r->tokens > 0 ? cli_short_number((double)r->tokens, number.text)
+                                                 : cli_short_number(r->run.samples, number.text));
     if (answers->count > 0) {
         const mdot_configuration *c = &answers->rows[0].layout.configuration;
         bool is_left = c->precision == MDOT_PRECISION_PYTORCH;

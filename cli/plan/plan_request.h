@@ -27,7 +27,7 @@ typedef struct plan_request {
 typedef struct plan_row {
     mdot_plan_layout layout;
     mdot_training_cost cost;
-    double money; /* cost, or GPU-hours without prices */
+    double money;               /* cost, or GPU-hours without prices */
     bool is_front, is_eligible; /* eligible: meets deadline and budget with the requested probability */
 } plan_row;
 

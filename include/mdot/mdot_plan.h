@@ -24,11 +24,11 @@ typedef struct mdot_plan_axis {
 } mdot_plan_axis;
 
 enum {
-    MDOT_PLAN_AXES_MAX = 24,        /* axes of a space */
-    MDOT_PLAN_VALUES_MAX = 64,      /* values of an axis */
-    MDOT_PLAN_SIZES_MAX = 64,       /* numbers of GPUs of a space */
-    MDOT_PLAN_GPU_MODELS_MAX = 64,  /* GPU models of a space */
-    MDOT_PLAN_KEPT_MAX = 1024       /* layouts kept for each GPU model and number of GPUs */
+    MDOT_PLAN_AXES_MAX = 24,       /* axes of a space */
+    MDOT_PLAN_VALUES_MAX = 64,     /* values of an axis */
+    MDOT_PLAN_SIZES_MAX = 64,      /* numbers of GPUs of a space */
+    MDOT_PLAN_GPU_MODELS_MAX = 64, /* GPU models of a space */
+    MDOT_PLAN_KEPT_MAX = 1024      /* layouts kept for each GPU model and number of GPUs */
 };
 
 /* The layouts to try. An option with an axis takes the axis' values; any other option has the value in `base`, except
@@ -126,38 +126,38 @@ mdot_status mdot_plan_get_layout(const mdot_plan *plan, size_t index, mdot_plan_
 /* A whole training. Zero means "none" for every member except those with a comment on 0. */
 typedef struct mdot_training_run {
     size_t struct_size;
-    double samples;                  /* samples to train on, above 0; a step that is begun counts as a whole one */
-    double evaluation_samples;       /* samples of one evaluation, each a forward pass */
-    double evaluation_steps;         /* steps from one evaluation to the next */
-    double checkpoint_bytes;         /* size of a checkpoint; 0: 12 bytes for each trained parameter */
-    double storage_gbps;             /* rate of storage in GB/s, at which training waits for a checkpoint; 0: no checkpoints */
-    double checkpoint_minutes;       /* time between checkpoints; 0: the best one by Young and Daly, if failures are known */
-    double gpu_failure_hours;        /* mean time between failures of one GPU; 0: no failures */
-    double interruptions_per_hour;   /* of the whole allocation, for example by a spot market */
-    double restart_minutes;          /* from a failure or interruption until training goes on */
-    double startup_minutes;          /* from the allocation until the first step */
+    double samples;            /* samples to train on, above 0; a step that is begun counts as a whole one */
+    double evaluation_samples; /* samples of one evaluation, each a forward pass */
+    double evaluation_steps;   /* steps from one evaluation to the next */
+    double checkpoint_bytes;   /* size of a checkpoint; 0: 12 bytes for each trained parameter */
+    double storage_gbps; /* rate of storage in GB/s, at which training waits for a checkpoint; 0: no checkpoints */
+    double checkpoint_minutes; /* time between checkpoints; 0: the best one by Young and Daly, if failures are known */
+    double gpu_failure_hours;  /* mean time between failures of one GPU; 0: no failures */
+    double interruptions_per_hour;    /* of the whole allocation, for example by a spot market */
+    double restart_minutes;           /* from a failure or interruption until training goes on */
+    double startup_minutes;           /* from the allocation until the first step */
     double loader_samples_per_second; /* rate of data loading over all nodes, a lower bound of the step; 0: unlimited */
-    double price;                    /* of one GPU for an hour, in any currency */
-    double grid_grams_per_kwh;       /* CO2 of electric energy */
-    double deadline_hours;           /* 0: none */
-    double budget;                   /* in the currency of `price`; 0: none */
+    double price;                     /* of one GPU for an hour, in any currency */
+    double grid_grams_per_kwh;        /* CO2 of electric energy */
+    double deadline_hours;            /* 0: none */
+    double budget;                    /* in the currency of `price`; 0: none */
 } mdot_training_run;
 
 /* Time and cost of a whole training. Hours and cost are medians with 90 % intervals, which follow from the step's. */
 typedef struct mdot_training_cost {
     size_t struct_size;
-    double steps;                            /* steps of the optimizer */
-    double hours, lower_hours, upper_hours;  /* from the allocation to the last step */
-    double gpu_hours;                        /* hours times GPUs */
-    double cost, lower_cost, upper_cost;     /* 0 without a price */
-    double kwh, co2_kg;                      /* of the GPUs, without the rest of the machines; 0 if watts are unknown */
-    double step_hours;                       /* the parts of `hours`: training steps */
-    double evaluation_hours;                 /* evaluations */
-    double checkpoint_hours;                 /* writing checkpoints */
-    double failure_hours;                    /* restarts, and steps that failures undo */
-    double startup_hours;                    /* start */
-    double checkpoint_minutes;               /* time between checkpoints; 0: none */
-    double in_time, in_budget; /* probability of meeting the deadline and the budget; 1 without one */
+    double steps;                           /* steps of the optimizer */
+    double hours, lower_hours, upper_hours; /* from the allocation to the last step */
+    double gpu_hours;                       /* hours times GPUs */
+    double cost, lower_cost, upper_cost;    /* 0 without a price */
+    double kwh, co2_kg;                     /* of the GPUs, without the rest of the machines; 0 if watts are unknown */
+    double step_hours;                      /* the parts of `hours`: training steps */
+    double evaluation_hours;                /* evaluations */
+    double checkpoint_hours;                /* writing checkpoints */
+    double failure_hours;                   /* restarts, and steps that failures undo */
+    double startup_hours;                   /* start */
+    double checkpoint_minutes;              /* time between checkpoints; 0: none */
+    double in_time, in_budget;              /* probability of meeting the deadline and the budget; 1 without one */
 } mdot_training_cost;
 
 /* Computes time and cost of a training whose steps take the predicted time. An evaluated sample takes a third of a

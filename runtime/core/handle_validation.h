@@ -26,7 +26,7 @@
     X(JOB_INPUTS, "set of a job's inputs")                                                                             \
     X(EXPLANATION, "explanation")                                                                                      \
     X(CALIBRATION, "calibration")                                                                                      \
-    X(RECORDER, "recorder")                                                                                           \
+    X(RECORDER, "recorder")                                                                                            \
     X(PLAN, "plan")
 
 typedef enum rt_kind {

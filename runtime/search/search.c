@@ -3,10 +3,10 @@
  * Each thread has a context, a batch of layouts and a table of its own. It takes an item, leaves out the layouts that do
  * not fit, predicts the others together, and enters them into the table. The tables are merged at the end. A layout's
  * place in the space breaks ties, so that the result does not depend on the threads. */
-#include "base/struct_version.h"
-#include "runtime/core/handle_validation.h"
-#include "runtime/perf/peak_memory.h"
 #include "runtime/search/search.h"
+#include "base/struct_version.h"
+#include "runtime/core/core.h"
+#include "runtime/perf/peak_memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
 /* space.c — the space of a search: checks, axes that the search adds by itself, and the layouts in order. */
-#include "runtime/search/search.h"
 #include "base/struct_version.h"
 #include "runtime/job/configuration.h"
 #include "runtime/job/gpus.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/search/search.h"
 
 #include <math.h>
 #include <string.h>
@@ -184,9 +184,7 @@ mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt
     mdot_plan_space source;
     mdot_status status = bs_read_struct(&space_type, caller, &source, err);
     if (status != MDOT_OK) return status;
-    *out_space = (rt_space){.job = job,
-                            .global_batch = source.global_batch,
-                            .kept = source.kept > 0 ? source.kept : 1};
+    *out_space = (rt_space){.job = job, .global_batch = source.global_batch, .kept = source.kept > 0 ? source.kept : 1};
     if (source.base == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the space's base is NULL");
     status = bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err);
     out_space->base.struct_size = sizeof out_space->base;

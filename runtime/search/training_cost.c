@@ -84,7 +84,8 @@ static bool add_hours(const mdot_training_run *run, const mdot_plan_layout *layo
     double evaluations = run->evaluation_steps > 0 ? floor(out->steps / run->evaluation_steps) : 0;
     out->evaluation_hours =
         evaluations * run->evaluation_samples / layout->samples * step_hours * forward_part(c->recompute);
-    double write = checkpoint_hours(run, layout->prediction.parameters), interval = checkpoint_interval(run, write, rate);
+    double write = checkpoint_hours(run, layout->prediction.parameters),
+           interval = checkpoint_interval(run, write, rate);
     double useful = out->step_hours + out->evaluation_hours;
     out->checkpoint_minutes = interval * MINUTES_PER_HOUR;
     out->checkpoint_hours = interval > 0 ? useful / interval * write : 0;
@@ -145,9 +146,9 @@ mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_
     if (status == MDOT_OK) status = bs_check_struct(&cost_type, out_cost, err);
     if (status == MDOT_OK) status = check_run(&read, err);
     if (status == MDOT_OK && !(priced.samples > 0 && priced.prediction.step_ms > 0))
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                           "the layout has %g samples and a step of %g ms; both must be above 0", priced.samples,
-                           priced.prediction.step_ms);
+        status =
+            mdot_fail(err, MDOT_INVALID_ARGUMENT, "the layout has %g samples and a step of %g ms; both must be above 0",
+                      priced.samples, priced.prediction.step_ms);
     if (status == MDOT_OK) status = compute(&read, &priced, &cost, err);
     return status == MDOT_OK ? bs_fill_struct(&cost_type, &cost, out_cost, err) : status;
 }

@@ -56,6 +56,7 @@ from mdot.library.errors import (
     UnsupportedError,
     Warning,
 )
+from mdot.planning import Layout, Plan, Training, TrainingCost, plan
 from mdot.prediction import Prediction, Table
 from mdot.predictor import Predictor, explain, largest_batch, predict, sweep
 from mdot.recording.hooks import StepHook
@@ -108,6 +109,7 @@ __all__ = [
     "InvalidArgumentError",
     "Job",
     "JobWarning",
+    "Layout",
     "Load",
     "MalformedError",
     "MaybeFoldedWarning",
@@ -120,6 +122,7 @@ __all__ = [
     "OutOfRangeError",
     "OutsideTrainingWarning",
     "PrecisionNotMeasuredWarning",
+    "Plan",
     "Prediction",
     "PredictionWarning",
     "Predictor",
@@ -131,6 +134,8 @@ __all__ = [
     "StepHook",
     "SoftwareNotMeasuredWarning",
     "Table",
+    "Training",
+    "TrainingCost",
     "Tensor",
     "ToolchainError",
     "TracedModuleError",
@@ -148,6 +153,7 @@ __all__ = [
     "largest_batch",
     "library_version",
     "optimizer_load",
+    "plan",
     "predict",
     "record",
     "record_trace",

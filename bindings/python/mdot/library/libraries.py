@@ -129,6 +129,17 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_recorder_finish": (c_int, [c_void_p, POINTER(c.mdot_recorded), _ERROR]),
     "mdot_recorder_destroy": (None, [c_void_p]),
     "mdot_measured_append": (c_int, [c_char_p, POINTER(c.mdot_measured_row), _ERROR]),
+    "mdot_plan_create": (
+        c_int,
+        [POINTER(c_void_p), c_size_t, c_void_p, POINTER(c.mdot_plan_space), POINTER(c_void_p), _ERROR],
+    ),
+    "mdot_plan_destroy": (None, [c_void_p]),
+    "mdot_plan_get_info": (c_int, [c_void_p, POINTER(c.mdot_plan_info)]),
+    "mdot_plan_get_layout": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_plan_layout)]),
+    "mdot_training_cost_of": (
+        c_int,
+        [POINTER(c.mdot_training_run), POINTER(c.mdot_plan_layout), POINTER(c.mdot_training_cost), _ERROR],
+    ),
     "mdot_sweep": (
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],

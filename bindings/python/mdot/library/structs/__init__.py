@@ -7,6 +7,7 @@ grows only at its end. The libraries accept a shorter one, so that this package 
   artefact.py     predictors, entry points and images
   job.py          jobs and programs
   prediction.py   GPUs, configurations, predictions and explanations
+  plan.py         searches and whole trainings
   measurement.py  measured steps, calibrations and recorders
   compiler.py     the compiler
 """
@@ -16,4 +17,5 @@ from mdot.library.structs.base import *  # noqa: F403
 from mdot.library.structs.compiler_structs import *  # noqa: F403
 from mdot.library.structs.job_structs import *  # noqa: F403
 from mdot.library.structs.measurement import *  # noqa: F403
+from mdot.library.structs.plan_structs import *  # noqa: F403
 from mdot.library.structs.prediction_structs import *  # noqa: F403

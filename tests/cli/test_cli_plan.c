@@ -1,0 +1,156 @@
+/* test_cli_plan.c — `mdot plan`: its recommendation, the numbers behind it, and its messages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/assertions.h"
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+
+enum { MOST = 64 };
+
+#define PLAN(f, ...)                                                                                                   \
+    process_run((const char *const[]){MDOT_CLI, "plan", bert, "--dim", "sequence=128", __VA_ARGS__, NULL}, &(f)->result)
+
+static size_t numbers(const predict_command *f, const char *key, double *out)
+{
+    return json_numbers(f->result.out, key, out, MOST);
+}
+
+/* The cheapest layout that meets the deadline with the requested probability is recommended, for each deadline. */
+static void the_cheapest_layout_in_time_is_recommended(void **state)
+{
+    predict_command *f = *state;
+    static const char *const deadlines[] = {"40h", "10h", "5h", "2h", "1min"};
+    for (size_t d = 0; d < sizeof deadlines / sizeof *deadlines; d++) {
+        PLAN(f, "--gpu", "A100,T4", "--gpus", "1..8", "--tokens", "1e9", "--price", "2", "--deadline", deadlines[d],
+             "--global-batch", "64", "--json");
+        assert_int_equal(f->result.status, OK);
+        assert_true(json_is_valid(f->result.out));
+        double cost[MOST], in_time[MOST], hours[MOST], cheapest = INFINITY, likeliest = 0;
+        size_t count = numbers(f, "cost", cost);
+        assert_int_equal(numbers(f, "in_time", in_time), count);
+        assert_int_equal(numbers(f, "hours", hours), count);
+        for (size_t i = 0; i < count; i++) {
+            if (in_time[i] >= 0.8 && cost[i] < cheapest) cheapest = cost[i];
+            if (in_time[i] > likeliest) likeliest = in_time[i];
+        }
+        size_t recommended = 0, seen = 0;
+        for (const char *cursor = f->result.out; (cursor = strstr(cursor, "\"is_recommended\": ")) != NULL; seen++) {
+            cursor += strlen("\"is_recommended\": ");
+            if (*cursor == 't') recommended = seen + 1;
+        }
+        assert_int_equal(seen, count);
+        assert_compare(recommended, >, 0);
+        if (isfinite(cheapest))
+            assert_compare(cost[recommended - 1], ==, cheapest);
+        else
+            assert_compare(in_time[recommended - 1], ==, likeliest);
+    }
+}
+
+/* The printed command predicts the step of the recommended layout. */
+static void the_printed_command_predicts_the_layout(void **state)
+{
+    predict_command *f = *state;
+    static const char *const sizes[] = {"1", "8", "16"};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        double planned[MOST], predicted[1];
+        PLAN(f, "--gpu", "A100", "--gpus", sizes[s], "--samples", "1e6", "--global-batch", "128", "--json");
+        assert_compare(numbers(f, "step_ms", planned), ==, 1);
+        PLAN(f, "--gpu", "A100", "--gpus", sizes[s], "--samples", "1e6", "--global-batch", "128");
+        char *line = strstr(f->result.out, "mdot predict "), *words[64];
+        assert_non_null(line);
+        size_t count = 2;
+        for (char *word = strtok(line + strlen("mdot predict "), " \n"); word != NULL && count < 60;
+             word = strtok(NULL, " \n")) {
+            if (word[0] >= '0' && word[0] <= '9' && strstr(word, "layouts") != NULL) break;
+            if (strcmp(word, "layouts") == 0) {
+                count--; /* the line of counts begins with a number */
+                break;
+            }
+            size_t length = strlen(word);
+            if (word[0] == '"') {
+                word[length - 1] = '\0';
+                word++;
+            }
+            words[count++] = word;
+        }
+        words[0] = (char *)(uintptr_t)MDOT_CLI;
+        words[1] = (char *)(uintptr_t) "predict";
+        words[count] = (char *)(uintptr_t) "--json";
+        words[count + 1] = NULL;
+        process_result *again = calloc(1, sizeof *again);
+        process_run((const char *const *)words, again);
+        if (again->status != OK) fail_msg("%s", again->err);
+        assert_int_equal(json_numbers(again->out, "step_ms", predicted, 1), 1);
+        assert_within(predicted[0], planned[0], 1e-6 * planned[0]);
+        free(again);
+    }
+}
+
+/* A batch in tokens is rounded to samples that workers can divide. */
+static void tokens_become_samples(void **state)
+{
+    predict_command *f = *state;
+    double samples[MOST], steps[MOST];
+    PLAN(f, "--gpu", "A100", "--gpus", "8", "--tokens", "1e9", "--global-batch", "66k-tokens", "--json");
+    assert_compare(numbers(f, "samples_of_a_step", samples), ==, 1);
+    assert_compare(samples[0], ==, 512);
+    numbers(f, "steps", steps);
+    assert_compare(steps[0], ==, ceil(1e9 / 128 / 512));
+    process_run((const char *const[]){MDOT_CLI, "plan", resnet, "--gpu", "A100", "--tokens", "1e9", NULL}, &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "no tokens");
+}
+
+static void a_plan_states_why_layouts_are_missing(void **state)
+{
+    predict_command *f = *state;
+    PLAN(f, "--gpu", "name=tiny,tflops=10,memory=1,bandwidth=100", "--gpus", "1");
+    assert_int_equal(f->result.status, USAGE); /* spec values belong to --gpu-spec */
+    PLAN(f, "--gpu-spec", "name=tiny,tflops=10,memory=1,bandwidth=100", "--gpus", "1");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "No layout fits");
+    expect_contains(f->result.out, "exceed the memory");
+}
+
+static void wrong_options_are_refused_by_name(void **state)
+{
+    predict_command *f = *state;
+    static const struct {
+        const char *option, *value, *word;
+    } cases[] = {{"--deadline", "7", "7d"},       {"--deadline", "7d", "--tokens"},
+                 {"--gpus", "8..4", "ascend"},    {"--gpus", "0", "--gpus"},
+                 {"--budget", "5", "--tokens"},   {"--global-batch", "4M-words", "tokens"},
+                 {"--grid", "clean", "350g/kWh"}, {"--epochs", "3", "dataset"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        PLAN(f, "--gpu", "A100", cases[i].option, cases[i].value);
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, cases[i].word);
+    }
+    PLAN(f, "--gpu", "A100", "--gpus", "12");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "12 GPUs");
+    PLAN(f, "--gpus", "8");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--gpu");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cheapest_layout_in_time_is_recommended),
+        cmocka_unit_test(the_printed_command_predicts_the_layout),
+        cmocka_unit_test(tokens_become_samples),
+        cmocka_unit_test(a_plan_states_why_layouts_are_missing),
+        cmocka_unit_test(wrong_options_are_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("mdot plan", tests, predict_command_set_up, predict_command_tear_down);
+}

@@ -1,0 +1,331 @@
+/* test_search.c — a search finds the same layouts as plain loops over mdot_predict: it loses none, counts each once, and
+ * keeps the fastest. Its result is independent of the number of threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mdot/mdotjob.h"
+#include "runtime/search/search.h"
+#include "tests/support/assertions.h"
+
+typedef struct fixture {
+    mdot_predictor *predictor;
+    mdot_context *contexts[3];
+    mdot_job *job;
+    mdot_gpu gpus[2];
+} fixture;
+
+static const char *const gpu_names[] = {"A100", "RTX 3090"};
+static const uint32_t sizes[] = {1, 2, 8, 16};
+enum { SIZES = sizeof sizes / sizeof *sizes, GPUS = 2, NODE = 8, BLOCKS = 12, KEPT = 7 };
+
+static int set_up(void **state)
+{
+    fixture *f = calloc(1, sizeof *f);
+    mdot_error err = {0};
+    const mdot_dim_binding sequence = {"sequence", 128, NULL};
+    const mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = 1};
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &f->predictor, &err);
+    for (size_t i = 0; status == MDOT_OK && i < 3; i++)
+        status = mdot_context_create(f->predictor, &f->contexts[i], &err);
+    if (status == MDOT_OK)
+        status = mdot_job_read(MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx", &options, &f->job, &err);
+    for (size_t i = 0; status == MDOT_OK && i < GPUS; i++) {
+        f->gpus[i] = MDOT_INIT(mdot_gpu);
+        status = mdot_gpu_find(gpu_names[i], &f->gpus[i], &err);
+    }
+    if (status != MDOT_OK) print_error("%s\n", err.message);
+    *state = f;
+    return status == MDOT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    mdot_job_destroy(f->job);
+    for (size_t i = 0; i < 3; i++) mdot_context_destroy(f->contexts[i]);
+    mdot_predictor_close(f->predictor);
+    free(f);
+    return 0;
+}
+
+static const mdot_configuration base = {
+    .struct_size = sizeof base, .batch = 1, .precision = MDOT_PRECISION_AMP, .optimizer = MDOT_OPTIMIZER_ADAMW};
+
+static mdot_plan_space space_of(const fixture *f, int64_t global_batch)
+{
+    return (mdot_plan_space){.struct_size = sizeof(mdot_plan_space),
+                             .base = &base,
+                             .gpus = f->gpus,
+                             .gpu_model_count = GPUS,
+                             .sizes = sizes,
+                             .size_count = SIZES,
+                             .global_batch = global_batch,
+                             .kept = KEPT};
+}
+
+static mdot_plan *search(const fixture *f, const mdot_plan_space *space, size_t contexts)
+{
+    mdot_plan *plan = NULL;
+    mdot_error err = {0};
+    if (mdot_plan_create(f->contexts, contexts, f->job, space, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return plan;
+}
+
+/* ---- Plain loops ------------------------------------------------------------------------------------------------- */
+
+typedef struct expected {
+    double fastest[GPUS][SIZES][KEPT]; /* ms for each sample, ascending; infinite if there are fewer layouts */
+    uint64_t priced, too_large;
+} expected;
+
+static void insert(double *times, double time)
+{
+    for (int i = 0; i < KEPT; i++) {
+        double larger = times[i] > time ? times[i] : time;
+        times[i] = times[i] < time ? times[i] : time;
+        time = larger;
+    }
+}
+
+static void try_layout(const fixture *f, mdot_configuration c, double samples, double *times, expected *out)
+{
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    if (mdot_predict(f->contexts[0], f->job, &c, &p, NULL) != MDOT_OK) return;
+    if (p.reserved_bytes + (p.memory_upper_bytes - p.peak_memory_bytes) > p.usable_bytes) {
+        out->too_large++;
+        return;
+    }
+    out->priced++;
+    insert(times, p.step_ms / samples);
+}
+
+/* All layouts of one GPU model, size and division into tensors and stages. */
+static void try_shard(const fixture *f, size_t gpu, size_t size, int tensor, int stages, int64_t global, expected *out)
+{
+    int workers = (int)sizes[size] / tensor / stages;
+    for (int zero = 0; zero <= (workers > 1 ? 3 : 0); zero++)
+        for (int recompute = 0; recompute < 3; recompute++)
+            for (int parts = 1; parts <= (stages > 1 ? 4 : 1) && parts * stages <= BLOCKS; parts *= 2)
+                for (int64_t micro = 1; micro <= 4096; micro *= 2) {
+                    mdot_configuration c = base;
+                    int64_t passes = global > 0 ? global / (micro * workers) : stages > 1 ? 4 * stages : 1;
+                    if (global > 0 && passes * micro * workers != global) continue;
+                    c.gpu_spec = &f->gpus[gpu];
+                    c.gpu_count = (int)sizes[size];
+                    c.node_count = sizes[size] > NODE ? sizes[size] / NODE : 1;
+                    c.tensor_parallel = (uint32_t)tensor;
+                    c.sequence_parallel = tensor > 1;
+                    c.pipeline_parallel = (uint32_t)stages;
+                    c.data_parallel = (uint32_t)workers;
+                    c.zero_stage = (uint32_t)zero;
+                    c.recompute = (mdot_recompute)recompute;
+                    c.virtual_stages = (uint32_t)parts;
+                    c.batch = stages > 1 ? micro * passes : micro;
+                    c.micro_batches = stages > 1 ? (uint32_t)passes : 1;
+                    c.accumulate = stages > 1 ? 1 : (uint32_t)passes;
+                    try_layout(f, c, (double)(micro * passes * workers), out->fastest[gpu][size], out);
+                }
+}
+
+static void loop(const fixture *f, int64_t global, expected *out)
+{
+    *out = (expected){.priced = 0};
+    for (size_t gpu = 0; gpu < GPUS; gpu++)
+        for (size_t size = 0; size < SIZES; size++) {
+            for (int i = 0; i < KEPT; i++) out->fastest[gpu][size][i] = INFINITY;
+            for (int tensor = 1; tensor <= NODE; tensor *= 2)
+                for (int stages = 1; stages <= BLOCKS; stages++)
+                    if (sizes[size] % (uint32_t)(tensor * stages) == 0)
+                        try_shard(f, gpu, size, tensor, stages, global, out);
+        }
+}
+
+/* ---- Tests ------------------------------------------------------------------------------------------------------- */
+
+static void a_search_finds_what_plain_loops_find(void **state)
+{
+    const fixture *f = *state;
+    static const int64_t batches[] = {0, 96};
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        mdot_plan_space space = space_of(f, batches[b]);
+        mdot_plan *plan = search(f, &space, 1);
+        mdot_plan_info info = MDOT_INIT(mdot_plan_info);
+        expected want;
+        loop(f, batches[b], &want);
+        assert_int_equal(mdot_plan_get_info(plan, &info), MDOT_OK);
+        assert_int_equal(info.priced, want.priced);
+        assert_int_equal(info.too_large, want.too_large);
+        assert_compare(info.priced, >, 300);
+        size_t found[GPUS][SIZES] = {{0}}, expected_count = 0;
+        for (size_t i = 0; i < info.layout_count; i++) {
+            mdot_plan_layout layout = MDOT_INIT(mdot_plan_layout);
+            assert_int_equal(mdot_plan_get_layout(plan, i, &layout), MDOT_OK);
+            size_t size = 0;
+            while (sizes[size] != (uint32_t)layout.configuration.gpu_count) size++;
+            size_t rank = found[layout.gpu_model][size]++;
+            assert_compare(layout.prediction.step_ms / layout.samples, ==, want.fastest[layout.gpu_model][size][rank]);
+        }
+        for (size_t i = 0; i < (size_t)GPUS * SIZES * KEPT; i++)
+            expected_count += isfinite((&want.fastest[0][0][0])[i]) != 0;
+        assert_int_equal(info.layout_count, expected_count);
+        mdot_plan_destroy(plan);
+    }
+}
+
+/* The counts of a search cover each layout of the space once. */
+static void the_counts_add_up(void **state)
+{
+    const fixture *f = *state;
+    mdot_plan_space source = space_of(f, 48);
+    rt_space *space = calloc(1, sizeof *space);
+    mdot_error err = {0};
+    assert_int_equal(rt_space_read(&source, f->job, space, &err), MDOT_OK);
+    uint64_t complete = 0, indivisible = 0;
+    for (size_t i = 0; i < rt_item_count(space); i++) {
+        rt_search_item item;
+        rt_layouts layouts;
+        mdot_configuration layout;
+        if (!rt_item_at(space, i, &item)) continue;
+        rt_layouts_begin(&layouts, space, &item);
+        while (rt_layouts_next(&layouts, &layout)) {
+            complete++;
+            assert_compare(rt_layout_samples(&layout), ==, 48);
+        }
+        indivisible += layouts.indivisible;
+    }
+    free(space);
+    mdot_plan *plan = search(f, &source, 1);
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
+    mdot_plan_get_info(plan, &info);
+    assert_int_equal(info.priced + info.too_large + info.refused, complete);
+    assert_int_equal(info.indivisible, indivisible);
+    mdot_plan_destroy(plan);
+}
+
+static void threads_do_not_change_a_plan(void **state)
+{
+    const fixture *f = *state;
+    mdot_plan_space space = space_of(f, 64);
+    mdot_plan *one = search(f, &space, 1), *three = search(f, &space, 3);
+    mdot_plan_info a = MDOT_INIT(mdot_plan_info), b = MDOT_INIT(mdot_plan_info);
+    mdot_plan_get_info(one, &a);
+    mdot_plan_get_info(three, &b);
+    assert_memory_equal(&a, &b, sizeof a);
+    for (size_t i = 0; i < a.layout_count; i++) {
+        mdot_plan_layout x = MDOT_INIT(mdot_plan_layout), y = MDOT_INIT(mdot_plan_layout);
+        mdot_plan_get_layout(one, i, &x);
+        mdot_plan_get_layout(three, i, &y);
+        y.configuration.gpu_spec = x.configuration.gpu_spec; /* each plan has a copy */
+        assert_memory_equal(&x.configuration, &y.configuration, sizeof x.configuration);
+        assert_memory_equal(&x.prediction, &y.prediction, sizeof x.prediction);
+    }
+    mdot_plan_destroy(one);
+    mdot_plan_destroy(three);
+}
+
+static void options_that_are_set_stay(void **state)
+{
+    const fixture *f = *state;
+    const double precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP}, micro_batches[] = {4};
+    const mdot_plan_axis axes[] = {{"precision", precisions, 2}, {"batch", micro_batches, 1}};
+    mdot_configuration fixed = base;
+    fixed.tensor_parallel = 2;
+    fixed.zero_stage = 1;
+    mdot_plan_space space = space_of(f, 64);
+    space.base = &fixed;
+    space.axes = axes;
+    space.axis_count = 2;
+    space.kept = 500;
+    mdot_plan *plan = search(f, &space, 2);
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
+    mdot_plan_get_info(plan, &info);
+    assert_compare(info.layout_count, >, 20);
+    size_t of_precision[2] = {0};
+    for (size_t i = 0; i < info.layout_count; i++) {
+        mdot_plan_layout layout = MDOT_INIT(mdot_plan_layout);
+        mdot_plan_get_layout(plan, i, &layout);
+        const mdot_configuration *c = &layout.configuration;
+        assert_int_equal(c->tensor_parallel, 2);
+        assert_int_equal(c->zero_stage, 1);
+        assert_int_equal(c->batch / c->micro_batches, 4);
+        assert_compare(layout.samples, ==, 64);
+        of_precision[c->precision == MDOT_PRECISION_AMP]++;
+    }
+    assert_compare(of_precision[0], >, 0);
+    assert_compare(of_precision[1], >, 0);
+    mdot_plan_destroy(plan);
+}
+
+static bool stop(void *state, double finished)
+{
+    assert_compare(finished, <=, 1);
+    ++*(int *)state;
+    return false;
+}
+
+static void a_search_ends_when_progress_returns_false(void **state)
+{
+    const fixture *f = *state;
+    static uint32_t many[MDOT_PLAN_SIZES_MAX];
+    int calls = 0;
+    for (uint32_t i = 0; i < MDOT_PLAN_SIZES_MAX; i++) many[i] = 8 * (i + 1);
+    mdot_plan_space space = space_of(f, 0);
+    space.sizes = many;
+    space.size_count = MDOT_PLAN_SIZES_MAX;
+    space.progress = stop;
+    space.progress_state = &calls;
+    mdot_plan *plan = search(f, &space, 1);
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
+    mdot_plan_get_info(plan, &info);
+    assert_int_equal(calls, 1);
+    assert_int_equal(info.cancelled, 1);
+    assert_compare(info.priced + info.too_large, <, 20000);
+    mdot_plan_destroy(plan);
+}
+
+static void wrong_spaces_are_refused_by_name(void **state)
+{
+    const fixture *f = *state;
+    const double wrong[] = {77};
+    const uint32_t odd[] = {12}, none[] = {0};
+    const mdot_plan_axis unknown = {"colour", wrong, 1}, range = {"precision", wrong, 1},
+                         empty = {"precision", wrong, 0}, derived = {"data_parallel", wrong, 1},
+                         twice[] = {{"zero_stage", (const double[]){1}, 1}, {"zero_stage", (const double[]){2}, 1}};
+    mdot_plan_space spaces[9];
+    for (size_t i = 0; i < 9; i++) spaces[i] = space_of(f, 64);
+    static const char *const words[9] = {"colour",  "precision", "precision", "data_parallel", "zero_stage",
+                                         "12 GPUs", "0 GPUs",    "kept",      "global_batch"};
+    spaces[0].axes = &unknown, spaces[1].axes = &range, spaces[2].axes = &empty, spaces[3].axes = &derived;
+    spaces[4].axes = twice;
+    for (size_t i = 0; i < 5; i++) spaces[i].axis_count = i == 4 ? 2 : 1;
+    spaces[5].sizes = odd, spaces[6].sizes = none;
+    spaces[5].size_count = spaces[6].size_count = 1;
+    spaces[7].kept = MDOT_PLAN_KEPT_MAX + 1;
+    spaces[8].global_batch = -1;
+    for (size_t i = 0; i < 9; i++) {
+        mdot_plan *plan = NULL;
+        mdot_error err = {0};
+        assert_int_equal(mdot_plan_create(f->contexts, 1, f->job, &spaces[i], &plan, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, words[i]) == NULL) fail_msg("\"%s\" lacks \"%s\"", err.message, words[i]);
+        assert_null(plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_counts_add_up),
+        cmocka_unit_test(a_search_finds_what_plain_loops_find),
+        cmocka_unit_test(threads_do_not_change_a_plan),
+        cmocka_unit_test(options_that_are_set_stay),
+        cmocka_unit_test(a_search_ends_when_progress_returns_false),
+        cmocka_unit_test(wrong_spaces_are_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("search", tests, set_up, tear_down);
+}
