@@ -164,8 +164,12 @@ static const cli_option options[] = {
     {RUN_COUNT("evaluate-every", evaluate_every, "steps from one evaluation to the next"),
      .needs = "evaluation-samples"},
     {RUN_COUNT("evaluation-samples", evaluation_samples, "samples of one evaluation"), .needs = "evaluate-every"},
-    RUN_REAL("storage", "GB/s", run.storage_gbps, 1 << 20,
-             "rate at which a checkpoint is written while training waits; without it there are no checkpoints"),
+    {.name = "storage",
+     .value = "GB/s",
+     .help = "rate at which a checkpoint is written while training waits; without it there are no checkpoints",
+     .kind = CLI_RATE,
+     .at = offsetof(plan_request, run.storage_gbps),
+     .most = 1 << 20},
     RUN_CALL("checkpoint-every", "TIME", parse_checkpoint,
              "time between checkpoints (default: the best one by Young and Daly, from --storage and the failures)"),
     RUN_CALL("gpu-failure", "TIME", parse_failures, "mean time between failures of one GPU, for example 50000h"),
@@ -300,11 +304,7 @@ static mdot_status search(const plan_request *r, plan_answers *answers, mdot_err
                                    .kept = (uint32_t)r->top,
                                    .progress = r->reading.quiet || isatty(STDERR_FILENO) == 0 ? NULL : show_progress,
                                    .progress_state = &shown};
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
     if (status == MDOT_OK) status = mdot_plan_create(contexts, threads, answers->job, &space, &answers->plan, err);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    answers->seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
     if (shown.is_shown) fputs("\r\033[K", stderr);
     for (size_t i = 0; i < threads; i++) mdot_context_destroy(contexts[i]);
     mdot_predictor_close(predictor);

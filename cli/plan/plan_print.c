@@ -214,9 +214,9 @@ static void print_recommendation(const plan_request *r, const plan_answers *answ
 static void print_counts(const plan_answers *answers)
 {
     const mdot_plan_info *s = &answers->search;
-    printf("%" PRIu64 " layouts priced in %.2f s; left out: %" PRIu64 " exceed the memory, %" PRIu64
+    printf("%" PRIu64 " layouts priced; left out: %" PRIu64 " exceed the memory, %" PRIu64
            " do not divide the batch, %" PRIu64 " cannot run\n",
-           s->priced, answers->seconds, s->too_large, s->indivisible, s->refused);
+           s->priced, s->too_large, s->indivisible, s->refused);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */

@@ -41,7 +41,6 @@ typedef struct plan_answers {
     size_t count;
     const plan_row *recommended; /* NULL: no layout fits */
     bool has_prices;             /* each GPU model has a price */
-    double seconds;              /* of the search */
 } plan_answers;
 
 /* Prints the answers as text or JSON. */
