@@ -1,7 +1,7 @@
-/* mdot_plan.h — search the ways to train a job on several GPUs, and the time and cost of a whole training.
+/* mdot_plan.h — search layouts for a job on several GPUs, and price a whole training.
  *
- * A layout is a GPU model, a number of GPUs, degrees of parallelism, a micro-batch and memory options. A search prices
- * every layout that fits, and keeps the fastest ones for each model and number of GPUs. Therefore the Pareto front of
+ * A layout is a GPU model, a GPU count, parallel degrees, a micro-batch and memory options. A search prices
+ * every layout that fits, and keeps the fastest ones for each model and GPU count. Therefore the Pareto front in
  * time and cost is among them. mdot.h includes this header and states the library's rules: ownership, threading, memory,
  * errors. */
 #ifndef MDOT_PLAN_H
@@ -16,33 +16,33 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* Values of one option that a search tries. */
+/* One option's values to try. */
 typedef struct mdot_plan_axis {
-    const char *option;   /* member of mdot_configuration, for example "tensor_parallel" */
-    const double *values; /* values of the member; an enumerator as its number */
-    size_t count;         /* number of values, at least 1 */
+    const char *option;   /* mdot_configuration's member, for example "tensor_parallel" */
+    const double *values; /* the member's values; an enumerator as a number */
+    size_t count;         /* at least 1 */
 } mdot_plan_axis;
 
 enum {
-    MDOT_PLAN_AXES_MAX = 24,       /* axes of a space */
-    MDOT_PLAN_VALUES_MAX = 64,     /* values of an axis */
-    MDOT_PLAN_SIZES_MAX = 64,      /* numbers of GPUs of a space */
-    MDOT_PLAN_GPU_MODELS_MAX = 64, /* GPU models of a space */
-    MDOT_PLAN_KEPT_MAX = 1024      /* layouts kept for each GPU model and number of GPUs */
+    MDOT_PLAN_AXES_MAX = 24,       /* axes per space */
+    MDOT_PLAN_VALUES_MAX = 64,     /* values per axis */
+    MDOT_PLAN_SIZES_MAX = 64,      /* GPU counts per space */
+    MDOT_PLAN_GPU_MODELS_MAX = 64, /* GPU models per space */
+    MDOT_PLAN_KEPT_MAX = 1024      /* layouts kept for each GPU model and count */
 };
 
 /* The layouts to try. An option with an axis takes the axis' values; any other option has the value in `base`, except
  * for these, which a search varies if `base` leaves them at 0:
  *
- *   tensor_parallel     powers of 2 within a node that divide the job's channels and heads
+ *   tensor_parallel     powers of 2 within a node, as divisors of channels and heads
  *   sequence_parallel   1 beside tensor parallelism
- *   pipeline_parallel   divisors of the number of GPUs, up to the number of blocks
+ *   pipeline_parallel   divisors of the GPU count, up to the job's blocks
  *   virtual_stages      1, 2 and 4 beside pipeline parallelism, as far as each part has a block
- *   expert_parallel     powers of 2 that divide the experts of each layer
+ *   expert_parallel     powers of 2, as divisors of a layer's experts
  *   context_parallel    powers of 2 up to 8 in a job whose attention has 8,192 or more positions
  *   zero_stage          0 to 3 beside data parallelism
  *   recompute           nothing, selective, and blocks in a job with blocks
- *   batch               micro-batches of 1, 2, 4 … samples, up to 2^12 or the worker's part of global_batch
+ *   batch               micro-batches with 1, 2, 4 … samples, up to 2^12 or the worker's part of global_batch
  *
  * data_parallel, node_count, accumulate and micro_batches follow from these. If `base` sets data_parallel, other degrees
  * are left out. */
@@ -51,14 +51,14 @@ typedef struct mdot_plan_space {
     const mdot_configuration *base; /* gpu, gpu_spec, gpu_count and batch are ignored */
     const mdot_gpu *gpus;           /* candidate models, for example from mdot_gpu_find */
     size_t gpu_model_count;         /* 1 to MDOT_PLAN_GPU_MODELS_MAX */
-    const uint32_t *sizes;          /* numbers of GPUs to try, each 1 to 2^16 */
+    const uint32_t *sizes;          /* GPU counts to try, each 1 to 2^16 */
     size_t size_count;              /* 1 to MDOT_PLAN_SIZES_MAX */
-    uint32_t node_gpus;             /* GPUs of a node, 1 to 2^16; 0 means 8. Larger sizes must be its multiples */
-    /* Samples of an optimizer step over all GPUs, 1 to 2^40; a layout that cannot divide them is left out. 0: the
+    uint32_t node_gpus;             /* GPUs per node, 1 to 2^16; 0 means 8. Larger sizes must be multiples */
+    /* Samples per optimizer step over all GPUs, 1 to 2^40; a layout that cannot divide them is left out. 0: the
      * micro-batch decides, with base's accumulate, and four micro-batches for each pipeline stage. */
     int64_t global_batch;
     const mdot_plan_axis *axes; /* may be NULL if axis_count is 0; the axis "batch" lists micro-batches */
-    size_t axis_count;          /* at most MDOT_PLAN_AXES_MAX, each of another option */
+    size_t axis_count;          /* at most MDOT_PLAN_AXES_MAX, each for another option */
     uint32_t kept;              /* layouts to keep for each model and size, up to MDOT_PLAN_KEPT_MAX; 0 means 1 */
     uint32_t reserved;          /* must be 0 */
     /* Called about every 10,000 layouts from the caller's thread, with the finished part, 0 to 1. The search ends early
@@ -73,16 +73,16 @@ typedef struct mdot_plan_layout {
     mdot_configuration configuration; /* gpu_spec is borrowed from the plan */
     mdot_prediction prediction;
     size_t gpu_model;      /* index in mdot_plan_space.gpus */
-    double samples;        /* samples of an optimizer step over all GPUs */
-    double pipeline_share; /* part of the step in which a pipeline stage waits for others, 0 to 1 */
+    double samples;        /* samples per optimizer step over all GPUs */
+    double pipeline_share; /* the step's part in which a pipeline stage waits for others, 0 to 1 */
 } mdot_plan_layout;
 
-/* What a search did. The counts add up to all layouts of the space whose degrees divide the number of GPUs. */
+/* What a search did. The counts add up to all layouts whose degrees divide the GPU count. */
 typedef struct mdot_plan_info {
     size_t struct_size;
     size_t layout_count;  /* layouts kept */
     uint64_t priced;      /* layouts that fit the memory, each with a prediction */
-    uint64_t too_large;   /* layouts whose memory exceeds the GPU, by the upper bound of the memory interval */
+    uint64_t too_large;   /* layouts whose memory exceeds the GPU, by the memory interval's upper bound */
     uint64_t indivisible; /* layouts whose workers and micro-batches do not divide the global batch */
     uint64_t refused;     /* layouts that the job or the GPU cannot run; mdot_predict names the reason */
     uint32_t cancelled;   /* 1: progress returned false, and layouts are missing */
@@ -93,7 +93,7 @@ typedef struct mdot_plan_info {
  * @threads any number may share a plan */
 typedef struct mdot_plan mdot_plan;
 
-/* Searches the space. Equal spaces give equal plans, for any number of contexts. The search allocates before it starts
+/* Searches the space. Equal spaces give equal plans, for any contexts. The search allocates before it starts
  * and nothing for each layout: about 3 MB for each context, and 1 kB for each layout kept.
  *
  * @param contexts contexts of one predictor. The search runs one thread for each context but the first, which the
@@ -116,7 +116,7 @@ void mdot_plan_destroy(mdot_plan *plan);
  * @param out_info receives the description
  * @errors INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_plan_get_info(const mdot_plan *plan, mdot_plan_info *out_info);
-/* Returns a layout. Layouts are in the order of GPU models, then of sizes, and then by time for each sample.
+/* Returns a layout. Layouts are ordered by GPU model, then by size, and then by time per sample.
  *
  * @param index below mdot_plan_info.layout_count
  * @param out_layout receives the layout
@@ -127,46 +127,46 @@ mdot_status mdot_plan_get_layout(const mdot_plan *plan, size_t index, mdot_plan_
 typedef struct mdot_training_run {
     size_t struct_size;
     double samples;            /* samples to train on, above 0; a step that is begun counts as a whole one */
-    double evaluation_samples; /* samples of one evaluation, each a forward pass */
+    double evaluation_samples; /* samples per evaluation, each a forward pass */
     double evaluation_steps;   /* steps from one evaluation to the next */
-    double checkpoint_bytes;   /* size of a checkpoint; 0: 12 bytes for each trained parameter */
-    double storage_gbps; /* rate of storage in GB/s, at which training waits for a checkpoint; 0: no checkpoints */
+    double checkpoint_bytes;   /* a checkpoint's size; 0: 12 bytes for each trained parameter */
+    double storage_gbps;       /* storage rate in GB/s; training waits for a checkpoint; 0: no checkpoints */
     double checkpoint_minutes; /* time between checkpoints; 0: the best one by Young and Daly, if failures are known */
-    double gpu_failure_hours;  /* mean time between failures of one GPU; 0: no failures */
-    double interruptions_per_hour;    /* of the whole allocation, for example by a spot market */
+    double gpu_failure_hours;  /* one GPU's mean time between failures; 0: no failures */
+    double interruptions_per_hour;    /* for the whole allocation, for example by a spot market */
     double restart_minutes;           /* from a failure or interruption until training goes on */
     double startup_minutes;           /* from the allocation until the first step */
-    double loader_samples_per_second; /* rate of data loading over all nodes, a lower bound of the step; 0: unlimited */
-    double price;                     /* of one GPU for an hour, in any currency */
-    double grid_grams_per_kwh;        /* CO2 of electric energy */
+    double loader_samples_per_second; /* data loading over all nodes, which bounds the step; 0: unlimited */
+    double price;                     /* for one GPU and hour, in any currency */
+    double grid_grams_per_kwh;        /* CO2 per kWh */
     double deadline_hours;            /* 0: none */
     double budget;                    /* in the currency of `price`; 0: none */
 } mdot_training_run;
 
-/* Time and cost of a whole training. Hours and cost are medians with 90 % intervals, which follow from the step's. */
+/* A whole training's time and cost. Hours and cost are medians with 90 % intervals, which follow from the step's. */
 typedef struct mdot_training_cost {
     size_t struct_size;
-    double steps;                           /* steps of the optimizer */
+    double steps;                           /* optimizer steps */
     double hours, lower_hours, upper_hours; /* from the allocation to the last step */
     double gpu_hours;                       /* hours times GPUs */
     double cost, lower_cost, upper_cost;    /* 0 without a price */
-    double kwh, co2_kg;                     /* of the GPUs, without the rest of the machines; 0 if watts are unknown */
-    double step_hours;                      /* the parts of `hours`: training steps */
+    double kwh, co2_kg;                     /* for the GPUs, without other parts; 0 if watts are unknown */
+    double step_hours;                      /* parts of `hours`: training steps */
     double evaluation_hours;                /* evaluations */
     double checkpoint_hours;                /* writing checkpoints */
     double failure_hours;                   /* restarts, and steps that failures undo */
     double startup_hours;                   /* start */
     double checkpoint_minutes;              /* time between checkpoints; 0: none */
-    double in_time, in_budget;              /* probability of meeting the deadline and the budget; 1 without one */
+    double in_time, in_budget;              /* probability to meet deadline and budget; 1 without one */
 } mdot_training_cost;
 
-/* Computes time and cost of a training whose steps take the predicted time. An evaluated sample takes a third of a
+/* Prices a training whose steps take the predicted time. An evaluated sample takes a third of a
  * trained one's time, and a quarter if blocks are recomputed. A failure costs the restart and half the time between
  * checkpoints (J. T. Daly, 2006, doi 10.1016/j.future.2004.11.016); without checkpoints it costs half the training. The
- * probabilities assume that the logarithm of the step time is normally distributed.
+ * probabilities assume that the step time's logarithm is normally distributed.
  *
  * @param run the training
- * @param layout a layout of a plan, or one that the caller fills in: configuration (gpu_count, recompute), prediction and
+ * @param layout a plan's layout, or one that the caller fills in: configuration (gpu_count, recompute), prediction and
  *     samples
  * @param out_cost receives time and cost
  * @errors INVALID_ARGUMENT for a member that is negative, infinite or NaN, for samples of 0, and for failures that are

@@ -316,6 +316,52 @@ static void explain(void)
     predict_close(&f);
 }
 
+static void plan(void)
+{
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    const uint32_t size = 1;
+    mdot_plan *made = NULL, *none = NULL;
+    assert_int_equal(mdot_gpu_find("A100", &gpu, &misuse_err), MDOT_OK);
+    const mdot_plan_space space = {
+        .struct_size = sizeof space, .base = &c, .gpus = &gpu, .gpu_model_count = 1, .sizes = &size, .size_count = 1};
+    mdot_plan_space unsized = space, baseless = space;
+    unsized.struct_size = 0;
+    baseless.base = NULL;
+    EXPECT_REFUSAL(mdot_plan_create(NULL, 1, misuse_job, &space, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create(&f.context, 0, misuse_job, &space, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create((mdot_context *const[]){NULL}, 1, misuse_job, &space, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create(&f.context, 1, NULL, &space, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create(&f.context, 1, misuse_job, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create(&f.context, 1, misuse_job, &unsized, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create(&f.context, 1, misuse_job, &baseless, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_plan_create(&f.context, 1, misuse_job, &space, NULL, &misuse_err));
+    assert_null(none);
+    assert_int_equal(mdot_plan_create(&f.context, 1, misuse_job, &space, &made, &misuse_err), MDOT_OK);
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info), unsized_info = {0};
+    mdot_plan_layout layout = MDOT_INIT(mdot_plan_layout), unsized_layout = {0};
+    INVALID(mdot_plan_get_info(NULL, &info));
+    INVALID(mdot_plan_get_info(made, NULL));
+    INVALID(mdot_plan_get_info(made, &unsized_info));
+    INVALID(mdot_plan_get_layout(NULL, 0, &layout));
+    INVALID(mdot_plan_get_layout(made, 0, NULL));
+    INVALID(mdot_plan_get_layout(made, 0, &unsized_layout));
+    BEYOND(mdot_plan_get_layout(made, SIZE_MAX, &layout));
+    assert_int_equal(mdot_plan_get_layout(made, 0, &layout), MDOT_OK);
+    mdot_training_run run = {.struct_size = sizeof run, .samples = 1}, unsized_run = {0};
+    mdot_training_cost cost = MDOT_INIT(mdot_training_cost), unsized_cost = {0};
+    EXPECT_REFUSAL(mdot_training_cost_of(NULL, &layout, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of(&unsized_run, &layout, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of(&run, NULL, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of(&run, &layout, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of(&run, &layout, &unsized_cost, &misuse_err));
+    mdot_plan_destroy(made);
+    mdot_plan_destroy(NULL);
+    predict_close(&f);
+}
+
 const misuse_row misuse_of_jobs[] = {
     {"mdot_job_create", job_create},
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},
@@ -330,6 +376,7 @@ const misuse_row misuse_of_jobs[] = {
      calibrate},
     {"mdot_measured_append mdot_recorder_create mdot_recorder_destroy mdot_recorder_finish mdot_recorder_step", record},
     {"mdot_encoding_create mdot_encoding_destroy mdot_evaluate", encode},
+    {"mdot_plan_create mdot_plan_destroy mdot_plan_get_info mdot_plan_get_layout mdot_training_cost_of", plan},
     {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {NULL, NULL},

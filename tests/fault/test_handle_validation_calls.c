@@ -28,11 +28,21 @@ typedef struct objects {
     mdot_explanation *explanation;
     mdot_calibration *calibration;
     mdot_recorder *recorder;
+    mdot_plan *plan;
 } objects;
 
 static predict_fixture f;
 static objects alive, destroyed;
 static mdot_configuration configuration;
+
+static mdot_gpu plan_gpu = MDOT_INIT(mdot_gpu);
+static const uint32_t plan_size = 1;
+static const mdot_plan_space plan_space = {.struct_size = sizeof plan_space,
+                                           .base = &configuration,
+                                           .gpus = &plan_gpu,
+                                           .gpu_model_count = 1,
+                                           .sizes = &plan_size,
+                                           .size_count = 1};
 
 static void make(objects *o)
 {
@@ -49,11 +59,14 @@ static void make(objects *o)
     if (status == MDOT_OK) status = mdot_explain(f.context, o->job, &configuration, &o->explanation, &err);
     if (status == MDOT_OK) status = mdot_calibrate(f.context, jobs, &configuration, &ms, 1, &o->calibration, &err);
     if (status == MDOT_OK) status = mdot_recorder_create(NULL, &o->recorder, &err);
+    if (status == MDOT_OK) status = mdot_gpu_find("A100", &plan_gpu, &err);
+    if (status == MDOT_OK) status = mdot_plan_create(&f.context, 1, o->job, &plan_space, &o->plan, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);
 }
 
 static void destroy(const objects *o)
 {
+    mdot_plan_destroy(o->plan);
     mdot_recorder_destroy(o->recorder);
     mdot_calibration_destroy(o->calibration);
     mdot_explanation_destroy(o->explanation);
@@ -101,6 +114,7 @@ static mdot_encoding *no_encoding;
 static mdot_job_inputs *no_set;
 static mdot_explanation *no_explanation;
 static mdot_calibration *no_calibration;
+static mdot_plan *no_plan;
 static const mdot_context_options context_options = MDOT_INIT(mdot_context_options);
 static const mdot_job_freezing freezing = {
     .struct_size = sizeof freezing, .frozen = (const char *const[]){"encoder"}, .frozen_count = 1};
@@ -143,6 +157,12 @@ static mdot_input input;
     ROW(context, mdot_explain, mdot_explain(o, alive.job, &configuration, &no_explanation, &err)) \
     ROW(context, mdot_calibrate, mdot_calibrate(o, NULL, NULL, NULL, 0, &no_calibration, &err)) \
     ROW(context, mdot_calibrate_measured, mdot_calibrate_measured(o, NULL, 0, &no_calibration, &err)) \
+    ROW(context, mdot_plan_create, \
+        mdot_plan_create((mdot_context *const[]){o}, 1, alive.job, &plan_space, &no_plan, &err)) \
+    ROW(job, mdot_plan_create, mdot_plan_create(&f.context, 1, o, &plan_space, &no_plan, &err)) \
+    ROW(plan, mdot_plan_destroy, NOTHING(mdot_plan_destroy(o))) \
+    ROW(plan, mdot_plan_get_info, mdot_plan_get_info(o, INTO(mdot_plan_info))) \
+    ROW(plan, mdot_plan_get_layout, mdot_plan_get_layout(o, 0, INTO(mdot_plan_layout))) \
     ROW(job, mdot_job_destroy, NOTHING(mdot_job_destroy(o))) \
     ROW(job, mdot_job_get_info, mdot_job_get_info(o, INTO(mdot_job_info))) \
     ROW(job, mdot_job_get_operator, mdot_job_get_operator(o, 0, INTO(mdot_job_operator))) \
@@ -220,6 +240,7 @@ static void *object_of(const objects *from, const char *kind)
         {"mdot_explanation", from->explanation},
         {"mdot_calibration", from->calibration},
         {"mdot_recorder", from->recorder},
+        {"mdot_plan", from->plan},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i].kind, kind) == 0) return all[i].object;
