@@ -285,7 +285,8 @@ mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count
     mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     for (size_t i = 0; status == MDOT_OK && i < context_count; i++) {
         if (contexts[i] == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context %zu is NULL", i);
-        status = rt_handle_check(contexts[i], RT_CONTEXT, __func__, err);
+        status = rt_handle_enter(contexts[i], __func__, err);
+        if (status == MDOT_OK) rt_handle_leave(contexts[i]); /* each prediction enters it again */
     }
     if (status != MDOT_OK) return status;
     mdot_plan *plan = calloc(1, sizeof *plan);
