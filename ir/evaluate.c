@@ -27,7 +27,8 @@ typedef struct evaluation {
     ir_arena *arena;         /* holds the tables below */
     const ir_wide **content; /* by value id; NULL: not computed, or freed */
     int *uses_left;          /* by value id */
-    mdot_dtype half;         /* rounding type for matmul factors; F32: not rounded */
+    mdot_dtype rounding;     /* of matmul factors, if it has 16 bits; F32: of every result; NONE: nothing is rounded */
+    uint64_t noise;          /* state of the noise's random numbers; 0: none */
     bool *decides;           /* by value id: a decision depends on it through elementwise operators alone */
     node_memory **memory_of; /* by value id */
     node_memory **memories;
@@ -116,6 +117,13 @@ static bool walk_decisions(evaluation *e)
     return again;
 }
 
+/* Narrower types are computed in f32, as in kernels. */
+static void round_to_single(ir_wide *wide)
+{
+    for (int64_t i = 0; wide->f != NULL && wide->dtype != MDOT_DTYPE_F64 && i < wide->count; i++)
+        wide->f[i] = (float)wide->f[i];
+}
+
 static void round_to_type(ir_wide *wide)
 {
     for (int64_t i = 0; wide->f != NULL && i < wide->count; i++) wide->f[i] = ir_nearest_float(wide->dtype, wide->f[i]);
@@ -148,12 +156,13 @@ static int count_factors(const ir_node *node)
 static mdot_status round_factors(const evaluation *e, const ir_node *node, const ir_wide **input, ir_arena *scratch,
                                  mdot_error *err)
 {
-    int count = e->half != MDOT_DTYPE_F32 ? count_factors(node) : 0;
+    bool is_half = e->rounding != MDOT_DTYPE_NONE && e->rounding != MDOT_DTYPE_F32;
+    int count = is_half ? count_factors(node) : 0;
     for (int i = 0; i < count && i < node->input_count; i++) {
         if (input[i] == NULL || input[i]->f == NULL) continue;
         ir_wide *rounded = copy_wide(scratch, input[i]);
         if (rounded == NULL) return ir_fail_memory(node, err);
-        for (int64_t k = 0; k < rounded->count; k++) rounded->f[k] = ir_round_float(e->half, rounded->f[k]);
+        for (int64_t k = 0; k < rounded->count; k++) rounded->f[k] = ir_round_float(e->rounding, rounded->f[k]);
         input[i] = rounded;
     }
     return MDOT_OK;
@@ -212,8 +221,7 @@ static node_memory *create_memory(evaluation *e, const ir_node *node, ir_arena *
 }
 
 /* Computes a node's outputs in `target`. */
-static mdot_status compute(const evaluation *e, const ir_node *node, ir_arena *target, ir_arena *scratch,
-                           mdot_error *err)
+static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target, ir_arena *scratch, mdot_error *err)
 {
     mdot_status status = ir_check_arity(node, err);
     if (status != MDOT_OK) return status;
@@ -228,12 +236,22 @@ static mdot_status compute(const evaluation *e, const ir_node *node, ir_arena *t
         if (status != MDOT_OK) return status;
     }
     status = round_factors(e, node, input, scratch, err);
-    if (status == MDOT_OK) status = node->op->eval(target, node, input, out, err);
+    ir_node marked = *node;
+    if (e->rounding == MDOT_DTYPE_F32) {
+        marked.attrs = IR_NEW_ARRAY(scratch, ir_attr, node->attr_count + 1);
+        if (marked.attrs == NULL) return ir_fail_memory(node, err);
+        for (int i = 0; i < node->attr_count; i++) marked.attrs[i] = node->attrs[i];
+        marked.attrs[marked.attr_count++] = (ir_attr){.name = IR_EVALUATED_IN_F32, .kind = IR_ATTR_INT, .i = 1};
+    }
+    if (status == MDOT_OK) status = node->op->eval(target, &marked, input, out, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d lacks an evaluator", i);
-        if (e->decides[node->outputs[i]->id]) round_to_type(out[i]);
+        bool decides = e->decides[node->outputs[i]->id];
+        if (e->noise != 0 && !(decides && is_elementwise(node))) ir_add_noise(node, out[i], &e->noise);
+        if (e->rounding == MDOT_DTYPE_F32) round_to_single(out[i]);
+        if (decides) round_to_type(out[i]);
         e->content[node->outputs[i]->id] = out[i];
     }
     return MDOT_OK;
@@ -526,10 +544,11 @@ static bool make_tables(evaluation *e)
     return true;
 }
 
-mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena,
-                           ir_wide **out_outputs, mdot_error *err)
+static mdot_status evaluate(const ir_graph *graph, mdot_dtype rounding, uint64_t noise, const ir_wide *const *inputs,
+                            ir_arena *arena, ir_wide **out_outputs, mdot_error *err)
 {
-    evaluation e = {.graph = graph, .half = half, .results = arena, .arena = ir_arena_create(0)};
+    evaluation e = {
+        .graph = graph, .rounding = rounding, .noise = noise, .results = arena, .arena = ir_arena_create(0)};
     mdot_status status;
     if (e.arena == NULL || !make_tables(&e)) {
         status = BS_OUT_OF_MEMORY(err, "%s", graph->name);
@@ -546,8 +565,20 @@ done:
     return status;
 }
 
+mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, const ir_wide *const *inputs, ir_arena *arena,
+                           ir_wide **out_outputs, mdot_error *err)
+{
+    return evaluate(graph, rounding, 0, inputs, arena, out_outputs, err);
+}
+
+mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, const ir_wide *const *inputs, ir_arena *arena,
+                                ir_wide **out_outputs, mdot_error *err)
+{
+    return evaluate(graph, MDOT_DTYPE_F32, seed | 1, inputs, arena, out_outputs, err);
+}
+
 mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err)
 {
-    return ir_evaluate_in(graph, MDOT_DTYPE_F32, inputs, arena, out_outputs, err);
+    return ir_evaluate_in(graph, MDOT_DTYPE_NONE, inputs, arena, out_outputs, err);
 }

@@ -21,10 +21,16 @@ mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
 mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err);
 
-/* Does the same with the factors of every matmul rounded to `half` (BF16, F16) beforehand. This shows the accuracy
- * that such a precision costs this model on these inputs, independent of kernels. F32: equals ir_evaluate. */
-mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide *const *inputs, ir_arena *arena,
+/* Does the same with less precision, which shows what it costs this model on these inputs, independent of kernels.
+ * BF16 or F16: the factors of every matmul are rounded beforehand. F32: every result is rounded to f32, as in an
+ * implementation with one kernel per operator. NONE: equals ir_evaluate. */
+mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, const ir_wide *const *inputs, ir_arena *arena,
                            ir_wide **out_outputs, mdot_error *err);
+
+/* Like F32, with random noise of some units in the last place on the results of sums and approximated functions. The
+ * difference from the evaluation without noise shows the sensitivity of each output to an implementation's freedom. */
+mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, const ir_wide *const *inputs, ir_arena *arena,
+                                ir_wide **out_outputs, mdot_error *err);
 
 /* Checks that a graph can be compiled. UNSUPPORTED lists all nodes whose operator is unknown or lacks a lowering in
  * one message, or names a value that holds strings. */

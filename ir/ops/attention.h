@@ -44,6 +44,7 @@ typedef struct ir_attention {
     bool offset_by_count;              /* the offset is the sequence's key count minus the queries instead */
     double *scores;                    /* (batch, heads, queries, keys); NULL: not requested */
     ir_score_stage stage;
+    bool rounds; /* set by ir_attend: scores are rounded to f32 with the bias */
 } ir_attention;
 
 /* An additional attribute of Attention, set by passes only: `replaces` above. */

@@ -43,13 +43,19 @@ static double dot(const double *x, const double *y, int64_t count)
     return sum;
 }
 
+/* A score as f32 rounds it beside an additive mask: -1e9 absorbs the scores of a row, or leaves multiples of 64. */
+static double masked_score(double score, double bias, bool rounds)
+{
+    return rounds && bias != 0 ? (float)((double)(float)score + bias) : score + bias;
+}
+
 /* Replaces the scores by softmax(scores + bias); zeros if the bias masks every key. */
-static void probabilities(double *score, const double *bias, int64_t count)
+static void probabilities(double *score, const double *bias, bool rounds, int64_t count)
 {
     double greatest = -INFINITY, sum = 0;
     bool is_masked = true;
     for (int64_t j = 0; j < count; j++) {
-        score[j] += bias[j];
+        score[j] = masked_score(score[j], bias[j], rounds);
         is_masked = is_masked && bias[j] == -INFINITY;
         greatest = fmax(greatest, score[j]);
     }
@@ -76,7 +82,7 @@ static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i,
         if (kept == NULL) continue;
         kept[j] = a->stage == IR_SCORE_RAW ? raw : a->stage == IR_SCORE_CAPPED ? score[j] : score[j] + bias[j];
     }
-    probabilities(score, bias, a->keys);
+    probabilities(score, bias, a->rounds, a->keys);
     for (int64_t d = 0; d < a->value_dim; d++) out[d] = 0;
     for (int64_t j = 0; j < a->keys; j++) {
         for (int64_t d = 0; d < a->value_dim; d++) out[d] += score[j] * v[j * a->v.row + d];
@@ -84,8 +90,11 @@ static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i,
     }
 }
 
-mdot_status ir_attend(const ir_attention *a, ir_arena *arena, const ir_node *node, mdot_error *err)
+mdot_status ir_attend(const ir_attention *request, ir_arena *arena, const ir_node *node, mdot_error *err)
 {
+    ir_attention rounded = *request;
+    rounded.rounds = request->bias.tensor != NULL && ir_node_int(node, IR_EVALUATED_IN_F32, 0) != 0;
+    const ir_attention *a = &rounded;
     double *score = IR_NEW_ARRAY(arena, double, a->keys), *bias = IR_NEW_ARRAY(arena, double, a->keys);
     if (score == NULL || bias == NULL) return ir_fail_memory(node, err);
     for (int64_t b = 0; b < a->batch; b++) {

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 typedef struct fixture {
     ir_arena *arena;
     ir_graph *graph;
@@ -240,8 +242,10 @@ static void factors_of_matmuls_are_rounded_on_request(void **state)
     const double x = 1 + 0x1p-10, w = 2 + 0x1p-8;
     const ir_wide *in[] = {floats(&f, 1, &x)};
     ir_wide *out = NULL;
-    assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_F32, in, f.arena, &out, &f.err), MDOT_OK);
+    assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_NONE, in, f.arena, &out, &f.err), MDOT_OK);
     expect_floats(out, 1, &(double){x * w + x});
+    assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_F32, in, f.arena, &out, &f.err), MDOT_OK);
+    expect_floats(out, 1, &(double){(float)((float)(x * w) + x)});
     assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_F16, in, f.arena, &out, &f.err), MDOT_OK);
     expect_floats(out, 1, &(double){x * w + x});
     assert_int_equal(ir_evaluate_in(f.graph, MDOT_DTYPE_BF16, in, f.arena, &out, &f.err), MDOT_OK);
@@ -249,10 +253,36 @@ static void factors_of_matmuls_are_rounded_on_request(void **state)
     ir_arena_destroy(f.arena);
 }
 
+/* Sums may be off by some units in the last place, but an addition of two numbers is exact. */
+static void noise_moves_sums_by_a_few_units(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"x\" : f32[1] = input\n"
+                      "%1 \"w\" : f32[1,1] = constant [2]\n"
+                      "%2 \"p\" : ?[*] = MatMul(%0, %1)\n"
+                      "%3 \"y\" : ?[*] = Add(%0, %0)\n"
+                      "return %2, %3\n"
+                      "}\n");
+    const double x = 3;
+    const ir_wide *in[] = {floats(&f, 1, &x)};
+    bool moves = false;
+    for (uint64_t seed = 1; seed < 9; seed++) {
+        ir_wide *out[2];
+        assert_int_equal(ir_evaluate_noisily(f.graph, seed, in, f.arena, out, &f.err), MDOT_OK);
+        assert_true(fabs(out[0]->f[0] - 6) <= 6 * 0x1p-21);
+        moves = moves || out[0]->f[0] != 6;
+        expect_floats(out[1], 1, &(double){6});
+    }
+    assert_true(moves);
+    ir_arena_destroy(f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recurrences_need_no_types),
+        cmocka_unit_test(noise_moves_sums_by_a_few_units),
         cmocka_unit_test(factors_of_matmuls_are_rounded_on_request),
         cmocka_unit_test(values_that_are_read_twice_live_until_the_last_reader),
         cmocka_unit_test(outputs_may_be_inputs_constants_or_repeated),
