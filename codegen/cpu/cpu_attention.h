@@ -30,26 +30,26 @@ typedef struct cg_attention_head {
 
 /* ---- cpu_attention_scores.c: scores and masks, common to both forms of attention --------------------------------- */
 
-/* Scores and masks are in base two: log2(e) is folded into the queries' scale and into the mask. */
-extern const double cg_log2_e;
+/* The unit of a score, as a factor in its scale. Without a mask, scores are in base two: the factor is log2(e). Scores
+ * beside a mask are the model's: the dot product is complete and scaled before the mask's element is added in f32, so
+ * that a row whose keys are all masked by -1e9 gets the weights of the rounded sums, as in every implementation. */
+double cg_score_unit(const pl_attention *k);
 
 /* Initial value of the running maximum: below every score. */
 extern const double cg_no_maximum;
 
-/* A mask value in base-two scores. Masks of about -FLT_MAX stay finite, so a row of only such masks is an average, as
- * its definition requires. -inf still excludes the key, and NaN stays NaN. */
+/* A mask element in base-two scores. Masks of about -FLT_MAX stay finite; -inf and NaN stay as they are. */
 LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value);
 
-/* Are products added to the mask's element? Otherwise cg_finish_score adds it: behind a cap, or where it is read again
- * to replace scores. A mask that is the same for all queries is read once per key, so it is cheaper as the start. */
-bool cg_scores_start_at_mask(const pl_attention *k);
-/* Caps a scaled score, and replaces it where the mask requires that. `score` includes the mask's element if it starts
- * at it. `mask`: the element returned by cg_scale_mask; NULL: no mask. */
+/* Caps a scaled score, adds the mask's element (NULL: no mask), or replaces the score by it where the mask requires
+ * that. */
 LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, LLVMValueRef mask);
+/* e^difference in the scores' unit, for a score minus the maximum. */
+LLVMValueRef cg_softmax_power(cg_emitter *e, const pl_attention *k, LLVMValueRef difference);
 
-/* A query's context factor, given the maximum and the weight sum. If all keys are masked, it is 0, or NaN if a score is
- * NaN. Without a mask, a query with all scores -inf has the factor NaN. */
-LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef maximum, LLVMValueRef sum);
+/* A query's context factor, given the weight sum. If all keys are masked, it is 0, or NaN if a score is NaN. Without a
+ * mask, a query with all scores -inf has the factor NaN. */
+LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef sum);
 
 /* Are the products of the kernel's attention computed from 16-bit factors on the target? */
 bool cg_attention_uses_bf16(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
@@ -123,8 +123,8 @@ typedef struct cg_stream {
     LLVMValueRef q_transposed;            /* scratch: dim rows of `width`, or half as many pair rows */
     int64_t block;                        /* keys per block: KEYS or KEYS_BY_AMX */
     LLVMValueRef weights;                 /* scratch: `block` rows; first the scores, then the weights */
-    LLVMValueRef mask;                    /* scratch: as many rows of initial scores; shares `weights` except with
-                                           * AMX */
+    LLVMValueRef mask;                    /* scratch: as many rows of masks; shares `weights` except with AMX */
+    double unit;                          /* cg_score_unit; log2(e) in the pipeline */
     LLVMValueRef context;                 /* scratch: value_dim rows */
     LLVMValueRef keys_copy, value_pairs;  /* scratch, in pairs: cg_bf16_keys, cg_interleave_values */
     cg_key_rows keys;                     /* keys of the block in bf16 */
@@ -139,10 +139,10 @@ static inline LLVMTypeRef cg_lanes_type(cg_emitter *e) { return cg_vector(e, e->
 
 static inline unsigned cg_lanes_bytes(const cg_emitter *e) { return 4 * (unsigned)e->target->lanes; }
 
-/* Scale of scores in base two. */
+/* Scale of the scores in their unit. */
 static inline LLVMValueRef cg_stream_scale(cg_emitter *e, const cg_stream *s)
 {
-    return cg_const(e, cg_lanes_type(e), s->head->k->scale * cg_log2_e);
+    return cg_const(e, cg_lanes_type(e), s->head->k->scale * s->unit);
 }
 
 /* ---- cpu_attention_lanes.c: transpositions of streaming attention between rows in memory and lanes --------------- */
@@ -151,7 +151,7 @@ static inline LLVMValueRef cg_stream_scale(cg_emitter *e, const cg_stream *s)
 void cg_load_queries(cg_emitter *e, const cg_stream *s);
 /* Stores contexts times `factors` in the queries' result rows. `factors` has a vector per query group, in memory. */
 void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors);
-/* Fills s->mask with the block's mask, as [key, query]: the initial values of the scores. */
+/* Fills s->mask with the block's mask, as [key, query], in the scores' unit. */
 void cg_load_mask(cg_emitter *e, const cg_stream *s);
 /* True if each query has a separate mask. */
 bool cg_mask_varies_by_query(const pl_attention *k);

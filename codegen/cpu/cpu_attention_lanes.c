@@ -115,8 +115,8 @@ void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors)
 
 static LLVMValueRef read_mask(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column, int count)
 {
-    (void)s;
-    return cg_scale_mask(e, read_floats(e, row, column, count));
+    LLVMValueRef mask = read_floats(e, row, column, count);
+    return s->unit == 1 ? mask : cg_scale_mask(e, mask);
 }
 
 void cg_load_mask(cg_emitter *e, const cg_stream *s)
@@ -137,7 +137,8 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s)
     cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, s->width), 1, 0, NULL, false);
     LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);
     LLVMValueRef source = cg_iadd(e, cg_imul(e, query, s->head->mask_stride), key.index);
-    LLVMValueRef value = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, mask, source), 0));
+    LLVMValueRef value = cg_load(e, e->f32, cg_at(e, e->f32, mask, source), 0);
+    if (s->unit != 1) value = cg_scale_mask(e, value);
     LLVMValueRef address = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
     cg_store(e, value, cg_at(e, e->f32, s->mask, address), 0);
     cg_loop_end(e, &lane, NULL);

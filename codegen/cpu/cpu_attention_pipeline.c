@@ -401,6 +401,7 @@ LLVMValueRef cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head,
     pipeline p = {.k = k, .packed = packed, .ring = scratch, .keys = head->keys, .end = head->slice.to};
     p.stream =
         (cg_stream){.head = head, .vectors = 1, .width = QUERIES, .first_key = cg_int(e, 0), .key_count = head->keys};
+    p.stream.unit = cg_log2_e;
     p.stream.last_query = cg_isub(e, head->queries, cg_int(e, 1));
     p.stream.q_transposed = cg_at(e, e->i8, scratch, cg_int(e, SLOTS * SLOT_BYTES));
     p.stream.context = cg_at(e, e->f32, p.stream.q_transposed, cg_int(e, query_words(k)));

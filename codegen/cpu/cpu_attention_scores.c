@@ -10,8 +10,9 @@
 #include <float.h>
 #include <math.h>
 
-const double cg_log2_e = 1.4426950408889634;
 const double cg_no_maximum = -FLT_MAX;
+
+double cg_score_unit(const pl_attention *k) { return k->mask >= 0 ? 1 : cg_log2_e; }
 
 LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
 {
@@ -22,29 +23,30 @@ LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
 }
 
-bool cg_scores_start_at_mask(const pl_attention *k)
-{
-    return k->mask >= 0 && !(k->softcap > 0) && (!(k->replaces < 0) || ir_dim_is(k->mask_query, 0));
-}
-
 LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, LLVMValueRef mask)
 {
     LLVMTypeRef type = LLVMTypeOf(score);
     if (k->softcap > 0) {
-        LLVMValueRef part = cg_fmul(e, score, cg_const(e, type, 1 / (k->softcap * cg_log2_e)));
-        score = cg_fmul(e, cg_tanh(e, part), cg_const(e, type, k->softcap * cg_log2_e));
+        double cap = k->softcap * cg_score_unit(k);
+        score = cg_fmul(e, cg_tanh(e, cg_fmul(e, score, cg_const(e, type, 1 / cap))), cg_const(e, type, cap));
     }
     if (mask == NULL) return score;
-    if (!cg_scores_start_at_mask(k)) score = cg_fadd(e, score, mask);
-    if (!(k->replaces < 0)) return score;
-    LLVMValueRef limit = cg_scale_mask(e, cg_const(e, type, k->replaces));
-    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, score);
+    LLVMValueRef sum = cg_fadd(e, score, mask);
+    if (!(k->replaces < 0)) return sum;
+    LLVMValueRef limit = cg_const(e, type, k->replaces);
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, sum);
 }
 
-LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef maximum, LLVMValueRef sum)
+LLVMValueRef cg_softmax_power(cg_emitter *e, const pl_attention *k, LLVMValueRef difference)
+{
+    return k->mask >= 0 ? cg_exp_negative(e, difference) : cg_exp2_negative(e, difference);
+}
+
+LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef sum)
 {
     LLVMTypeRef type = LLVMTypeOf(sum);
-    LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealOGT, maximum, cg_const(e, type, cg_no_maximum), "");
+    /* The greatest score has the weight 1, and one of -inf at most 2^-100. */
+    LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealOGE, sum, cg_const(e, type, 0.5), "");
     LLVMValueRef zero = cg_const(e, type, 0), unseen = cg_fmul(e, sum, zero);
     if (k->mask < 0 && !k->causal) {
         LLVMValueRef has_keys = LLVMBuildFCmp(e->builder, LLVMRealUNE, sum, zero, "");

@@ -78,20 +78,19 @@ static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVM
 {
     const pl_attention *k = h->k;
     if (k->causal && key > query + k->keys.offset - k->queries.offset) return cg_const(e, e->f32, -INFINITY);
-    LLVMValueRef scale = cg_const(e, e->f32, k->scale * cg_log2_e);
+    LLVMValueRef scale = cg_const(e, e->f32, k->scale * cg_score_unit(k));
     LLVMValueRef mask = NULL;
     if (k->mask >= 0) {
         LLVMValueRef address = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
-        mask = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, h->mask, address), 0));
+        mask = cg_load(e, e->f32, cg_at(e, e->f32, h->mask, address), 0);
     }
-    LLVMValueRef score = cg_scores_start_at_mask(k) ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
-    return cg_finish_score(e, k, score, mask);
+    return cg_finish_score(e, k, cg_fmul(e, product, scale), mask);
 }
 
-/* All scores' unnormalised weights in one vector, and each query's maximum score, which is cg_no_maximum if all keys
- * are masked. */
-static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueRef *score, LLVMValueRef *maximum)
+/* All scores' unnormalised weights in one vector. */
+static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueRef *score)
 {
+    LLVMValueRef maximum[MAX_SCORES];
     int keys = (int)k->keys.offset, count = (int)k->queries.offset * keys, width = 1;
     while (width < count) width *= 2;
     LLVMValueRef below = cg_const(e, cg_vector(e, e->f32, width), 0);
@@ -105,7 +104,7 @@ static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueR
         below = width == 1 ? difference
                            : LLVMBuildInsertElement(e->builder, below, difference, cg_const_int(e->i32, i), "");
     }
-    return cg_exp2_negative(e, below);
+    return cg_softmax_power(e, k, below);
 }
 
 static LLVMValueRef weight_of(cg_emitter *e, LLVMValueRef weights, int i)
@@ -116,7 +115,7 @@ static LLVMValueRef weight_of(cg_emitter *e, LLVMValueRef weights, int i)
 
 /* Computes one query's context from the keys' weights. */
 static void write_context(cg_emitter *e, const cg_attention_head *h, int query, LLVMValueRef weights,
-                          LLVMValueRef maximum, LLVMValueRef (*values)[MAX_CHUNKS])
+                          LLVMValueRef (*values)[MAX_CHUNKS])
 {
     const pl_attention *k = h->k;
     int keys = (int)k->keys.offset;
@@ -125,7 +124,7 @@ static void write_context(cg_emitter *e, const cg_attention_head *h, int query, 
         weight[i] = weight_of(e, weights, query * keys + i);
         sum = sum != NULL ? cg_fadd(e, sum, weight[i]) : weight[i];
     }
-    LLVMValueRef factor = cg_context_factor(e, k, maximum, sum);
+    LLVMValueRef factor = cg_context_factor(e, k, sum);
     for (int i = 0; i < keys; i++) weight[i] = cg_fmul(e, weight[i], factor);
     for (int c = 0; c < chunks_of(k->value_dim, e->target); c++) {
         int lanes = chunk_lanes(e, k->value_dim, c);
@@ -142,7 +141,7 @@ void cg_attention_small(cg_emitter *e, const cg_attention_head *h)
     const pl_attention *k = h->k;
     int queries = (int)k->queries.offset, keys = (int)k->keys.offset;
     LLVMValueRef key[MAX_KEYS][MAX_CHUNKS], value[MAX_KEYS][MAX_CHUNKS], query[MAX_CHUNKS];
-    LLVMValueRef score[MAX_SCORES], maximum[MAX_SCORES];
+    LLVMValueRef score[MAX_SCORES];
     for (int i = 0; i < keys; i++) {
         load_row(e, h->key, h->key_stride, i, k->dim, key[i]);
         load_row(e, h->value, h->value_stride, i, k->value_dim, value[i]);
@@ -151,6 +150,6 @@ void cg_attention_small(cg_emitter *e, const cg_attention_head *h)
         load_row(e, h->q, h->q_stride, i, k->dim, query);
         for (int j = 0; j < keys; j++) score[i * keys + j] = masked_score(e, h, dot(e, k->dim, query, key[j]), i, j);
     }
-    LLVMValueRef weights = weigh(e, k, score, maximum);
-    for (int i = 0; i < queries; i++) write_context(e, h, i, weights, maximum[i], value);
+    LLVMValueRef weights = weigh(e, k, score);
+    for (int i = 0; i < queries; i++) write_context(e, h, i, weights, value);
 }

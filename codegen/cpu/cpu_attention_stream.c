@@ -81,7 +81,7 @@ static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key,
         return cg_load(e, cg_lanes_type(e), block_pointer(e, s, s->mask, key, j), cg_lanes_bytes(e));
     LLVMValueRef address = cg_iadd(e, s->first_key, key);
     LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, s->head->mask, address), 0);
-    return cg_splat(e, cg_scale_mask(e, mask), e->target->lanes);
+    return cg_splat(e, mask, e->target->lanes);
 }
 
 static LLVMValueRef mask_causal(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef score)
@@ -89,17 +89,13 @@ static LLVMValueRef mask_causal(cg_emitter *e, const cg_stream *s, LLVMValueRef 
     return s->head->k->causal ? mask_future(e, s, key, j, score) : score;
 }
 
-/* Is anything left to do after the sum of products and mask? Then future keys are masked there, too. */
-static bool scores_are_finished(const cg_stream *s)
-{
-    return s->head->k->softcap > 0 || (s->head->k->mask >= 0 && s->head->k->replaces < 0);
-}
+/* Is anything left to do after the sum of products? Then future keys are masked there, too. */
+static bool scores_are_finished(const cg_stream *s) { return s->head->k->softcap > 0 || s->head->k->mask >= 0; }
 
 /* The initial value of a score. */
 static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
 {
     LLVMValueRef start = cg_const(e, cg_lanes_type(e), 0);
-    if (cg_scores_start_at_mask(s->head->k)) start = mask_of(e, s, key, j);
     return scores_are_finished(s) ? start : mask_causal(e, s, key, j, start);
 }
 
@@ -113,8 +109,8 @@ static LLVMValueRef end_score(cg_emitter *e, const cg_stream *s, LLVMValueRef ke
 /* The score, given the unscaled dot product. */
 static LLVMValueRef score_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef product)
 {
-    LLVMValueRef sum = cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
-    return end_score(e, s, key, j, sum);
+    if (scores_are_finished(s)) return end_score(e, s, key, j, cg_fmul(e, product, cg_stream_scale(e, s)));
+    return cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
 }
 
 /* Dot products for a key tile, by channel pairs, then scaled and masked. */
@@ -187,11 +183,12 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* 2^(score - maximum). Beside matrix tiles it is only as exact as bf16. There, excluded keys get the weight 0 rather
- * than 2^-100, except where cg_context_factor infers from the sum that there are keys. */
+/* The weight of a score minus the maximum. Beside matrix tiles it is only as exact as bf16. There, excluded keys get
+ * the weight 0 rather than 2^-100, except where cg_context_factor infers from the sum that there are keys. */
 static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRef x)
 {
-    if (!s->head->tiles) return cg_exp2_negative(e, x);
+    if (!s->head->tiles) return cg_softmax_power(e, s->head->k, x);
+    if (s->unit == 1) x = cg_fmul(e, x, cg_const(e, LLVMTypeOf(x), cg_log2_e));
     if (s->head->k->mask < 0 && !s->head->k->causal) x = cg_fmax(e, cg_const(e, LLVMTypeOf(x), -100), x);
     return cg_exp2_before_truncation(e, x);
 }
@@ -413,7 +410,7 @@ static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
     if (cg_mask_varies_by_query(s->head->k)) cg_load_mask(e, s);
     emit_scores(e, s);
     for (int j = 0; j < s->vectors; j++) {
-        s->rescale[j] = cg_exp2_negative(e, cg_fsub(e, state[j], s->maximum[j]));
+        s->rescale[j] = cg_softmax_power(e, s->head->k, cg_fsub(e, state[j], s->maximum[j]));
         state[j] = s->maximum[j];
         sum[j] = cg_fmul(e, sum[j], s->rescale[j]);
     }
@@ -455,7 +452,7 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_loop_end(e, &block, state);
 
     for (int j = 0; j < vectors; j++) {
-        LLVMValueRef factor = cg_context_factor(e, s->head->k, block.out[j], block.out[vectors + j]);
+        LLVMValueRef factor = cg_context_factor(e, s->head->k, block.out[vectors + j]);
         cg_store(e, factor, block_pointer(e, s, s->weights, cg_int(e, 0), j), cg_lanes_bytes(e));
     }
     cg_store_context(e, s, s->weights);
@@ -489,6 +486,7 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
     int lanes = e->target->lanes;
     const pl_attention *k = head->k;
     cg_stream s = {.head = head, .last_query = cg_isub(e, head->queries, cg_int(e, 1)), .q_transposed = scratch};
+    s.unit = cg_score_unit(k);
     s.block = head->tiles ? KEYS_BY_AMX : KEYS;
     bool is_pipelined = head->tiles && cg_attention_is_pipelined(k);
     LLVMValueRef unsafe = NULL;

@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+const double cg_log2_e = 1.4426950408889634;
+
 /* ---- Differences between f32 and f64 ---------------------------------------------------------------------------- */
 
 enum { MAX_TERMS = 13, ZMM_LANES = 16 };
@@ -82,8 +84,6 @@ static const float_format f64_format = {
                      -1.2644112450467891e-05}},
 };
 
-static const double log2_e = 1.4426950408889634;
-
 static const float_format *format_of(cg_emitter *e, LLVMValueRef x)
 {
     return cg_element(LLVMTypeOf(x)) == e->f64 ? &f64_format : &f32_format;
@@ -136,7 +136,7 @@ static reduced_exponent reduce_exponent(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
     LLVMValueRef magic = constant(e, x, ldexp(1.5, f->mantissa_bits));
-    LLVMValueRef shifted = cg_fma(e, x, constant(e, x, log2_e), magic);
+    LLVMValueRef shifted = cg_fma(e, x, constant(e, x, cg_log2_e), magic);
     LLVMValueRef n = cg_fsub(e, shifted, magic);
     LLVMValueRef r = cg_fma(e, n, constant(e, x, -f->ln2_high), x);
     r = cg_fma(e, n, constant(e, x, -f->ln2_low), r);
@@ -172,21 +172,33 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
     return cg_fmul(e, p, power_of_two(e, f, rest, type));
 }
 
-/* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0; 2^-100 below -100. NaN stays NaN: processors convert it to an
+/* 2^n times 2^fraction, |fraction| <= 1/2, for softmax: relative error 2e-7, exactly 1 at 0, 2^-100 from there on. NaN stays NaN: processors convert it to an
  * integer whose low bits are zero, so nothing is added to it. The limit keeps the result normal, so the integer
  * addition into the exponent is valid. It also keeps the result far from the smallest normal number, so products with
  * ordinary values are normal, too. On some processors a denormal result costs a hundred cycles, and softmax computes
  * many such values for masked keys. Compared with a weight of 1 they are negligible. */
-LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
+static LLVMValueRef power_of_two_near(cg_emitter *e, LLVMValueRef n, LLVMValueRef fraction)
 {
     static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};
-    LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(e, x);
-    x = cg_fmax(e, constant(e, x, -100), x);
-    LLVMValueRef n = cg_rint(e, x);
-    LLVMValueRef p = evaluate(e, &power, cg_fsub(e, x, n));
+    LLVMTypeRef type = LLVMTypeOf(n), bits = bits_type(e, n);
+    LLVMValueRef p = evaluate(e, &power, fraction);
     LLVMValueRef integer = LLVMBuildFreeze(e->builder, LLVMBuildFPToSI(e->builder, n, bits, ""), "");
     LLVMValueRef exponent = LLVMBuildShl(e->builder, integer, cg_const_int(bits, 23), "");
     return LLVMBuildBitCast(e->builder, LLVMBuildAdd(e->builder, as_bits(e, p), exponent, ""), type, "");
+}
+
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
+{
+    x = cg_fmax(e, constant(e, x, -100), x);
+    LLVMValueRef n = cg_rint(e, x);
+    return power_of_two_near(e, n, cg_fsub(e, x, n));
+}
+
+LLVMValueRef cg_exp_negative(cg_emitter *e, LLVMValueRef x)
+{
+    x = cg_fmax(e, constant(e, x, -100 / cg_log2_e), x);
+    LLVMValueRef factor = constant(e, x, cg_log2_e), n = cg_rint(e, cg_fmul(e, x, factor));
+    return power_of_two_near(e, n, cg_fma(e, x, factor, LLVMBuildFNeg(e->builder, n, "")));
 }
 
 /* For arguments that vreduceps and vscalefps accept: x - floor(x), and p 2^floor(x). */

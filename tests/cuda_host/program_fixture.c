@@ -164,7 +164,9 @@ static void prepare_inputs(launch *l)
             memcpy(bytes + item * end + call->input_at[k], tensors[k]->data,
                    (size_t)tensors[k]->count * mdot_dtype_size_bytes(tensors[k]->dtype));
         l->wanted[item] = IR_NEW_ARRAY(l->arena, ir_wide *, model->output_count + 1);
-        if (ir_evaluate(model, rounded, l->arena, l->wanted[item], &err) != MDOT_OK) fail_msg("%s", err.message);
+        mdot_dtype rounding = l->run->in_f32 ? MDOT_DTYPE_F32 : MDOT_DTYPE_NONE;
+        if (ir_evaluate_in(model, rounding, rounded, l->arena, l->wanted[item], &err) != MDOT_OK)
+            fail_msg("%s", err.message);
     }
     bool fits = l->items == 1 && l->kernel->inline_input_bytes >= call->input_stride;
     if (fits && !l->run->inputs_in_memory) {

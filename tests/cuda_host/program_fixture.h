@@ -43,6 +43,7 @@ typedef struct program_run {
     /* Errors are relative to the greatest output, but at least to this typical magnitude, because an output may
      * cancel to almost zero. */
     double magnitude;
+    bool in_f32;      /* the expected results have every operator's result rounded to f32 */
     double tolerance; /* 0 = the precision's tolerance */
 } program_run;
 

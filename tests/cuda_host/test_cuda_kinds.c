@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
+#include "tests/support/mask_spellings.h"
 #include "tests/support/shard.h"
 
 static const int64_t LENGTHS[] = {17, 1, 16, 33, 15, 64, 0};
@@ -62,6 +63,23 @@ static void scores_are_capped_and_replaced(void **state)
                                                                      "kv_num_heads=3, softcap=0.5, "
                                                                      "mdot.replaces=-0.25}\nreturn y\n",
         FEW_LENGTHS);
+}
+
+/* Rows whose keys are all masked have the weights of the sums that f32 rounds. */
+static void spelled_masks_are_the_sums_in_f32(void **state)
+{
+    (void)state;
+    static const int64_t bucket[] = {64, 0}, lengths[] = {5, 37};
+    for (int i = 0; i < MASK_SPELLINGS * MASK_CASES; i++) {
+        char text[MASK_TEXT_BYTES];
+        if (i % 5 != i / MASK_CASES % 5) continue; /* the emulator is slow */
+        write_masked_attention(i / MASK_CASES, i % MASK_CASES, text);
+        program p = program_from_notation(text, bucket, CG_FP32, CUDA_HOST_CHECKED);
+        for (int l = 0; l < 2; l++)
+            assert_program_right(
+                &p, &(program_run){.length = lengths[l], .blocks = 2, .seed = 1, .magnitude = 1, .in_f32 = true});
+        program_done(&p);
+    }
 }
 
 /* With matrix instructions, in slices of keys and in whole heads, and with plain threads: roots of negative numbers
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test(windows_of_images_and_batches_are_read_in_place),
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(spelled_masks_are_the_sums_in_f32),
         cmocka_unit_test(nan_reaches_the_result),
         cmocka_unit_test(nan_is_the_extreme_of_positions),
         cmocka_unit_test(rounding_that_the_model_asks_for_is_kept),

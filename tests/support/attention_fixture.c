@@ -123,14 +123,24 @@ static sizes sizes_at(const pl_attention *k, int64_t length)
 
 static float random_value(void) { return (float)(rand() % 2001 - 1000) * 1e-3f; }
 
+/* Element of a query or key: whole numbers, so that every order of the dot product is exact. */
+static float operand_value(const attention_shape *s, int which)
+{
+    if (s->logits == 0 || which >= V) return random_value();
+    return which == K ? (float)(rand() % 5 - 2) : (float)((rand() % 17 - 8) * s->logits / 64);
+}
+
 static void fill_mask(const attention_shape *s, const sizes *z, float *mask)
 {
     for (int64_t i = 0; i < z->mask_count; i++) {
         bool front = s->hide < 0 || i % z->keys < s->hide;
         switch (s->mask) {
-        case MASK_KEYS: mask[i] = front || rand() % 4 == 0 ? -1e9f : 0; break;
-        case MASK_BATCHES: mask[i] = front ? -INFINITY : 0; break;
-        case MASK_QUERIES: mask[i] = 3 * random_value(); break;
+        case MASK_KEYS: mask[i] = front || rand() % 4 == 0 ? (float)(s->masked < 0 ? s->masked : -1e9) : 0; break;
+        case MASK_BATCHES: mask[i] = front ? (float)(s->masked < 0 ? s->masked : -INFINITY) : 0; break;
+        case MASK_QUERIES:
+            mask[i] = 3 * random_value();
+            if (s->masked < 0) mask[i] = i / z->keys % 3 == 0 || rand() % 3 == 0 ? (float)s->masked : 0;
+            break;
         case MASK_EVERYTHING: mask[i] = rand() % 3 ? random_value() : rand() % 2 ? -FLT_MAX : -INFINITY; break;
         case MASK_NONE: break;
         }
@@ -185,10 +195,9 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
         if (k->softcap > 0) score[i] = k->softcap * tanh(score[i] / k->softcap);
         if (k->mask >= 0) {
             double mask = data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
-            score[i] = k->replaces < 0 && mask <= k->replaces ? mask : score[i] + mask;
+            double biased = mask != 0 ? (float)((float)score[i] + mask) : score[i];
+            score[i] = k->replaces < 0 && mask <= k->replaces ? mask : biased;
         }
-        /* In the model's f32, such a mask absorbs the scores, so equally masked keys get equal weights. */
-        if (score[i] < -1e8) score[i] = (float)score[i];
         if (k->causal && i > q + z->keys - z->queries) score[i] = -INFINITY;
         largest = fmax(largest, score[i]);
     }
@@ -252,7 +261,7 @@ static void run_kernel(const harness *h, const attention_shape *s, int64_t at, i
         buffer[b] = guard_create((size_t)count * (is_narrow ? 2 : 4), side);
         data[b] = malloc((size_t)(count + 1) * sizeof(float));
         assert_non_null(data[b]);
-        for (int64_t i = 0; i < count && b != MASK; i++) data[b][i] = b == OUT ? 77 : random_value();
+        for (int64_t i = 0; i < count && b != MASK; i++) data[b][i] = b == OUT ? 77 : operand_value(s, b);
         if (b == MASK) fill_mask(s, &z, data[MASK]);
     }
     poison_data(s, &k, &z, data, at);
@@ -313,6 +322,13 @@ static void check_on(const cg_cpu_target *target, const attention_shape *s, cons
     harness_begin_for(&h, target);
     emit_kernel(&h, s, "attention", &scratch_bytes);
     harness_load(&h);
+    static const double masked[] = {-1e4, -65504, -1e6, -1e9, -1e12, -FLT_MAX, -INFINITY}, logits[] = {1, 64, 8192};
+    for (int i = 0; s->sums && i < count * 7 * 3; i++) {
+        attention_shape data = *s;
+        data.masked = masked[i % 7];
+        data.logits = logits[i / 7 % 3];
+        run_kernel(&h, &data, lengths[i / 21], scratch_bytes, GUARD_BEYOND);
+    }
     for (int i = 0; i < count; i++) {
         run_kernel(&h, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BELOW : GUARD_BEYOND);
         if (!s->aligned) run_kernel(&h, s, lengths[i], scratch_bytes, i % 2 ? GUARD_BEYOND : GUARD_BELOW);

@@ -35,6 +35,10 @@ typedef struct attention_shape {
     int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at each row's start; -1 = all */
     double softcap, replaces;
     double scale; /* 0: 1 / sqrt(dim) */
+    bool sums; /* run with each masked number from -1e4 to -inf beside scores of 1 to 8192, which are exact in f32 and
+                    * bf16 */
+    double masked; /* number of masked keys; 0: as the mask kind says */
+    double logits; /* magnitude of exact scores; 0: ordinary random operands */
     attention_poison poison;
 } attention_shape;
 

@@ -59,14 +59,16 @@ static void compare(const ir_wide *wanted, const void *got, const char *target, 
     }
 }
 
-static void run(const ir_graph *graph, const harness_plan *code, const cg_cpu_target *target, int64_t length)
+static void run(const ir_graph *graph, mdot_dtype rounding, const harness_plan *code, const cg_cpu_target *target,
+                int64_t length)
 {
     ir_arena *arena = ir_arena_create(0);
     ir_wide **wide = random_inputs(graph, length, 5, arena), *wanted[MAX_TENSORS];
     const void *inputs[MAX_TENSORS];
     void *outputs[MAX_TENSORS];
     mdot_error err = {0};
-    if (ir_evaluate(graph, (const ir_wide *const *)wide, arena, wanted, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (ir_evaluate_in(graph, rounding, (const ir_wide *const *)wide, arena, wanted, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
     for (int i = 0; i < graph->input_count; i++) inputs[i] = ir_tensor_from_wide(arena, wide[i])->data;
     for (int o = 0; o < graph->output_count; o++)
         outputs[o] = ir_arena_alloc(arena, (size_t)wanted[o]->count + 1, mdot_dtype_size_bytes(wanted[o]->dtype));
@@ -76,7 +78,7 @@ static void run(const ir_graph *graph, const harness_plan *code, const cg_cpu_ta
     ir_arena_destroy(arena);
 }
 
-static void check(const char *notation, const int64_t *lengths, bool everywhere)
+static void check(const char *notation, const int64_t *lengths, mdot_dtype rounding, bool everywhere)
 {
     int targets, count = 0;
     const cg_cpu_target *const *target = harness_targets(&targets);
@@ -89,20 +91,31 @@ static void check(const char *notation, const int64_t *lengths, bool everywhere)
     assert_compare(graph->output_count, <=, MAX_TENSORS);
     if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
     pl_plan *plan = plan_of(graph, arena);
-    for (int l = 0; l < count; l++) assert_plan_agrees(graph, plan, lengths[l], 2e-5);
+    for (int l = 0; l < count && rounding == MDOT_DTYPE_NONE; l++) assert_plan_agrees(graph, plan, lengths[l], 2e-5);
     for (int t = 0; t < targets; t++) {
         harness_plan code;
         if (target[t]->kernel_precision != CG_FP32 && !everywhere) continue;
         harness_load_plan_for(&code, plan, target[t]);
-        for (int l = 0; l < count; l++) run(graph, &code, target[t], lengths[l]);
+        for (int l = 0; l < count; l++) run(graph, rounding, &code, target[t], lengths[l]);
         harness_unload_plan(&code);
     }
     ir_arena_destroy(arena);
 }
 
-void assert_code_agrees(const char *notation, const int64_t *lengths) { check(notation, lengths, false); }
+void assert_code_agrees(const char *notation, const int64_t *lengths)
+{
+    check(notation, lengths, MDOT_DTYPE_NONE, false);
+}
 
-void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths) { check(notation, lengths, true); }
+void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths)
+{
+    check(notation, lengths, MDOT_DTYPE_NONE, true);
+}
+
+void assert_code_agrees_in_f32(const char *notation, const int64_t *lengths)
+{
+    check(notation, lengths, MDOT_DTYPE_F32, false);
+}
 
 void assert_kernels(const char *notation, const char *kinds)
 {

@@ -16,6 +16,10 @@ void assert_code_agrees(const char *notation, const int64_t *lengths);
 /* The same on every target of harness_targets, in bf16 within 4e-2. */
 void assert_code_agrees_everywhere(const char *notation, const int64_t *lengths);
 
+/* The fp32 code only, held to the graph's evaluation with every result rounded to f32: for graphs whose results f32
+ * decides, such as a row of scores beside -1e9. */
+void assert_code_agrees_in_f32(const char *notation, const int64_t *lengths);
+
 /* Expects these kinds of kernels in the plan, for example "linear2 nest recurrence". Kernels inside a recurrence are
  * not counted. */
 void assert_kernels(const char *notation, const char *kinds);

@@ -1,6 +1,7 @@
 /* Attention kernel scores beyond product sums and masks: capped, replaced, great, infinite and NaN. */
 #include "tests/support/attention_fixture.h"
 #include "tests/support/graph_code.h"
+#include "tests/support/mask_spellings.h"
 #include "tests/support/shard.h"
 
 #include <setjmp.h>
@@ -53,6 +54,46 @@ static void masked_rows_average_the_values_for_great_scores(void **state)
         s.queries = s.keys = ir_dim_number(4);
         s.batch = the_length;
         if (!half) attention_check(&s, lengths, 3);
+    }
+}
+
+/* Scores are the model's f32 sums, so that masked rows have the weights of the rounded sums. Masked numbers from one
+ * that scores reach to infinity, beside scores up to 1e4; rows whose keys are all masked, or some. */
+static void scores_beside_masks_are_the_sums_in_f32(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 33, 64, 130};
+    static const attention_mask masks[] = {MASK_KEYS, MASK_BATCHES, MASK_QUERIES};
+    for (size_t i = 0; i < 3; i++) {
+        attention_shape s = attention_square(2, 16, masks[i]);
+        s.sums = true;
+        for (int form = 0; form < 3; form++) {
+            s.hide = form == 0 ? -1 : 3;
+            s.causal = form == 2;
+            s.aligned = s.half = false;
+            attention_check(&s, lengths, 5);
+            s.aligned = true;
+            s.half = i % 2;
+            attention_check_bf16(&s, lengths, 5);
+        }
+        s.aligned = s.half = s.causal = false;
+        s.hide = i % 2 ? -1 : 1;
+        s.queries = s.keys = ir_dim_number(4);
+        s.batch = ir_dim_number(1);
+        attention_check(&s, lengths, 1);
+    }
+}
+
+/* The same for each spelling of a mask in the graph. */
+static void spelled_masks_are_the_sums_in_f32(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {5, 33, 65, 0};
+    for (int i = 0; i < MASK_SPELLINGS * MASK_CASES; i++) {
+        char text[MASK_TEXT_BYTES];
+        if (i % 3 != i / MASK_CASES % 3) continue; /* each spelling with a third of the cases */
+        write_masked_attention(i / MASK_CASES, i % MASK_CASES, text);
+        assert_code_agrees_in_f32(text, lengths);
     }
 }
 
@@ -144,6 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_capped_and_replaced),
         cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
+        cmocka_unit_test(scores_beside_masks_are_the_sums_in_f32),
+        cmocka_unit_test(spelled_masks_are_the_sums_in_f32),
         cmocka_unit_test(nan_reaches_the_result),
         cmocka_unit_test(infinity_reaches_the_result),
         cmocka_unit_test(differences_of_softmaxes_are_two_attentions),

@@ -41,6 +41,7 @@ static const function_case cases[] = {
     {"exp_wide", cg_exp, exp, -750, 715, 3e-7, 4e-16, 0, 0, false},
     {"exp_small", cg_exp, exp, -1, 1, 3e-7, 4e-16, 0, 0, false},
     {"exp2_negative", cg_exp2_negative, exp2, -100, 0, 3e-7, 0, 0, 0, true},
+    {"exp_negative", cg_exp_negative, exp, -69, 0, 2e-6, 0, 0, 0, true},
     {"log", cg_log, log, 0, 4, 3e-7, 4e-16, 0, 0, false},
     {"log_near_one", cg_log, log, 0.999, 1.001, 3e-7, 4e-16, 0, 0, false},
     {"log_wide", cg_log, log, 0, 3e38, 3e-7, 4e-16, 0, 0, false},
@@ -219,21 +220,26 @@ static int random_arguments(const function_case *c, double *x)
     return COUNT;
 }
 
+static bool is_softmax_power(const function_case *c)
+{
+    return c->emit == cg_exp2_negative || c->emit == cg_exp_negative;
+}
+
 static int special_arguments(const function_case *c, double *x)
 {
     static const double special[] = {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1e-30, -1e-30, 88.72, -87.3, 5.6, -5.6, 30, -30};
     int count = 0;
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
-        if (c->emit != cg_exp2_negative || special[i] <= 0) x[count++] = special[i];
+        if (!is_softmax_power(c) || (special[i] <= 0 && special[i] >= c->low)) x[count++] = special[i];
     while (count % WIDEST) x[count] = x[0], count++;
     return count;
 }
 
-/* Infinite arguments with a mathematical limit. Excluded are exp2_negative, which returns the smallest result at
- * -infinity, and GELU, whose forms differ there. */
+/* Infinite arguments with a mathematical limit. Excluded are the powers for softmax, which return the
+ * smallest result at -infinity, and GELU, whose forms differ there. */
 static int infinite_arguments(const function_case *c, double *x)
 {
-    bool limits = c->emit != cg_exp2_negative && c->emit != cg_gelu && c->emit != cg_gelu_tanh;
+    bool limits = !is_softmax_power(c) && c->emit != cg_gelu && c->emit != cg_gelu_tanh;
     for (int i = 0; i < WIDEST; i++) x[i] = i % 3 == 0 ? INFINITY : i % 3 == 1 ? -INFINITY : NAN;
     return limits ? WIDEST : 0;
 }
