@@ -51,28 +51,55 @@ static mdot_status fail_at(const packer *p, const forest_node *node, const char 
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
-/* Every node must be reached from exactly one root, in exactly one way. Notes the order in which they are. */
+/* Orders the nodes of one tree, each behind its parents. Several tests may lead to one node, as exporters write a set
+ * of categories; a walk that comes back to an unfinished node is a circle. Finished nodes have the tree's mark. */
+static mdot_status order_tree(packer *p, int64_t mark, int64_t *marks, int64_t *stack)
+{
+    enum { NEW, OPEN = -1 };
+    int64_t depth = 0, first = p->order_count, *order = p->order;
+    stack[depth++] = p->f->roots[mark - 1];
+    while (depth > 0) {
+        int64_t n = stack[depth - 1];
+        const forest_node *node = &p->f->nodes[n];
+        if (marks[n] != NEW) {
+            if (marks[n] == OPEN) {
+                marks[n] = mark;
+                order[p->order_count++] = n;
+            }
+            depth--;
+            continue;
+        }
+        marks[n] = OPEN;
+        const int64_t next[] = {node->yes, node->no};
+        for (int k = 0; k < 2 && node->mode != FOREST_LEAF; k++) {
+            if (marks[next[k]] == OPEN) return fail_at(p, &p->f->nodes[next[k]], "is below itself");
+            if (marks[next[k]] != NEW && marks[next[k]] != mark)
+                return fail_at(p, &p->f->nodes[next[k]], "belongs to two trees");
+            stack[depth++] = next[k];
+        }
+    }
+    for (int64_t low = first, high = p->order_count - 1; low < high; low++, high--) {
+        int64_t n = order[low];
+        order[low] = order[high];
+        order[high] = n;
+    }
+    return MDOT_OK;
+}
+
+/* Every node must be reached from exactly one root. Notes the order in which they are. */
 static mdot_status check_trees(packer *p)
 {
     const forest *f = p->f;
-    bool *reached = IR_NEW_ARRAY(p->arena, bool, f->node_count);
-    int64_t *stack = IR_NEW_ARRAY(p->arena, int64_t, f->node_count + 2), depth = 0;
-    if (reached == NULL || stack == NULL) return fe_out_of_memory(p->w->u->context);
+    int64_t *marks = IR_NEW_ARRAY(p->arena, int64_t, f->node_count);
+    int64_t *stack = IR_NEW_ARRAY(p->arena, int64_t, 2 * f->node_count + 1);
+    if (marks == NULL || stack == NULL) return fe_out_of_memory(p->w->u->context);
     for (int64_t r = 0; r < f->root_count; r++) {
-        stack[depth++] = f->roots[r];
-        while (depth > 0) {
-            const forest_node *node = &f->nodes[stack[--depth]];
-            if (reached[node - f->nodes])
-                return fail_at(p, node, "is reached twice, but each node must have one parent, and none below itself");
-            reached[node - f->nodes] = true;
-            p->order[p->order_count++] = node - f->nodes;
-            if (node->mode == FOREST_LEAF) continue;
-            stack[depth++] = node->yes;
-            stack[depth++] = node->no;
-        }
+        if (marks[f->roots[r]] != 0) return fail_at(p, &f->nodes[f->roots[r]], "belongs to two trees");
+        mdot_status status = order_tree(p, r + 1, marks, stack);
+        if (status != MDOT_OK) return status;
     }
     for (int64_t n = 0; n < f->node_count; n++)
-        if (!reached[n]) return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
+        if (marks[n] == 0) return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
     return MDOT_OK;
 }
 

@@ -245,6 +245,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (status == MDOT_OK && rewrites && standard && !fe_write_dft(&im->upgrader, node, opset))
         status = fe_out_of_memory(&im->context);
     if (status == MDOT_OK && rewrites) status = fe_write_ml_operator(&im->upgrader, node);
+    if (status == MDOT_OK && rewrites) status = fe_write_composite(&im->upgrader, node);
     if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
         status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;

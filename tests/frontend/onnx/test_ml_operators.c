@@ -130,6 +130,85 @@ static void one_score_decides_between_two_classes(void **state)
     expect(b, "label", "scores", x, (double[]){5, 3, 5, -0.25, 1.25, 3.75, -2.75, 0.75, 0.25});
 }
 
+static void one_hot_encoders_ignore_unknown_categories(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin("ai.onnx.ml:OneHotEncoder", "x", "y");
+    onnx_attr_ints(b, "cats_int64s", 2, (int64_t[]){2, 0});
+    expect(b, "y", NULL, x, (double[]){0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 1});
+}
+
+static void label_encoders_map_numbers(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin("ai.onnx.ml:LabelEncoder", "x", "y");
+    onnx_attr_floats(b, "keys_floats", 3, (float[]){1, -3, 1});
+    onnx_attr_ints(b, "values_int64s", 3, (int64_t[]){10, 20, 30});
+    onnx_attr_int(b, "default_int64", -7);
+    expect(b, "y", NULL, x, (double[]){10, -7, 20, -7, -7, -7});
+    b = begin("ai.onnx.ml:LabelEncoder", "x", "y");
+    onnx_attr_floats(b, "keys_floats", 2, (float[]){NAN, 2});
+    onnx_attr_floats(b, "values_floats", 2, (float[]){0.5F, 1.5F});
+    const double with_nan[] = {NAN, 2, 1, NAN, 0, 0};
+    expect(b, "y", NULL, with_nan, (double[]){0.5, 1.5, 0, 0.5, 0, 0});
+    b = begin("ai.onnx.ml:LabelEncoder", "x", "y");
+    onnx_attr_strings(b, "keys_strings", "A100,H100");
+    onnx_attr_ints(b, "values_int64s", 2, (int64_t[]){0, 1});
+    onnx_output(b, "y");
+    expect_refused(b, NULL, MDOT_UNSUPPORTED, "keys_strings", "encode the column as numbers", NULL);
+}
+
+static void imputers_replace_one_number(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin("ai.onnx.ml:Imputer", "x", "y");
+    onnx_attr_floats(b, "imputed_value_floats", 2, (float[]){7, 8});
+    onnx_attr_float(b, "replaced_value_float", NAN);
+    const double with_nan[] = {NAN, 2, -3, NAN, 0, 0};
+    expect(b, "y", NULL, with_nan, (double[]){7, 2, -3, 8, 0, 0});
+    b = begin("ai.onnx.ml:Imputer", "x", "y");
+    onnx_attr_floats(b, "imputed_value_floats", 1, (float[]){9});
+    expect(b, "y", NULL, x, (double[]){1, 2, -3, 0.5, 9, 9});
+}
+
+static void feature_vectorizers_join_columns(void **state)
+{
+    (void)state;
+    onnx_builder *b = begin("ai.onnx.ml:FeatureVectorizer", "x,x", "y");
+    onnx_attr_ints(b, "inputdimensions", 2, (int64_t[]){2, 2});
+    expect(b, "y", NULL, x, (double[]){1, 2, 1, 2, -3, 0.5, -3, 0.5, 0, 0, 0, 0});
+}
+
+static void support_vectors_weigh_kernels(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
+    static const float vectors[] = {1, 0, -1, 2}, weights[] = {0.5F, -2}, parameters[] = {0.25F, 0.5F, 3};
+    for (int kind = 0; kind < 4; kind++) {
+        double wanted[ROWS];
+        for (int r = 0; r < ROWS; r++) {
+            wanted[r] = 0.125;
+            for (int s = 0; s < 2; s++) {
+                double p = x[2 * r] - vectors[2 * s], q = x[2 * r + 1] - vectors[2 * s + 1];
+                double dot = x[2 * r] * vectors[2 * s] + x[2 * r + 1] * vectors[2 * s + 1], z = 0.25 * dot + 0.5;
+                double value = kind == 0   ? dot
+                               : kind == 1 ? z * z * z
+                               : kind == 2 ? exp(-0.25 * (p * p + q * q))
+                                           : tanh(z);
+                wanted[r] += weights[s] * value;
+            }
+        }
+        onnx_builder *b = begin("ai.onnx.ml:SVMRegressor", "x", "y");
+        onnx_attr_string(b, "kernel_type", kinds[kind]);
+        onnx_attr_int(b, "n_supports", 2);
+        onnx_attr_floats(b, "support_vectors", 4, vectors);
+        onnx_attr_floats(b, "coefficients", 2, weights);
+        onnx_attr_floats(b, "kernel_params", 3, parameters);
+        onnx_attr_floats(b, "rho", 1, (float[]){0.125F});
+        expect(b, "y", NULL, x, wanted);
+    }
+}
+
 static void only_the_scores_may_be_wanted(void **state)
 {
     (void)state;
@@ -232,6 +311,11 @@ int main(void)
         cmocka_unit_test(a_linear_regressor_has_rows_of_coefficients),
         cmocka_unit_test(a_linear_classifier_gives_labels_and_scores),
         cmocka_unit_test(one_score_decides_between_two_classes),
+        cmocka_unit_test(one_hot_encoders_ignore_unknown_categories),
+        cmocka_unit_test(label_encoders_map_numbers),
+        cmocka_unit_test(imputers_replace_one_number),
+        cmocka_unit_test(feature_vectorizers_join_columns),
+        cmocka_unit_test(support_vectors_weigh_kernels),
         cmocka_unit_test(only_the_scores_may_be_wanted),
         cmocka_unit_test(softmax_zero_leaves_out_zeros),
         cmocka_unit_test(probit_is_the_normal_quantile),

@@ -47,13 +47,19 @@ static void add_weight(ensemble *e, int64_t tree, int64_t node, int64_t target)
     e->weight[k] = (float)(rand() % 64 - 32) / 8;
 }
 
+static int64_t shared_node = -1; /* a node of the current tree whose descendants are complete */
+static bool shares;              /* some nodes have several parents */
+
 /* Adds a node and the nodes below it, not in numerical order. target -1: all targets. */
 static int64_t add_nodes(ensemble *e, int64_t tree, int64_t *next_id, int depth, int target)
 {
     int64_t id = (*next_id)++, yes = 0, no = 0;
     bool is_leaf = depth == 0 || rand() % 5 == 0;
     if (!is_leaf) {
-        yes = add_nodes(e, tree, next_id, depth - 1, target);
+        int64_t shared =
+            !shares || depth == 1 || rand() % 3 ? -1 : shared_node; /* as exporters write sets of categories */
+        yes = shared >= 0 ? shared : add_nodes(e, tree, next_id, depth - 1, target);
+        shared_node = yes;
         no = add_nodes(e, tree, next_id, depth - 1, target);
     }
     int n = e->nodes++;
@@ -74,6 +80,7 @@ static void add_trees(ensemble *e, int count, int depth, bool one_target)
 {
     for (int t = 0; t < count; t++) {
         int64_t next_id = 0;
+        shared_node = -1;
         add_nodes(e, 10 + e->trees++, &next_id, depth, one_target ? 0 : rand() % (TARGETS + 1) - 1);
     }
 }
@@ -207,7 +214,9 @@ static void check_random(const char *aggregate, int depth, bool one_target, bool
     mdot_dtype dtype = as_doubles ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32;
     int targets = one_target ? 1 : TARGETS;
     assert_non_null(e);
+    shares = true;
     add_trees(e, 6, depth, one_target);
+    shares = false;
     for (int i = 0; i < ROWS * FEATURES; i++) x[i] = rand() % 6 == 0 ? NAN : number();
     onnx_builder *b = begin("ai.onnx.ml:TreeEnsembleRegressor", "y", dtype);
     put_nodes(b, e, as_doubles);
@@ -324,7 +333,7 @@ static void broken_trees_are_refused(void **state)
     e.no[0] = 7;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "TreeEnsembleRegressor", "nodes_falsenodeids",
                    "node 7 of tree 0", NULL);
-    e = two_leaves(); /* a leaf with two parents */
+    e = two_leaves(); /* a leaf without a parent */
     e.no[0] = 1;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "2 roots", NULL);
     e = two_leaves(); /* the root is a child of itself */

@@ -1,0 +1,129 @@
+/* composites.c — operators outside the table that a few standard operators express: Hardmax and ReverseSequence of ONNX,
+ * and FusedConv of com.microsoft, as ONNX Runtime's optimised models have it. */
+#include "frontend/onnx/rewrites.h"
+
+#include "frontend/onnx/import_context.h"
+#include "frontend/onnx/ml_writer.h"
+
+#include <string.h>
+
+static ir_value *ints(const ml_writer *w, const char *what, const int64_t *values, int count)
+{
+    return fe_add_ints(w->u, w->node, what, values, count);
+}
+
+/* 0, 1, … along dimension `axis` of x, as a vector. */
+static ir_value *positions(const ml_writer *w, ir_value *x, int64_t axis)
+{
+    const int64_t zero = 0, one = 1, none = -1;
+    ir_value *shape = fe_ml_add1(w, IR_OP_Shape, x);
+    ir_value *extent = fe_ml_add2(w, IR_OP_Gather, shape, ints(w, "axis", &axis, 1));
+    ir_value *scalar = fe_ml_add2(w, IR_OP_Squeeze, extent, ints(w, "axes", &zero, 1));
+    ir_value *first = fe_ml_add2(w, IR_OP_Squeeze, ints(w, "first", &zero, 1), ints(w, "axes", &none, 1));
+    ir_value *step = fe_ml_add2(w, IR_OP_Squeeze, ints(w, "step", &one, 1), ints(w, "axes", &none, 1));
+    ir_node *range = fe_insert_before(w->u, w->node, IR_OP_Range, (ir_value *[]){first, scalar, step}, 3);
+    return range != NULL ? range->outputs[0] : NULL;
+}
+
+/* 1 at the first greatest element along the axis, otherwise 0. */
+static mdot_status write_hardmax(const ml_writer *w, int rank)
+{
+    int64_t axis = ir_node_int(w->node, "axis", -1);
+    ir_value *x = w->node->inputs[0];
+    if (axis != -1 && axis != rank - 1)
+        return fe_ml_fail(w, MDOT_UNSUPPORTED, "axis %lld is not the last; move it there by Transpose",
+                          (long long)axis);
+    ir_node *greatest = fe_insert_before(w->u, w->node, IR_OP_ArgMax, &x, 1);
+    if (greatest == NULL || !ir_node_set_int(w->u->graph, greatest, "axis", -1)) return fe_out_of_memory(w->u->context);
+    ir_value *equal = fe_ml_add2(w, IR_OP_Equal, greatest->outputs[0], positions(w, x, rank - 1));
+    ir_value *result = fe_ml_add2(w, IR_OP_CastLike, equal, x);
+    return fe_ml_finish(w, &result, 1);
+}
+
+/* Reverses the first sequence_lens[b] elements of each sequence: element t is that at len - 1 - t. */
+static mdot_status write_reverse_sequence(const ml_writer *w, int rank)
+{
+    int64_t batch = ir_node_int(w->node, "batch_axis", 1), time = ir_node_int(w->node, "time_axis", 0),
+            axes[MDOT_MAX_RANK];
+    const int64_t one = 1;
+    if (w->node->input_count < 2 || w->node->inputs[1] == NULL || batch < 0 || batch > 1 || time != 1 - batch)
+        return fe_ml_fail(w, MDOT_MALFORMED, "it needs lengths, and 0 and 1 as batch_axis and time_axis");
+    ir_value *x = w->node->inputs[0];
+    ir_value *place = fe_ml_add2(w, IR_OP_Unsqueeze, positions(w, x, time), ints(w, "batch", &batch, 1));
+    ir_value *length =
+        fe_ml_add2(w, IR_OP_Unsqueeze, fe_ml_cast(w, w->node->inputs[1], MDOT_DTYPE_I64), ints(w, "time", &time, 1));
+    ir_value *last = fe_ml_add2(w, IR_OP_Sub, length, ints(w, "one", &one, 1));
+    ir_value *index =
+        fe_ml_where(w, fe_ml_add2(w, IR_OP_Less, place, length), fe_ml_add2(w, IR_OP_Sub, last, place), place);
+    for (int i = 2; i < rank; i++) axes[i - 2] = i;
+    if (rank > 2) index = fe_ml_add2(w, IR_OP_Unsqueeze, index, ints(w, "rest", axes, rank - 2));
+    index = fe_ml_add2(w, IR_OP_Expand, index, fe_ml_add1(w, IR_OP_Shape, x));
+    ir_node *gather = fe_insert_before(w->u, w->node, IR_OP_GatherElements, (ir_value *[]){x, index}, 2);
+    bool done = gather != NULL && index != NULL && ir_node_set_int(w->u->graph, gather, "axis", time);
+    ir_value *result = done ? gather->outputs[0] : NULL;
+    return fe_ml_finish(w, &result, 1);
+}
+
+/* activation(Conv(X, W, B) + Z) */
+static mdot_status write_fused_conv(const ml_writer *w, int rank)
+{
+    (void)rank;
+    static const struct {
+        const char *name;
+        ir_opcode op;
+        const char *attributes[2];
+    } activations[] = {{"", IR_OP_Identity, {NULL}},
+                       {"Relu", IR_OP_Relu, {NULL}},
+                       {"Tanh", IR_OP_Tanh, {NULL}},
+                       {"Sigmoid", IR_OP_Sigmoid, {NULL}},
+                       {"LeakyRelu", IR_OP_LeakyRelu, {"alpha"}},
+                       {"HardSigmoid", IR_OP_HardSigmoid, {"alpha", "beta"}}};
+    const char *name = ir_node_string(w->node, "activation", "");
+    size_t kind = 0;
+    while (kind < sizeof activations / sizeof *activations && strcmp(activations[kind].name, name) != 0) kind++;
+    if (kind == sizeof activations / sizeof *activations)
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "activation \"%s\" is unknown; known are Relu, Tanh, Sigmoid, LeakyRelu and HardSigmoid",
+                          name);
+    const double *parameters;
+    int64_t parameter_count;
+    mdot_status status = fe_ml_floats(w, "activation_params", &parameters, &parameter_count);
+    if (status != MDOT_OK) return status;
+    ir_value *addend = ir_node_input(w->node, 3);
+    int count = w->node->input_count < 3 ? w->node->input_count : 3;
+    ir_node *conv = fe_insert_before(w->u, w->node, IR_OP_Conv, w->node->inputs, count);
+    if (conv == NULL) return fe_out_of_memory(w->u->context);
+    conv->attrs = w->node->attrs;
+    conv->attr_count = w->node->attr_count;
+    ir_value *sum = conv->outputs[0];
+    if (addend != NULL) sum = fe_ml_add2(w, IR_OP_Add, sum, addend);
+    ir_node *behind = sum != NULL ? fe_insert_before(w->u, w->node, activations[kind].op, &sum, 1) : NULL;
+    bool done = behind != NULL;
+    for (int i = 0; done && i < 2 && i < parameter_count && activations[kind].attributes[i] != NULL; i++)
+        done = ir_node_set_float(w->u->graph, behind, activations[kind].attributes[i], parameters[i]);
+    w->node->attrs = NULL;
+    w->node->attr_count = 0;
+    ir_value *result = done ? behind->outputs[0] : NULL;
+    return fe_ml_finish(w, &result, 1);
+}
+
+mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
+{
+    static const struct {
+        const char *op_type; /* as in ir_node.op_type */
+        mdot_status (*write)(const ml_writer *w, int rank);
+    } table[] = {
+        {"Hardmax", write_hardmax},
+        {"ReverseSequence", write_reverse_sequence},
+        {"com.microsoft:FusedConv", write_fused_conv},
+    };
+    const ml_writer w = {.u = u, .node = node};
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        if (strcmp(table[k].op_type, node->op_type) != 0) continue;
+        if (node->input_count < 1 || node->inputs[0] == NULL) return fe_ml_fail(&w, MDOT_MALFORMED, "it has no input");
+        int rank = fe_type_of(u, node->inputs[0])->rank;
+        if (rank < 1) return fe_ml_fail(&w, MDOT_UNSUPPORTED, "the rank of its input is unknown");
+        return table[k].write(&w, rank);
+    }
+    return MDOT_OK;
+}
