@@ -292,7 +292,8 @@ mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *co
     multiply(&p, input[0], input[1], out[0]);
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
     const ir_wide *c = ir_tensor_input(node, input, 2);
-    if (c != NULL) add_scaled(out[0], c, ir_node_float(node, "beta", 1));
+    double beta = ir_node_float(node, "beta", 1);
+    if (c != NULL && beta != 0) add_scaled(out[0], c, beta); /* as in BLAS, C is not read otherwise */
     return MDOT_OK;
 }
 

@@ -16,12 +16,36 @@ static mdot_dtype quantised_type(const ir_operands *args)
     return wanted != 0 ? (mdot_dtype)wanted : MDOT_DTYPE_U8;
 }
 
+/* Blocks of elements along the axis share a scale: only in dequantisation, as weights of few bits are stored. */
+static bool is_blocked(const ir_node *node)
+{
+    return ir_node_int(node, "block_size", 0) > 0 && ir_node_opcode(node) == IR_OP_DequantizeLinear;
+}
+
+static mdot_status check_blocks(const ir_operands *args, const char *what, const ir_type *type, const ir_type *data)
+{
+    int axis;
+    int64_t block = ir_node_int(args->node, "block_size", 0);
+    mdot_status status = ir_operand_axis(args, "axis", 1, data->rank, &axis);
+    if (status != MDOT_OK) return status;
+    for (int d = 0; d < data->rank; d++) {
+        ir_dim wanted = data->dim[d];
+        if (d == axis) wanted = ir_dim_number((wanted.offset + block - 1) / block);
+        if (ir_dim_equal(type->dim[d], wanted) && (d != axis || ir_dim_is_number(data->dim[d]))) continue;
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
+                       "dimension %d of the %s does not fit blocks of %lld elements of a fixed number", d, what,
+                       (long long)block);
+    }
+    return MDOT_OK;
+}
+
 /* Checks a scale or zero point: MALFORMED if it is a vector that does not fit the data's axis. */
 static mdot_status check_along_axis(const ir_operands *args, int i, const char *what, const ir_type *data)
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type type = ir_operand_type(args, i);
     int axis;
+    if (is_blocked(args->node) && type.rank == data->rank) return check_blocks(args, what, &type, data);
     if (ir_node_int(args->node, "block_size", 0) != 0 || type.rank > 1)
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported",
                        what);
@@ -83,9 +107,14 @@ static double quantised(mdot_dtype dtype, double value, double scale, double zer
 }
 
 /* The scale's or zero point's element for data element `offset`. */
-static double along_axis(const ir_wide *operand, const ir_axis_view *view, int64_t offset)
+static double along_axis(const ir_wide *operand, const ir_axis_view *view, int64_t block, int64_t offset)
 {
     if (operand == NULL) return 0;
+    if (block > 0) {
+        int64_t blocks = (view->extent + block - 1) / block, row = offset / view->inner;
+        int64_t first = (row / view->extent * blocks + row % view->extent / block) * view->inner;
+        return ir_wide_get(operand, first + offset % view->inner);
+    }
     return ir_wide_get(operand, operand->count > 1 ? offset / view->inner % view->extent : 0);
 }
 
@@ -95,14 +124,15 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const 
     const ir_wide *x = input[0], *scale = input[1], *zero = ir_tensor_input(node, input, 2);
     ir_operands args = ir_operands_of_tensors(node, input, err);
     bool dequantises = ir_node_opcode(node) == IR_OP_DequantizeLinear;
-    bool has_axis = scale->count > 1 || (zero != NULL && zero->count > 1);
+    int64_t block = is_blocked(node) && scale->rank == x->rank ? ir_node_int(node, "block_size", 0) : 0;
+    bool has_axis = block > 0 || scale->count > 1 || (zero != NULL && zero->count > 1);
     int axis = 0;
     mdot_status status = ir_make_by(arena, node, input, linear_result, &out[0], err);
     if (status == MDOT_OK && has_axis) status = ir_operand_axis(&args, "axis", 1, x->rank, &axis);
     if (status != MDOT_OK) return status;
     ir_axis_view view = has_axis ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
     for (int64_t k = 0; k < x->count; k++) {
-        double s = along_axis(scale, &view, k), z = along_axis(zero, &view, k);
+        double s = along_axis(scale, &view, block, k), z = along_axis(zero, &view, block, k);
         if (dequantises)
             out[0]->f[k] = (ir_wide_get(x, k) - z) * s;
         else

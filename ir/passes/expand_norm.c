@@ -184,15 +184,42 @@ static bool grouped_shape(const ir_type *x, int64_t groups, ir_dim *out)
     return ir_dim_div_exact(rest, out[1], &out[2]);
 }
 
+/* [N, C, …] as [N, groups, C / groups, …], for extents whose product is not affine, such as pairs of positions. */
+static bool split_shape(const ir_type *x, int64_t groups, ir_dim *out)
+{
+    if (x->rank == MDOT_MAX_RANK || !ir_dim_div_exact(x->dim[1], ir_dim_number(groups), &out[2])) return false;
+    out[0] = x->dim[0];
+    out[1] = ir_dim_number(groups);
+    for (int i = 2; i < x->rank; i++) out[i + 1] = x->dim[i];
+    return true;
+}
+
+static void finish_group_norm(ir_builder *b, ir_node *node, mdot_dtype outer, ir_value *core)
+{
+    const ir_type *type = &node->inputs[0]->type;
+    b->dtype = outer;
+    core = ir_build_cast(b, ir_build_reshape(b, core, type->dim, type->rank), outer);
+    ir_value *scaled = ir_build_mul(b, core, per_channel(b, node->inputs[1], type->rank));
+    ir_replace(b, node->outputs[0], ir_build_add(b, scaled, per_channel(b, node->inputs[2], type->rank)));
+}
+
 static void norm_over_groups(ir_builder *b, ir_node *node, int64_t groups)
 {
-    ir_value *x = node->inputs[0], *result = node->outputs[0];
+    ir_value *x = node->inputs[0];
     int rank = x->type.rank;
     ir_dim dims[3];
-    if (!grouped_shape(&x->type, groups, dims)) return;
     mdot_dtype outer = b->dtype;
-    if (is_narrow_float(outer)) b->dtype = MDOT_DTYPE_F32;
+    bool is_joined = grouped_shape(&x->type, groups, dims);
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
+    ir_dim split[MDOT_MAX_RANK];
+    if (!is_joined && !split_shape(&x->type, groups, split)) return;
+    if (is_narrow_float(outer)) b->dtype = MDOT_DTYPE_F32;
+    if (!is_joined) {
+        ir_value *parts = ir_build_reshape(b, ir_build_cast(b, x, b->dtype), split, rank + 1);
+        ir_value *result_parts = standardise(b, parts, 2, epsilon, true).result;
+        finish_group_norm(b, node, outer, result_parts);
+        return;
+    }
     ir_value *rows = ir_build_reshape(b, ir_build_cast(b, x, b->dtype), dims, 3), *core;
     if (b->dtype == MDOT_DTYPE_F32 && ir_dim_is_number(dims[2])) {
         core =
@@ -200,10 +227,7 @@ static void norm_over_groups(ir_builder *b, ir_node *node, int64_t groups)
     } else {
         core = standardise(b, rows, 2, epsilon, true).result;
     }
-    b->dtype = outer;
-    core = ir_build_cast(b, ir_build_reshape(b, core, x->type.dim, rank), outer);
-    ir_value *scaled = ir_build_mul(b, core, per_channel(b, node->inputs[1], rank));
-    ir_replace(b, result, ir_build_add(b, scaled, per_channel(b, node->inputs[2], rank)));
+    finish_group_norm(b, node, outer, core);
 }
 
 void ir_expand_group_norm(ir_builder *b, ir_node *node)

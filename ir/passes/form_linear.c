@@ -95,7 +95,7 @@ static void gemm(ir_builder *b, ir_node *node)
     double alpha = ir_node_float(node, "alpha", 1), beta = ir_node_float(node, "beta", 1);
     bool trans_b = ir_node_int(node, "transB", 0);
     ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
-    ir_value *matrix = node->inputs[1], *addend = ir_node_input(node, 2), *matmul, *bias = NULL;
+    ir_value *matrix = node->inputs[1], *addend = beta != 0 ? ir_node_input(node, 2) : NULL, *matmul, *bias = NULL;
     if (is_weight(matrix, 2) && x != NULL && x->type.dtype == MDOT_DTYPE_F32) {
         ir_value *weight = prepared_weight(b, matrix, trans_b, (float)alpha);
         if (addend != NULL && weight != NULL) bias = prepared_bias(b, addend, weight->type.dim[1].offset, (float)beta);

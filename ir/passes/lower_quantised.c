@@ -7,6 +7,7 @@
 #include "ir/ops/families.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
+#include "ir/passes/match.h"
 
 #include <math.h>
 
@@ -42,11 +43,23 @@ static ir_value *as_float(ir_builder *b, ir_value *x, mdot_dtype dtype)
 static ir_value *less_zero(ir_builder *b, ir_value *x, ir_value *zero, mdot_dtype dtype)
 {
     ir_value *value = as_float(b, x, dtype);
+    if (value != NULL && (zero == NULL || ir_value_is_filled(zero, 0, 0)) && value->constant == NULL) {
+        ir_value *none = ir_build_cast(b, ir_build_scalar(b, 0), dtype); /* integers have no -0 */
+        value = ir_build_where(b, ir_build_op2(b, IR_OP_Equal, value, none), none, value);
+    }
     return zero != NULL ? ir_build_sub(b, value, ir_build_cast(b, zero, dtype)) : value;
 }
 
 static void dequantise(ir_builder *b, ir_node *node)
 {
+    if (ir_node_int(node, "block_size", 0) > 0 && node->inputs[1]->type.rank > 1) {
+        if (node->inputs[0]->constant == NULL)
+            b->status = mdot_fail(b->err, MDOT_UNSUPPORTED,
+                                  "%s: node %s (DequantizeLinear) has blocks of elements that are no constants; store "
+                                  "the quantised weights as initializers",
+                                  b->graph->name, node->name);
+        return; /* constants are folded */
+    }
     ir_value *x = node->inputs[0];
     int64_t axis = ir_node_int(node, "axis", 1);
     int rank = x->type.rank;

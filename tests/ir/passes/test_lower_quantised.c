@@ -113,6 +113,29 @@ static void single_scales_fit_any_rank(void **state)
     }
 }
 
+/* The reciprocal of a zero shows the sign. */
+static void integers_have_no_negative_zero(void **state)
+{
+    (void)state;
+    assert_code_agrees(
+        "x = input f32[L,4]\ns = constant f32[] [4]\nz = constant i8[] [0]\nq = QuantizeLinear(x, s, z)\n"
+        "d = DequantizeLinear(q, s, z)\nt = QuantizeLinear(x, s, z)\nw = DequantizeLinear(t, s)\n"
+        "y = Reciprocal(d)\nv = Reciprocal(w)\nreturn d, y, v\n",
+        lengths);
+}
+
+static void blocks_of_constants_are_dequantised(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[L,5]\nq = constant i8[5,2] [1, -2, 3, 4, -5, 6, 7, -8, 9, 10]\n"
+                       "s = constant f32[3,2] [0.5, 0.25, 2, 1, -1, 3]\nz = constant i8[3,2] [1, 0, 0, -1, 2, 3]\n"
+                       "w = DequantizeLinear(q, s, z) {axis=0, block_size=2}\ny = MatMul(x, w)\nreturn y\n",
+                       lengths);
+    assert_refused("x = input i8[L,4]\ns = weights f32[1,2]\ny = DequantizeLinear(x, s) {axis=1, block_size=2}\n"
+                   "return y\n",
+                   "");
+}
+
 static void blockwise_quantisation_is_refused(void **state)
 {
     (void)state;
@@ -132,6 +155,8 @@ int main(void)
 
         cmocka_unit_test(single_scales_fit_any_rank),
         cmocka_unit_test(a_quantised_layer_becomes_a_linear),
+        cmocka_unit_test(integers_have_no_negative_zero),
+        cmocka_unit_test(blocks_of_constants_are_dequantised),
         cmocka_unit_test(blockwise_quantisation_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
