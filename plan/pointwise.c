@@ -323,8 +323,8 @@ static const pl_expr *power_constant(const operands *o, const pl_expr *x, double
     return exponent == -1 ? quotient(o, number(o, 1), x) : NULL;
 }
 
-/* The result has the base's type. Integers are computed in f64, and a result that is an integer up to rounding counts
- * as one. */
+/* The result has the base's type. A power of integers is exact, and wraps. Integers with a fractional exponent are
+ * computed in f64, and a result that is an integer up to rounding counts as one. */
 static const pl_expr *power(const operands *o)
 {
     const pl_expr *x = o->x[0], *y = o->x[1];
@@ -333,6 +333,11 @@ static const pl_expr *power(const operands *o)
         if (simple != NULL) return simple;
     }
     if (ir_dtype_is_float(x->dtype)) return binary(o, PL_POW, x, pl_cast(o->arena, y, x->dtype));
+    if (!ir_dtype_is_float(y->dtype)) {
+        const pl_expr *result =
+            binary(o, PL_POW, pl_cast(o->arena, x, MDOT_DTYPE_I64), pl_cast(o->arena, y, MDOT_DTYPE_I64));
+        return pl_cast(o->arena, result, o->dtype);
+    }
     x = pl_cast(o->arena, x, MDOT_DTYPE_F64);
     y = pl_cast(o->arena, y, MDOT_DTYPE_F64);
     const pl_expr *result = binary(o, PL_POW, x, y), *whole = unary(o, PL_ROUND, result);

@@ -243,9 +243,48 @@ static void values_of_a_body_stay_inside(void **state)
     }
 }
 
+/* The difference from repeated products is 0, also where f64 has no digit for it. */
+static void integer_powers_are_exact(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"i64", "i32"}, *const bases[] = {"999", "30"};
+    for (int k = 0; k < 2; k++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "x = input %s[L]\nb = constant %s[] [%s]\nn = constant i64[] [6]\nx1 = Add(x, b)\nx2 = Mul(x1, x1)\n"
+                 "x3 = Mul(x2, x1)\nx6 = Mul(x3, x3)\np = Pow(x1, n)\nd = Sub(p, x6)\nm = input i64[L]\nz = Sub(m, m)\n"
+                 "r = Add(z, n)\np2 = Pow(x1, r)\ne = Sub(p2, x6)\nreturn d, e\n",
+                 types[k], types[k], bases[k]);
+        assert_code_agrees(text, lengths);
+    }
+}
+
+/* The addend's roots are NaN for some columns. */
+static void a_product_with_beta_zero_does_not_read_the_addend(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[L,4]\nn = input f32[8]\nc = Sqrt(n)\nw = weights f32[4,8]\nv = input f32[4,8]\n"
+                       "y = Gemm(x, w, c) {beta=0.0}\nz = Gemm(x, v, c) {beta=0.0}\n"
+                       "u = com.microsoft.FusedGemm(x, w, c) {beta=0.0, activation=\"Relu\"}\nreturn y, z, u\n",
+                       lengths);
+}
+
+/* Norms over the pairs of positions, whose number is not affine in the length. */
+static void groups_of_channels_are_normed_over_pairs(void **state)
+{
+    (void)state;
+    assert_code_agrees("x = input f32[1,4,L,L]\ns = weights f32[4]\nb = weights f32[4]\n"
+                       "y = InstanceNormalization(x, s, b)\nz = GroupNormalization(x, s, b) {num_groups=2}\n"
+                       "return y, z\n",
+                       lengths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integer_powers_are_exact),
+        cmocka_unit_test(a_product_with_beta_zero_does_not_read_the_addend),
+        cmocka_unit_test(groups_of_channels_are_normed_over_pairs),
         cmocka_unit_test(a_loop_equals_the_recurrent_operator),
         cmocka_unit_test(a_cell_runs_over_the_length),
         cmocka_unit_test(stacks_may_be_reversed_and_along_any_axis),
