@@ -1,6 +1,7 @@
 /* cuda_images.c — see cuda_images.h. Architectures are compiled in parallel, because NVRTC takes a second for each.
  * Threads take jobs from a list, each with its own arena. */
 #include "codegen/cuda/cuda_images.h"
+#include "base/processors.h"
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"
 #include "codegen/codegen.h"
@@ -15,7 +16,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_THREADS = 16, REGISTERS_OF_A_BLOCK = 65536 }; /* limit of every architecture since 2014 */
 
@@ -98,9 +98,9 @@ static void *work(void *argument)
 /* This thread works, too, so the call succeeds even if no other thread starts. */
 static void compile_in_parallel(queue *q)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long processors = bs_processors();
     int needed = q->count - 1;
-    if (processors > 0 && needed > processors - 1) needed = (int)processors - 1;
+    if (needed > processors - 1) needed = (int)processors - 1;
     if (needed > MAX_THREADS) needed = MAX_THREADS;
     pthread_t threads[MAX_THREADS];
     int started = 0;
