@@ -31,16 +31,18 @@ mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *
     return MDOT_OK;
 }
 
-void *rt_alloc(const rt_allocator *allocator, size_t bytes)
+void *rt_alloc_touched(const rt_allocator *allocator, size_t bytes, size_t touched)
 {
     if (bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT) return NULL;
     /* aligned_alloc requires a multiple of the alignment */
     size_t rounded = (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
     if (rounded == 0) rounded = MDOT_ABI_ALIGNMENT;
     void *memory = allocator->allocate(allocator->user, rounded, MDOT_ABI_ALIGNMENT);
-    if (memory != NULL) memset(memory, 0, rounded);
+    if (memory != NULL) memset(memory, 0, touched < rounded ? touched : rounded);
     return memory;
 }
+
+void *rt_alloc(const rt_allocator *allocator, size_t bytes) { return rt_alloc_touched(allocator, bytes, SIZE_MAX); }
 
 void rt_free(const rt_allocator *allocator, void *memory)
 {

@@ -5,6 +5,10 @@
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
 
+/* Scratch memory that a context touches when it is created. Calls of usual models then take no page fault. The rest of a
+ * large scratch is committed by the calls that reach it, so short lengths do not pay for the longest bucket. */
+static const size_t touched_bytes = 16 << 20;
+
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
 static size_t count_extensions(const rt_components *components)
@@ -85,7 +89,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     /* rt_alloc clears memory, which touches every page. The table's size bounds the counts. */
     mdot_context *context =
         rt_alloc(&predictor->allocator, sizeof *context + (input_count + output_count + state_count) * sizeof(void *));
-    void *scratch = rt_alloc(&predictor->allocator, scratch_bytes);
+    void *scratch = rt_alloc_touched(&predictor->allocator, scratch_bytes, touched_bytes);
     if (context == NULL || scratch == NULL) {
         rt_free(&predictor->allocator, scratch);
         rt_free(&predictor->allocator, context);

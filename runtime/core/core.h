@@ -27,6 +27,8 @@ typedef struct rt_allocator {
 
 /* Returns zeroed, 64-byte aligned memory of at least one byte; NULL if memory runs out. */
 void *rt_alloc(const rt_allocator *allocator, size_t bytes);
+/* The same with only the first `touched` bytes cleared. */
+void *rt_alloc_touched(const rt_allocator *allocator, size_t bytes, size_t touched);
 void rt_free(const rt_allocator *allocator, void *memory);
 
 /* ---- An open artefact in memory ---------------------------------------------------------------------------------- */

@@ -247,7 +247,7 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
 {
     if (input->dtype != (mdot_dtype)tensor->dtype)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is %s; it must be %s", name,
-                         mdot_dtype_name((mdot_dtype)tensor->dtype), mdot_dtype_name(input->dtype));
+                         mdot_dtype_name(input->dtype), mdot_dtype_name((mdot_dtype)tensor->dtype));
     if (input->rank != (int)tensor->rank)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s must have rank %u; it has %d", name, tensor->rank,
                          input->rank);

@@ -225,7 +225,7 @@ static const struct {
     {UNKNOWN_INPUT, MDOT_INVALID_ARGUMENT, "\"Keep\""},
     {NAMELESS_INPUT, MDOT_INVALID_ARGUMENT, "\"\""},
     {REPEATED_INPUT, MDOT_INVALID_ARGUMENT, "x is given twice"},
-    {WRONG_DTYPE, MDOT_INVALID_ARGUMENT, "x is f32; it must be f64"},
+    {WRONG_DTYPE, MDOT_INVALID_ARGUMENT, "x is f64; it must be f32"},
     {WRONG_RANK, MDOT_INVALID_ARGUMENT, "rank 2; it has 1"},
     {NO_DIMS, MDOT_INVALID_ARGUMENT, "x: dims is NULL"},
     {WRONG_FIXED_DIM, MDOT_INVALID_ARGUMENT, "dimension 1 of x is 3; it must be 2"},
