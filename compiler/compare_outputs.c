@@ -55,13 +55,6 @@ static void compare_float(const ir_wide *actual, const ir_wide *expected, double
     d->scaled = d->absolute / fmax(1e-3, largest);
 }
 
-double co_scaled_difference(const ir_wide *actual, const ir_wide *expected)
-{
-    co_difference d = {0};
-    if (ir_dtype_is_float(expected->dtype)) compare_float(actual, expected, 0, 1, &d);
-    return d.scaled;
-}
-
 mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
                        double absolute_tolerance, co_difference *out_difference, mdot_error *err)
 {

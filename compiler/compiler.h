@@ -38,11 +38,11 @@ typedef struct co_hooks { /* every field may be NULL */
 } co_hooks;
 
 /* Runs the passes and the planner for every bucket, on a copy of the imported `graph`. A graph without a symbol makes
- * one plan and ignores `buckets`. With `drop_infeasible`, a bucket that the model cannot reach (for example because
+ * one plan and ignores `buckets`. With `allow_dropped`, a bucket that the model cannot reach (for example because
  * of a table of 512 positions) is dropped with a warning, and so are the later ones; at least one bucket must remain.
  * INVALID_ARGUMENT for a graph with a symbol if there are zero buckets. */
 mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
-                          bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
+                          bool allow_dropped, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err);
 
 /* Reads the columns of each of the graph's inputs from its metadata, into the arena; NULL if the metadata omits them.
@@ -103,8 +103,6 @@ typedef struct co_difference {
 /* Fails only if memory ran out. */
 mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
                        double absolute_tolerance, co_difference *out_difference, mdot_error *err);
-/* Returns `scaled` for two evaluator results of one type. */
-double co_scaled_difference(const ir_wide *actual, const ir_wide *expected);
 
 enum { CO_MAX_TENSORS = 256 };
 /* Reads FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first missing file. The array holds CO_MAX_TENSORS. */
@@ -132,13 +130,56 @@ mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *contex
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t co_next_random(uint64_t *state);
-/* Fills a typed graph's input `input` in this shape, for a length. Floats are normally distributed and masks scattered.
- * Integers that index a table, a dimension or the length stay within range. NULL if memory ran out. */
-ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
-                         ir_arena *arena);
+typedef enum co_style {
+    CO_NORMAL,   /* floats normally distributed; a fifth of each mask off, but not a row's first element */
+    CO_POSITIVE, /* floats e^x of these, for roots and logarithms */
+    CO_UNIT,     /* floats between 0 and 1, for probabilities */
+    CO_WIDE,     /* floats eight times as great; integers from 0 to 9 */
+    CO_MASKED    /* the first row of each mask is off */
+} co_style;
+/* Fills a typed graph's input `input` in this shape, for a length. Integers that index a table, a dimension or the length
+ * stay within range; successive calls with one *cursor, from 0 on, draw the whole range before they repeat. NULL if
+ * memory ran out. */
+ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, co_style style,
+                         int64_t *cursor, uint64_t *state, ir_arena *arena);
+/* The exclusive upper bound of the input's integers; INT64_MAX: no table, dimension or length limits them. */
+int64_t co_index_bound(const ir_graph *typed, int input, int64_t length);
 /* Returns the permitted error, relative to the largest value, if the model itself computes in 16 bits: a few times the
  * coarsest type's spacing. 0 if the model computes in wider types only. */
 double co_rounding(const ir_graph *typed);
+
+/* ---- element_bounds.c: the error that an output's elements may have, from the model's own sensitivity ------------- */
+
+enum { CO_HALF_TYPES = 2 }; /* bf16, fp16 */
+
+/* One output of the model by several evaluations (ir/ops.h). */
+typedef struct co_expected {
+    const ir_wide *exact, *single, *noisy;
+    const ir_wide *rounded[CO_HALF_TYPES]; /* NULL: no code multiplies in this type */
+} co_expected;
+
+/* Per element of an output, in one precision of the code. */
+typedef struct co_bounds {
+    double *scale; /* greatest magnitude of the column (the last dimension), times the row's greatest share of that */
+    double *error; /* permitted error */
+    double *rounding; /* change by 16-bit factors; NULL: the code multiplies in f32 */
+    double base;      /* permitted relative to the scale if rounding changes nothing by more */
+} co_bounds;
+/* The permitted error is `base` times the scale; or more, if rounding changes the element, its column or its row by more
+ * in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all lengths, for
+ * outputs with few elements. *out_vague: share of elements whose bound exceeds a tenth of the scale, so that the values
+ * say little. False: memory ran out. */
+bool co_find_bounds(const co_expected *expected, int half, double base, double *typical, ir_arena *arena,
+                    co_bounds *out_bounds, double *out_vague);
+
+typedef struct co_worst { /* where the error is the greatest part of what is permitted */
+    double share;         /* error over permitted error; passes up to 1 */
+    double error, bound;  /* both relative to the scale */
+} co_worst;
+/* Integers must equal one of the evaluations. For 16-bit code, the mean square error of each column is limited, too.
+ * `skips_nan`: elements that are NaN in the model are left out. Infinite if the type or the shape differs. */
+mdot_status co_find_worst(const co_tensor *actual, const co_expected *expected, const co_bounds *bounds, bool skips_nan,
+                          co_worst *out_worst, mdot_error *err);
 
 /* Runs one entry of an opened predictor. */
 mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs, size_t input_count, co_tensor *outputs,

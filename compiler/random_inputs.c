@@ -91,26 +91,58 @@ static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t le
     return bound;
 }
 
-ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
-                         ir_arena *arena)
+int64_t co_index_bound(const ir_graph *typed, int input, int64_t length)
+{
+    const ir_value *value = typed->inputs[input];
+    if (ir_dtype_is_float(value->type.dtype) || value->type.dtype == MDOT_DTYPE_BOOL) return INT64_MAX;
+    int64_t bound = bound_of(typed, value, length, 0);
+    return bound >= 1 ? bound : INT64_MAX;
+}
+
+static double draw_float(co_style style, uint64_t *state)
+{
+    double normal = next_normal(state);
+    switch (style) {
+    case CO_POSITIVE: return (float)exp(normal);
+    case CO_UNIT: return (float)fmin(fmax(next_uniform(state), 1e-3), 1 - 1e-3);
+    case CO_WIDE: return (float)(8 * normal);
+    default: return (float)normal;
+    }
+}
+
+/* A scattered mask: a fifth is off, but each row's first element is on, because a mean over nothing is undefined. */
+static void draw_mask(ir_wide *wide, const co_tensor *shape, co_style style, uint64_t *state)
+{
+    int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
+    for (int64_t i = 0; i < wide->count; i++) wide->i[i] = i % row == 0 || next_uniform(state) < 0.8;
+    for (int64_t i = 0; style == CO_MASKED && i < row; i++) wide->i[i] = 0;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) { return b == 0 ? a : common_divisor(b, a % b); }
+
+/* Steps through the range by a stride without a common divisor, so that neighbours differ. */
+static void draw_indices(ir_wide *wide, int64_t bound, int64_t *cursor)
+{
+    int64_t stride = (int64_t)(0.618 * (double)bound) | 1;
+    while (common_divisor(bound, stride) != 1) stride += 2;
+    for (int64_t i = 0; i < wide->count; i++, ++*cursor)
+        wide->i[i] = (int64_t)((unsigned __int128)(uint64_t)*cursor * (uint64_t)stride % (uint64_t)bound);
+}
+
+ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, co_style style,
+                         int64_t *cursor, uint64_t *state, ir_arena *arena)
 {
     ir_wide *wide = ir_wide_create(arena, shape->dtype, shape->rank, shape->dims);
     if (wide == NULL || wide->count == 0) return wide;
-    if (ir_dtype_is_float(shape->dtype)) {
-        for (int64_t i = 0; i < wide->count; i++) wide->f[i] = (float)next_normal(state);
-        return wide;
-    }
-    int64_t bound = bound_of(typed, typed->inputs[input], length, 0);
-    if (bound == INT64_MAX || bound < 1 || shape->dtype == MDOT_DTYPE_BOOL) {
-        /* A scattered mask: a fifth is off, but each row's first element is on. A mean over nothing is undefined. So
-         * are the weights of a causal query whose visible keys are all masked, because the model rounds their scores
-         * beside a large number. The evaluator is exact. */
-        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
-        int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
-        for (int64_t i = 0; i < wide->count; i += row) wide->i[i] = 1;
-    } else {
-        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(co_next_random(state) % (uint64_t)bound);
-    }
+    int64_t bound = co_index_bound(typed, input, length);
+    if (ir_dtype_is_float(shape->dtype))
+        for (int64_t i = 0; i < wide->count; i++) wide->f[i] = draw_float(style, state);
+    else if (bound != INT64_MAX)
+        draw_indices(wide, bound, cursor);
+    else if (style == CO_WIDE && shape->dtype != MDOT_DTYPE_BOOL)
+        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(co_next_random(state) % 10);
+    else
+        draw_mask(wide, shape, style, state);
     return wide;
 }
 

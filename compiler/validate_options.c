@@ -61,6 +61,6 @@ mdot_status co_check_options(const mdotc_options *options, mdot_error *err)
 
 mdot_status co_check_tolerance(const char *what, double tolerance, mdot_error *err)
 {
-    if (isfinite(tolerance) && tolerance >= 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the %s must be a number of at least 0, not %g", what, tolerance);
+    if (tolerance >= 0 && tolerance <= 1) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the %s must be from 0 to 1, not %g", what, tolerance);
 }

@@ -153,8 +153,9 @@ static const cli_option options[] = {
     CLI_DIM_OPTION(verify_request, dims, 0, "the same dimensions that `mdot compile` fixed"),
     {.name = "tolerance",
      .value = "X",
-     .help = "maximum relative error (default 1e-4). For matrices in bf16 or fp16, the limit is at least "
-             "four times the error of the evaluator when it rounds every factor",
+     .help =
+         "maximum error relative to the magnitude of an element's column and row, up to 1 (default 1e-4). The limit "
+         "is higher where rounding, in f32 or of 16-bit factors, changes the model's own results by more",
      .kind = CLI_REAL,
      .at = offsetof(verify_request, tolerance)},
     {.name = "inputs",
@@ -203,11 +204,14 @@ const cli_command cli_verify = {
     .name = "verify",
     .summary = "compare an artefact with the double-precision evaluation of its model",
     .synopsis = synopsis,
-    .description = "Runs an artefact on random inputs and compares every output with the reference evaluator, which "
-                   "computes the ONNX model in double precision. It verifies each bucket at full and partial "
-                   "lengths, on each ISA level that this machine supports and on its first GPU if the artefact has "
-                   "code for it. Boolean inputs (masks) are random. If all values of an output of the model are "
-                   "NaN on random inputs or on jobs, the bucket fails.",
+    .description =
+        "Runs an artefact on random inputs and compares every output with the reference evaluator, which "
+        "computes the ONNX model in double precision. It verifies each bucket at full and partial "
+        "lengths, on each ISA level that this machine supports and on its first GPU if the artefact has "
+        "code for it. Random inputs are also positive, between 0 and 1, or wide where the model needs it. "
+        "Masks are random, and once leave out a whole row. Indices cover the tables that they address. If all "
+        "values of an output of the model are NaN on random inputs or on jobs, the bucket fails. If random "
+        "inputs say little about the model, a warning names --inputs.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, 1 a bucket failed or could not run, 2 usage error",
     .files = "mdot|onnx",

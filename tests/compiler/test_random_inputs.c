@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -25,13 +26,14 @@ static int64_t greatest_drawn(const char *text, int64_t length)
 {
     int64_t greatest = -1;
     uint64_t random = 1;
+    int64_t cursor = 0;
     ir_arena *arena = ir_arena_create(0);
     const ir_graph *graph = typed_graph(text, arena);
     const ir_type *type = &graph->inputs[0]->type;
     co_tensor shape = {.dtype = type->dtype, .rank = type->rank};
     for (int i = 0; i < type->rank; i++) shape.dims[i] = ir_dim_at(type->dim[i], length);
     for (int draw = 0; draw < 200; draw++) {
-        const ir_wide *wide = co_random_input(graph, 0, length, &shape, &random, arena);
+        const ir_wide *wide = co_random_input(graph, 0, length, &shape, CO_NORMAL, &cursor, &random, arena);
         assert_non_null(wide);
         for (int64_t i = 0; i < wide->count; i++) {
             assert_compare(wide->i[i], >=, 0);
@@ -81,18 +83,41 @@ static void masks_begin_with_a_key_and_leave_others_out(void **state)
     (void)state;
     enum { ROWS = 3, KEYS = 12 };
     uint64_t random = 1;
+    int64_t cursor = 0;
     bool is_off[KEYS] = {false};
     ir_arena *arena = ir_arena_create(0);
     const ir_graph *graph = typed_graph("m = input i64[3,L]\ny = Cast(m) {to=1}\nreturn y\n", arena);
     const co_tensor shape = {.dtype = MDOT_DTYPE_I64, .rank = 2, .dims = {ROWS, KEYS}};
     for (int draw = 0; draw < 50; draw++) {
-        const ir_wide *wide = co_random_input(graph, 0, KEYS, &shape, &random, arena);
+        const ir_wide *wide = co_random_input(graph, 0, KEYS, &shape, CO_NORMAL, &cursor, &random, arena);
         assert_non_null(wide);
         for (int i = 0; i < ROWS * KEYS; i++) is_off[i % KEYS] = is_off[i % KEYS] || wide->i[i] == 0;
     }
     ir_arena_destroy(arena);
     assert_false(is_off[0]);
     for (int i = 1; i < KEYS; i++) assert_true(is_off[i]);
+}
+
+/* Each index of a table is drawn once before any is drawn again, at every size of the table. */
+static void indices_cover_the_table(void **state)
+{
+    (void)state;
+    for (int64_t rows = 1; rows < 200; rows++) {
+        char text[128];
+        bool seen[200] = {false};
+        uint64_t random = 1;
+        int64_t cursor = 0;
+        ir_arena *arena = ir_arena_create(0);
+        snprintf(text, sizeof text, "i = input i64[1]\nt = weights f32[%d,2]\ny = Gather(t, i)\nreturn y\n", (int)rows);
+        const ir_graph *graph = typed_graph(text, arena);
+        const co_tensor shape = {.dtype = MDOT_DTYPE_I64, .rank = 1, .dims = {1}};
+        for (int64_t i = 0; i < rows; i++) {
+            const ir_wide *wide = co_random_input(graph, 0, 1, &shape, CO_NORMAL, &cursor, &random, arena);
+            assert_false(seen[wide->i[0]]);
+            seen[wide->i[0]] = true;
+        }
+        ir_arena_destroy(arena);
+    }
 }
 
 static void only_narrow_models_may_round(void **state)
@@ -113,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indices_are_in_range),
         cmocka_unit_test(masks_begin_with_a_key_and_leave_others_out),
+        cmocka_unit_test(indices_cover_the_table),
         cmocka_unit_test(only_narrow_models_may_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,231 @@
+/* test_verify_mutants.c — mdotc_verify catches artefacts of mutated models: one operator, weight, row of weights, or
+ * constant (masks and scales) differs from the model. MDOT_MUTANTS is the number of mutants; the label `exhaustive` makes
+ * 300. */
+#include "frontend/onnx/onnx.h"
+#include "ir/ops.h"
+#include "mdot/mdotc.h"
+#include "tests/support/encoder_model.h"
+#include "tests/support/graph_notation.h"
+#include "tests/support/process.h"
+#include "tests/support/random_model.h"
+
+#include "onnx.pb-c.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+enum { BYTES = 48, MODELS = 12, LENGTH = 24 };
+
+static uint32_t state_of_random = 1;
+
+static uint32_t draw(uint32_t bound)
+{
+    state_of_random = state_of_random * UINT32_C(1664525) + UINT32_C(1013904223); /* constants from Numerical Recipes */
+    return (uint32_t)(((uint64_t)(state_of_random >> 8) * bound) >> 24);
+}
+
+/* Model 0 is an encoder with a mask; the others are random. */
+static pb_buffer make_model(int number)
+{
+    uint8_t bytes[BYTES];
+    if (number == 0) return encoder_model(1);
+    uint32_t random = (uint32_t)number * 7919;
+    for (int i = 0; i < BYTES; i++) {
+        random = random * UINT32_C(1664525) + UINT32_C(1013904223);
+        bytes[i] = (uint8_t)(random >> 24);
+    }
+    return random_model(bytes, BYTES);
+}
+
+/* ---- Mutations --------------------------------------------------------------------------------------------------- */
+
+static const char *const replacements[][2] = {
+    {"Add", "Sub"},
+    {"Sub", "Add"},
+    {"Mul", "Add"},
+    {"Div", "Mul"},
+    {"Relu", "Abs"},
+    {"Tanh", "Sigmoid"},
+    {"Sigmoid", "Tanh"},
+    {"Erf", "Tanh"},
+    {"Gelu", "Relu"},
+    {"Max", "Min"},
+    {"Min", "Max"},
+    {"Sqrt", "Abs"},
+    {"ReduceMean", "ReduceMax"},
+    {"ReduceMax", "ReduceMin"},
+    {"ReduceSum", "ReduceMax"},
+    {"Exp", "Tanh"},
+    {"Neg", "Abs"},
+    {"Softplus", "Relu"},
+    {"Abs", "Neg"},
+};
+
+static bool mutate_operator(Onnx__GraphProto *graph)
+{
+    size_t first = draw((uint32_t)graph->n_node);
+    for (size_t k = 0; k < graph->n_node; k++) {
+        Onnx__NodeProto *node = graph->node[(first + k) % graph->n_node];
+        for (size_t r = 0; r < sizeof replacements / sizeof *replacements; r++) {
+            if (strcmp(node->op_type, replacements[r][0]) != 0) continue;
+            free(node->op_type);
+            node->op_type = strdup(replacements[r][1]);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Elements of a random f32 initializer with at least (or, if `one`, exactly) this many elements. */
+static float *pick_weights(Onnx__GraphProto *graph, size_t least, bool one, size_t *out_count, Onnx__TensorProto **out)
+{
+    size_t first = draw((uint32_t)graph->n_initializer);
+    for (size_t k = 0; k < graph->n_initializer; k++) {
+        Onnx__TensorProto *t = graph->initializer[(first + k) % graph->n_initializer];
+        bool is_raw = t->raw_data.len > 0;
+        size_t count = is_raw ? t->raw_data.len / sizeof(float) : t->n_float_data;
+        if (t->data_type != MDOT_DTYPE_F32 || count < least || (one && count != 1)) continue;
+        *out_count = count;
+        *out = t;
+        return is_raw ? (float *)(void *)t->raw_data.data : t->float_data;
+    }
+    return NULL;
+}
+
+static bool mutate_weights(Onnx__GraphProto *graph, int kind)
+{
+    size_t count;
+    Onnx__TensorProto *tensor;
+    float *data = pick_weights(graph, kind == 3 ? 1 : 2, kind == 3, &count, &tensor);
+    if (data == NULL) return false;
+    if (kind == 1) { /* one weight */
+        float *weight = &data[draw((uint32_t)count)];
+        *weight += *weight >= 0 ? 0.5F : -0.5F;
+    } else if (kind == 2) { /* a row */
+        size_t width = tensor->n_dims > 0 ? (size_t)tensor->dims[tensor->n_dims - 1] : 1,
+               row = draw((uint32_t)(count / width));
+        for (size_t i = 0; i < width; i++) data[row * width + i] *= 1.25F;
+    } else { /* a scale, or the number of a mask */
+        *data = fabsf(*data) > 1e3F ? 0 : *data * 1.25F + (*data == 0 ? 0.25F : 0);
+    }
+    return true;
+}
+
+static pb_buffer mutant_of(pb_buffer model, int kind, bool *out_made)
+{
+    Onnx__ModelProto *proto = onnx__model_proto__unpack(NULL, model.size, model.data);
+    assert_non_null(proto);
+    *out_made = kind == 0 ? mutate_operator(proto->graph) : mutate_weights(proto->graph, kind);
+    pb_buffer bytes = {0};
+    bytes.size = bytes.capacity = onnx__model_proto__get_packed_size(proto);
+    bytes.data = malloc(bytes.size + 1);
+    assert_non_null(bytes.data);
+    onnx__model_proto__pack(proto, bytes.data);
+    onnx__model_proto__free_unpacked(proto, NULL);
+    return bytes;
+}
+
+/* ---- Equivalent mutants ------------------------------------------------------------------------------------------ */
+
+static ir_graph *import(const char *path, ir_arena *arena)
+{
+    mdot_error err = {0};
+    ir_graph *graph = NULL;
+    return fe_import(path, NULL, arena, &graph, &err) == MDOT_OK ? graph : NULL;
+}
+
+/* Do the models give the same results, up to a millionth of the greatest? Then no verification can tell them apart. */
+static bool is_equivalent(const char *model, const char *mutant)
+{
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *a = import(model, arena), *b = import(mutant, arena);
+    bool is_same = a == NULL || b == NULL || a->output_count != b->output_count;
+    mdot_error err = {0};
+    for (uint64_t seed = 1; !is_same && seed < 4; seed++) {
+        ir_wide **inputs = random_inputs(a, LENGTH, seed, arena), *x[8], *y[8];
+        bool runs = ir_evaluate(a, (const ir_wide *const *)inputs, arena, x, &err) == MDOT_OK &&
+                    ir_evaluate(b, (const ir_wide *const *)inputs, arena, y, &err) == MDOT_OK;
+        double difference = 0, greatest = 0;
+        for (int o = 0; runs && o < a->output_count; o++)
+            for (int64_t i = 0; i < x[o]->count && i < y[o]->count; i++) {
+                double p = ir_wide_get(x[o], i), q = ir_wide_get(y[o], i);
+                greatest = fmax(greatest, fabs(p));
+                difference = fmax(difference, p == q || (isnan(p) && isnan(q)) ? 0
+                                              : isnan(p - q)                   ? INFINITY
+                                                                               : fabs(p - q));
+            }
+        if (!runs || difference > 1e-6 * greatest) break;
+        is_same = seed == 3;
+    }
+    ir_arena_destroy(arena);
+    return is_same;
+}
+
+/* ---- The check --------------------------------------------------------------------------------------------------- */
+
+static bool verifies(const char *artefact, const char *model)
+{
+    const mdotc_verify_options options = {.struct_size = sizeof options};
+    mdot_error err = {0};
+    bool passed = false;
+    mdot_status status = mdotc_verify(artefact, model, &options, &passed, &err);
+    if (status != MDOT_OK) print_message("%s\n", err.message);
+    return status == MDOT_OK && passed;
+}
+
+static bool compiles(const char *model, const char *artefact)
+{
+    static const int64_t buckets[] = {LENGTH};
+    static const char *const targets[] = {"cpu:x86-64-v3"};
+    const mdotc_entry entry = {sizeof entry, "run", model};
+    const mdotc_options options = {
+        .struct_size = sizeof options, .buckets = buckets, .bucket_count = 1, .targets = targets, .target_count = 1};
+    mdot_error err = {0};
+    return mdotc_compile(&entry, 1, artefact, &options, &err) == MDOT_OK;
+}
+
+static void mutated_artefacts_are_caught(void **state)
+{
+    (void)state;
+    const char *wanted = getenv("MDOT_MUTANTS");
+    int count = wanted != NULL ? atoi(wanted) : 24, made = 0, caught = 0;
+    char *folder = process_make_folder(), artefact[256];
+    snprintf(artefact, sizeof artefact, "%s/mutant.mdot", folder);
+    for (int attempt = 0; made < count && attempt < 8 * count; attempt++) {
+        int number = attempt % MODELS;
+        pb_buffer bytes = make_model(number);
+        bool is_made;
+        pb_buffer changed = mutant_of(bytes, attempt / MODELS % 4, &is_made);
+        char *model = write_model(folder, "model.onnx", bytes), *mutant = write_model(folder, "mutant.onnx", changed);
+        if (is_made && !is_equivalent(model, mutant) && compiles(mutant, artefact)) {
+            made++;
+            bool is_caught = !verifies(artefact, model);
+            caught += is_caught;
+            if (!is_caught)
+                print_message("model %d, kind %d, attempt %d: missed\n", number, attempt / MODELS % 4, attempt);
+            if (made % 10 == 1 && !(compiles(model, artefact) && verifies(artefact, model)))
+                fail_msg("model %d itself fails", number);
+        }
+        free(model);
+        free(mutant);
+    }
+    process_remove_folder(folder);
+    print_message("%d of %d mutants are caught\n", caught, made);
+    assert_int_equal(made, count);
+    assert_true(caught * 100 >= made * 98);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mutated_artefacts_are_caught)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
