@@ -119,7 +119,7 @@ static bool infers(const ir_graph *imported, int64_t min_length, int64_t max_len
 
 /* Returns the smallest length from which a refused model compiles in the bucket; 0 if no length, or only a single
  * length, is a remedy. Then the reason is another one, for example an operator without a kernel. */
-static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_arena *arena)
+static int64_t find_min_length(const ir_graph *imported, int64_t bucket, int64_t longest, ir_arena *arena)
 {
     static const co_hooks silent;
     int64_t refused = ir_first_length(imported), accepted = bucket;
@@ -129,7 +129,9 @@ static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_aren
         int64_t tried = refused + (accepted - refused) / 2;
         *(infers(imported, tried, bucket, arena) ? &accepted : &refused) = tried;
     }
-    bool compiles = plan_bucket(imported, accepted, 2 * bucket, &silent, arena, &plan, NULL) == MDOT_OK;
+    bool compiles = plan_bucket(imported, accepted, 2 * bucket, &silent, arena, &plan, NULL) == MDOT_OK &&
+                    plan_bucket(imported, accepted, longest > accepted ? longest : accepted + 1, &silent, arena, &plan,
+                                NULL) == MDOT_OK;
     return compiles ? accepted : 0;
 }
 
@@ -137,8 +139,15 @@ static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_aren
 static mdot_status refuse_bucket(const ir_graph *imported, const int64_t *buckets, size_t refused, size_t count,
                                  bool are_default, const mdot_error *reason, ir_arena *arena, mdot_error *err)
 {
-    int64_t bucket = buckets[refused], minimum = find_min_length(imported, bucket, arena);
-    if (minimum == 0 && refused + 1 < count) minimum = find_min_length(imported, buckets[count - 1], arena);
+    int64_t bucket = buckets[refused], longest = buckets[count - 1];
+    int64_t minimum = find_min_length(imported, bucket, longest, arena);
+    if (minimum == 0 && refused + 1 < count) minimum = find_min_length(imported, longest, longest, arena);
+    if (minimum == 0 && refused > 0)
+        return mdot_fail(
+            err, MDOT_UNSUPPORTED,
+            "%s (in bucket %lld; buckets up to %lld compile: name them with --buckets, or omit longer ones "
+            "with --allow-dropped)",
+            reason->message, (long long)bucket, (long long)buckets[refused - 1]);
     if (minimum == 0)
         return mdot_fail(err, MDOT_UNSUPPORTED, "%s (in bucket %lld)", reason->message, (long long)bucket);
     if (minimum > bucket && !are_default)
@@ -160,7 +169,7 @@ static void warn_dropped(const co_hooks *hooks, int64_t bucket, const mdot_error
 }
 
 mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
-                          bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
+                          bool allow_dropped, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err)
 {
     size_t needed = graph->symbol != NULL ? bucket_count : 1;
@@ -178,11 +187,11 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
         mdot_error reason = {0};
         status = plan_bucket(graph, graph->min_length, bucket, hooks, arena, &plans[count], &reason);
         if (status == MDOT_OK) continue;
-        if (count > 0 && drop_infeasible && status != MDOT_OUT_OF_MEMORY) {
+        if (count > 0 && allow_dropped && status != MDOT_OUT_OF_MEMORY) {
             warn_dropped(hooks, bucket, &reason);
             status = MDOT_OK;
         } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
-            refuse_bucket(graph, buckets, count, needed, drop_infeasible, &reason, arena, err);
+            refuse_bucket(graph, buckets, count, needed, buckets == default_buckets, &reason, arena, err);
         } else if (err != NULL) {
             *err = reason;
         }
@@ -310,7 +319,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         if (status != MDOT_OK) break;
         graph->min_length = o->min_length;
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
-        status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
+        status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->allow_dropped, &hooks, arena,
                                &planned[i], err);
         if (status == MDOT_OK) status = co_read_columns(graph, &hooks, arena, &planned[i].columns, err);
         status = fe_explain_memory(arena, entries[i].model_path, status, err);

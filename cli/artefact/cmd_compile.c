@@ -137,6 +137,12 @@ static const cli_option options[] = {
      .at = offsetof(compile_request, options.min_length),
      .least = 1,
      .most = MDOTC_MAX_LENGTH},
+    {.name = "allow-dropped",
+     .help =
+         "omit the buckets from the first one on that the model refuses, with a warning. Without this option such a "
+         "bucket is an error",
+     .kind = CLI_FLAG,
+     .at = offsetof(compile_request, options.allow_dropped)},
     {.name = "target",
      .letter = 't',
      .value = "T,T,…",

@@ -45,8 +45,7 @@ typedef void (*mdotc_message_fn)(void *user, const char *message);
 
 typedef struct mdotc_options { /* zero selects every default */
     size_t struct_size;
-    /* ascending lengths up to MDOTC_MAX_LENGTH. Empty: 32, 64, 128, 256, 512 and 1024, except those that are too long
-     * or too short for the model */
+    /* ascending lengths up to MDOTC_MAX_LENGTH. Empty: 32, 64, 128, 256, 512 and 1024, except those below min_length */
     const int64_t *buckets;
     size_t bucket_count; /* bucket count; 0 selects the default */
     /* "cpu" (every CPU ISA level), "cpu:x86-64-v3", …; "sm_90a" and other GPU architectures, "cuda" (those in use).
@@ -70,6 +69,8 @@ typedef struct mdotc_options { /* zero selects every default */
     mdotc_message_fn warning;   /* called for each warning; may be NULL */
     mdotc_progress_fn progress; /* called after each compilation step; may be NULL */
     void *user;                 /* passed to the callbacks */
+    /* omit buckets from the first one on that the model refuses, with a warning. Otherwise such a bucket is an error */
+    bool allow_dropped;
     /* shortest length, for models with a minimum (for example TopK of 8 elements); 0: 1. A shorter call is
      * OUT_OF_RANGE. Default buckets below it are omitted */
     int64_t min_length;
@@ -96,7 +97,8 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
                           const mdotc_options *options, mdot_error *err);
 
 /* Worst difference for one bucket on one CPU ISA level or GPU, over full and partial lengths and several random
- * inputs. Relative error: max |got - want| / max(1e-3, max |want|) over one output. */
+ * inputs: at the element whose error is the greatest part of its limit. Both are relative to the element's scale, which
+ * is the greatest magnitude of its column (the output's last dimension) times the row's greatest share of that. */
 typedef struct mdotc_verify_row {
     size_t struct_size; /* set by the library to its own struct size */
     const char *entry;  /* entry name */
@@ -105,7 +107,7 @@ typedef struct mdotc_verify_row {
     bool passed;
     int64_t max_length;   /* the bucket's largest length; 0 for an entry that has no length */
     int64_t worst_length; /* length at the worst error */
-    double worst_error;   /* largest relative error over all outputs */
+    double worst_error;   /* relative error of that element */
     double bound;         /* limit for worst_error */
 } mdotc_verify_row;
 
@@ -115,8 +117,8 @@ typedef struct mdotc_verify_options {
     const mdot_dim_binding *dims; /* same bindings as in the compilation */
     size_t dim_count;             /* binding count */
     const char *entry;            /* entry name; NULL: the only entry, or "predict" */
-    /* bound of the relative error; 0: 1e-4, and more for bf16 or fp16 kernels: four times the evaluator's error on the
-     * same inputs with the factors of every matmul rounded, but at least one such rounding */
+    /* bound of the relative error, up to 1; 0: 1e-4. It is higher where rounding changes the model's own results by
+     * more on the same inputs: in f32, or with the factors of every matmul rounded for bf16 or fp16 kernels */
     double tolerance;
     uint64_t seed;                                        /* seed for random inputs */
     void (*row)(void *user, const mdotc_verify_row *row); /* called for each row; may be NULL */

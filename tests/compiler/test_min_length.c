@@ -98,6 +98,32 @@ static void a_bucket_that_is_too_short_names_the_least_length(void **state)
     ir_arena_destroy(arena);
 }
 
+/* From the second bucket on, a table of 19 positions is too short. */
+static void refused_buckets_are_an_error_unless_they_may_be_dropped(void **state)
+{
+    (void)state;
+    static const co_hooks silent;
+    static const int64_t buckets[] = {8, 16, 32, 64};
+    for (int allowed = 0; allowed < 2; allowed++) {
+        mdot_error err = {0};
+        ir_arena *arena = ir_arena_create(0);
+        ir_graph *graph = graph_from_notation("x = input f32[L,2]\nt = weights f32[19,2]\nn = Shape(x) {end=1}\n"
+                                              "z = constant i64[1] [0]\np = Slice(t, z, n)\ny = Add(x, p)\nreturn y\n",
+                                              INT64_MAX, arena);
+        cg_entry entry;
+        mdot_status status = co_plan_entry("predict", graph, buckets, 4, allowed, &silent, arena, &entry, &err);
+        if (allowed) {
+            assert_int_equal(status, MDOT_OK);
+            assert_int_equal(entry.plan_count, 2);
+        } else {
+            assert_int_equal(status, MDOT_UNSUPPORTED);
+            if (strstr(err.message, "buckets up to 16 compile") == NULL) fail_msg("%s", err.message);
+            assert_non_null(strstr(err.message, "--allow-dropped"));
+        }
+        ir_arena_destroy(arena);
+    }
+}
+
 /* A remedy must leave more than one length, and must concern the reason. */
 static void false_remedies_are_withheld(void **state)
 {
@@ -148,6 +174,7 @@ int main(void)
         cmocka_unit_test(constant_indices_need_their_positions),
         cmocka_unit_test(the_last_position_may_be_indexed_at_every_length),
         cmocka_unit_test(a_bucket_that_is_too_short_names_the_least_length),
+        cmocka_unit_test(refused_buckets_are_an_error_unless_they_may_be_dropped),
         cmocka_unit_test(false_remedies_are_withheld),
         cmocka_unit_test(huge_strides_of_transposed_convolutions_are_refused),
         cmocka_unit_test(no_minimum_is_suggested_if_none_helps),

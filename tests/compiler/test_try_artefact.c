@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static mdot_status refuse(const char *path, mdot_error *err)
@@ -38,19 +39,18 @@ mdot_status __wrap_mdot_run(mdot_context *context, size_t entry, const mdot_inpu
     return __real_mdot_run(context, entry, inputs, input_count, outputs, output_count, err);
 }
 
-/* Compiles a model of one linear to `path`. */
-static mdot_status write_artefact(const char *path, mdot_status (*check)(const char *, mdot_error *), mdot_error *err)
+/* Compiles a model with one or two buckets to `path`. */
+static mdot_status write_model_artefact(const char *path, const char *text, const int64_t *buckets, size_t count,
+                                        mdot_status (*check)(const char *, mdot_error *), mdot_error *err)
 {
     static const co_hooks silent;
     static const char *const cpu[] = {"cpu:x86-64-v3"};
-    const int64_t bucket = 16;
     ir_arena *arena = ir_arena_create(0);
-    ir_graph *graph = graph_from_notation("x = input f32[L,8]\nw = weights f32[8,8]\ny = mdot.Linear(x, w)\nreturn y\n",
-                                          INT64_MAX, arena);
+    ir_graph *graph = graph_from_notation(text, INT64_MAX, arena);
     cg_entry entry;
     co_targets targets;
     mdot_status status = co_parse_targets(cpu, 1, "fp32", &targets, err);
-    if (status == MDOT_OK) status = co_plan_entry("run", graph, &bucket, 1, false, &silent, arena, &entry, err);
+    if (status == MDOT_OK) status = co_plan_entry("run", graph, buckets, count, false, &silent, arena, &entry, err);
     const cg_options options = {.predictor_name = "tried",
                                 .target_count = targets.count,
                                 .targets = targets.target,
@@ -59,6 +59,78 @@ static mdot_status write_artefact(const char *path, mdot_status (*check)(const c
     if (status == MDOT_OK) status = cg_write_artefact(&entry, 1, &options, path, arena, err);
     ir_arena_destroy(arena);
     return status;
+}
+
+static mdot_status write_artefact(const char *path, mdot_status (*check)(const char *, mdot_error *), mdot_error *err)
+{
+    const int64_t bucket = 16;
+    return write_model_artefact(path, "x = input f32[L,8]\nw = weights f32[8,8]\ny = mdot.Linear(x, w)\nreturn y\n",
+                                &bucket, 1, check, err);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+enum { LARGE = 32 << 20 };
+static void *large; /* the only large allocation: the context's scratch */
+static size_t large_bytes;
+
+static void *map_large(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    if (bytes < LARGE) return aligned_alloc(alignment, bytes);
+    assert_null(large);
+    large = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    large_bytes = bytes;
+    return large != MAP_FAILED ? large : NULL;
+}
+
+static void unmap_large(void *user, void *memory)
+{
+    (void)user;
+    if (memory != large)
+        free(memory);
+    else
+        munmap(memory, large_bytes);
+}
+
+static size_t resident_bytes(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (large_bytes + page - 1) / page, count = 0;
+    unsigned char *states = calloc(pages, 1);
+    assert_non_null(states);
+    assert_int_equal(mincore(large, large_bytes, states), 0);
+    for (size_t i = 0; i < pages; i++) count += states[i] & 1;
+    free(states);
+    return count * page;
+}
+
+/* Maps over pairs of positions: 512 MB for the longest bucket. A short call must not commit them. */
+static void memory_follows_the_length_of_calls(void **state)
+{
+    (void)state;
+    static const int64_t buckets[] = {16, 2048};
+    char *folder = process_make_folder(), path[256];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/pairs.mdot", folder);
+    if (write_model_artefact(path,
+                             "x = input f32[L,L,4]\nw = weights f32[4,32]\nh = mdot.Linear(x, w)\n"
+                             "s = Softmax(h) {axis=1}\na = constant i64[2] [0, 1]\ny = ReduceMax(s, a)\nreturn y\n",
+                             buckets, 2, NULL, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    const mdot_open_options options = {
+        .struct_size = sizeof options, .device = "cpu", .allocate = map_large, .release = unmap_large};
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    if (mdot_predictor_open(path, &options, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_int_equal(mdot_context_create(predictor, &context, &err), MDOT_OK);
+    assert_true(large_bytes >= (size_t)2048 * 2048 * 32 * 4);
+    assert_true(resident_bytes() <= LARGE);
+    static float in[8 * 8 * 4], out[32];
+    assert_int_equal(mdot_run_ordered(context, 0, 8, (const void *[]){in}, (void *[]){out}, &err), MDOT_OK);
+    assert_true(resident_bytes() <= LARGE);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    process_remove_folder(folder);
 }
 
 static void a_good_artefact_is_run_and_accepted(void **state)
@@ -150,6 +222,7 @@ static void a_damaged_artefact_is_reported_with_its_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_follows_the_length_of_calls),
         cmocka_unit_test(a_good_artefact_is_run_and_accepted),
         cmocka_unit_test(the_trial_ignores_the_isa_of_the_environment),
         cmocka_unit_test(an_unreadable_artefact_is_no_fault_of_the_compiler),

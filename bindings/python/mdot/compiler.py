@@ -29,6 +29,7 @@ def compile(
     dims: Mapping[str, int | str] | None = None,
     name: str | None = None,
     min_length: int = 0,
+    allow_dropped: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
     dump_pass: str | None = None,
     dump: Callable[[str], None] | None = None,
@@ -37,7 +38,8 @@ def compile(
     an entry point's name.
 
     The options are those of mdotc_options (mdotc.h): lengths to specialise for, targets ("cpu" or GPU
-    architectures), kernel precisions, symbolic dimensions, the least length, and a pass to write to `dump`. Raises
+    architectures), kernel precisions, symbolic dimensions, the least length, whether refused
+    buckets may be omitted, and a pass to write to `dump`. Raises
     ToolchainError if the package mdot-compiler, a linker or NVRTC is missing.
     """
     library = compiler()
@@ -61,6 +63,7 @@ def compile(
         dim_count=len(bound),
         name=encode_text(name) if name is not None else None,
         min_length=min_length,
+        allow_dropped=allow_dropped,
         dump_pass=encode_text(dump_pass) if dump_pass is not None else None,
         dump=c.MESSAGE_FUNCTION(lambda _, text: show(read_text(text))),
         warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),

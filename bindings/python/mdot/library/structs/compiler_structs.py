@@ -31,6 +31,7 @@ class mdotc_options(Sized):
         ("warning", MESSAGE_FUNCTION),
         ("progress", PROGRESS_FUNCTION),
         ("user", c_void_p),
+        ("allow_dropped", c_bool),
         ("min_length", c_int64),
     ]
 
