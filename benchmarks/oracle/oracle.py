@@ -26,6 +26,7 @@ import numpy as np
 import onnx
 
 import operators_large  # noqa: F401  it adds its operators to the table
+import operators_numbers  # noqa: F401
 from compare import (TRIALS, Failure, Mdot, Skipped, difference, expected, nudged, save_inputs, session, third_opinion)
 from graphs import EPSILON, Graph, Unavailable
 from known import known_deviation
