@@ -36,6 +36,10 @@ class Answer:
     fits: bool
     samples: int
     warnings: tuple[str, ...] = ()
+    reserved_bytes: float = 0.0
+    """Memory that the process takes from a GPU, at the upper end of the interval."""
+    usable_bytes: float = 0.0
+    """GPU memory for processes."""
 
     @property
     def is_doubtful(self) -> bool:

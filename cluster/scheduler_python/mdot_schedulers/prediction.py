@@ -41,6 +41,8 @@ def predict_here(
             fits=answer.fits,
             samples=answer.configuration.samples,
             warnings=answer.warnings,
+            reserved_bytes=answer.reserved_bytes + max(answer.memory_upper_bytes - answer.peak_memory_bytes, 0),
+            usable_bytes=answer.usable_bytes,
         )
         for answer in found
     ]  # fmt: skip
