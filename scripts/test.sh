@@ -37,7 +37,9 @@ product() {
 
 cluster() {
     build release -D MDOT_CLUSTER=ON
-    tests/companions/cluster.sh "$PWD" "$PWD/build/release" full || status=1
+    # Kueue, SkyPilot and Ray (label schedulers) skip without the packages of cluster/tests/requirements.txt.
+    tests/companions/cluster.sh "$PWD" "$PWD/build/release" '(full|schedulers)' \
+        -D MDOT_SCHEDULERS_PYTHON="${MDOT_CLUSTER_PYTHON:-}" || status=1
     # These need both in one build: the store's symbols and installed files, all packages, pages with mdot-store.
     ctest --preset release -R '^(store_|abi_packages$|guide_calibrate_to_your_cluster$)' --no-tests=error || status=1
     build asan -D MDOT_CLUSTER=OFF
