@@ -148,6 +148,7 @@ struct ir_graph {
     int64_t batch;      /* size of the dimension named as the batch; 0: none */
     int64_t min_length; /* minimum of L; 0 means 1 (ir_first_length) */
     int64_t max_length; /* maximum of L; set when a bucket is bound, INT64_MAX before */
+    bool keeps_equals;  /* equal nodes run as often as they are written, for example in a trace of PyTorch */
     int note_count;     /* notes have no effect on computation, so the text form omits them */
     const ir_note *notes;
 };

@@ -3,7 +3,7 @@
  *
  * Two nodes are equal if their operator, attributes and inputs are equal. Small constants (scalars, axes, shapes) are
  * first merged by content, because exporters write them anew for every use. Large ones are left to the weight packer,
- * which stores equal bytes once.
+ * which stores equal bytes once. A graph with keeps_equals only shares constants.
  */
 #include "ir/passes/graph_builder.h"
 
@@ -134,7 +134,7 @@ mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_change
         for (int i = 0; i < node->input_count; i++) {
             if (node->inputs[i] != NULL) ir_node_set_input(node, i, unique_constant(&unique, node->inputs[i]));
         }
-        if (node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
+        if (graph->keeps_equals || node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
         ir_node *first = unique_node(&unique, node);
         b.at = node;
         b.name = node->name;
