@@ -18,9 +18,11 @@ typedef struct extractor {
     fe_job *job;
     fe_operator *operators;
     int count;
-    int *operator_of;     /* by value id: index of the producing operator, or NONE */
-    bool *needs_gradient; /* by value id */
-    bool *reaches;        /* by value id (operator_sequence.h) */
+    int *operator_of;                      /* by value id: index of the producing operator, or NONE */
+    bool *needs_gradient;                  /* by value id */
+    bool *reaches;                         /* by value id (operator_sequence.h) */
+    bool *once;                            /* by value id (fe_job.h) */
+    const fe_names *noted[FE_NOTED_FLAGS]; /* nodes with notes of the trace */
     /* Arrays for the later steps. */
     int *view_source, *gradient_count;
     bool *counted;                /* by value id */
@@ -33,7 +35,7 @@ typedef struct extractor {
 static bool is_free(const ir_node *node)
 {
     const fe_row *row = fe_row_of(node);
-    if (fe_stops_gradient(node)) return true;
+    if (fe_stops_gradient(node) || fe_is_view(node)) return true;
     if (row->is_free || !row->is_free_between_floats) return row->is_free;
     return ir_dtype_is_float(node->inputs[0]->type.dtype) && ir_dtype_is_float(node->outputs[0]->type.dtype);
 }
@@ -166,11 +168,23 @@ static bool has_trained_parameter(const fe_job *job, const ir_node *node)
     return false;
 }
 
+/* Does the node read data that needs a gradient? Values computed from parameters alone are no data, except for an
+ * operator that computes another one. */
 static bool reads_trained_value(const extractor *e, const ir_node *node)
 {
+    const ir_value *result = fe_first_output(node);
     for (int i = 0; i < node->input_count; i++) {
-        if (needs_gradient_of(e, node->inputs[i])) return true;
+        const ir_value *value = node->inputs[i];
+        if (needs_gradient_of(e, value) && (!e->once[value->id] || (result != NULL && e->once[result->id])))
+            return true;
     }
+    return false;
+}
+
+static bool reads_trained_work(const extractor *e, const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (needs_gradient_of(e, node->inputs[i])) return true;
     return false;
 }
 
@@ -230,7 +244,7 @@ static void visit_node(extractor *e, const ir_node *node)
 {
     bool receives = fe_receives_gradient(node, e->reaches) && !fe_stops_gradient(node);
     bool reads = receives && reads_trained_value(e, node);
-    bool needed = receives && (reads || has_trained_parameter(e->job, node));
+    bool needed = receives && (reads || reads_trained_work(e, node) || has_trained_parameter(e->job, node));
     propagate_gradient(e, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
@@ -297,6 +311,17 @@ static uint32_t stop_flag(const extractor *e, const uint32_t *inputs, size_t cou
     return 0;
 }
 
+/* An operator that is known by its bytes alone. */
+static void count_unpriced(fe_job *job, const mdot_job_operator *op)
+{
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
+        job->check.unpriced_bytes +=
+            (double)job->batch * (sample->bytes_read + sample->bytes_written) + step->bytes_read + step->bytes_written;
+    }
+    job->check.unpriced_operators++;
+}
+
 static void describe_operator(const extractor *e, int index, mdot_job_operator *out, uint32_t *inputs)
 {
     const fe_job *job = e->job;
@@ -312,8 +337,10 @@ static void describe_operator(const extractor *e, int index, mdot_job_operator *
     count_parameters(job, op, e->counted, out);
     out->module = needs_module ? fe_operator_module(job, op) : NULL;
     fe_operator_settings(job, op, out->setting);
-    fe_operator_costs(job, op, out);
-    if (is_recomputed(job, op)) out->flags |= MDOT_OPERATOR_RECOMPUTED;
+    fe_operator_costs(job, op, out, e->job->check.job_flops);
+    if (!out->known && ir_node_attr(op->node, FE_FLOPS) == NULL) count_unpriced(e->job, out);
+    if (is_recomputed(job, op) && !fe_is_kept(e->noted, op->node)) out->flags |= MDOT_OPERATOR_RECOMPUTED;
+    out->flags |= fe_noted_flags(e->noted, op->node);
     if (!op->needs_gradient && out->input_count > 0) out->flags |= stop_flag(e, inputs, out->input_count);
 }
 
@@ -371,6 +398,7 @@ static extractor make_extractor(fe_job *job)
                        .operator_of = IR_NEW_ARRAY(arena, int, value_count),
                        .needs_gradient = IR_NEW_ARRAY(arena, bool, value_count),
                        .reaches = IR_NEW_ARRAY(arena, bool, value_count),
+                       .once = IR_NEW_ARRAY(arena, bool, value_count),
                        .view_source = IR_NEW_ARRAY(arena, int, value_count),
                        .gradient_count = IR_NEW_ARRAY(arena, int, value_count),
                        .counted = IR_NEW_ARRAY(arena, bool, value_count),
@@ -385,6 +413,10 @@ void fe_job_extract_operators(fe_job *job)
     if (ir_arena_failed(graph->arena)) return;
     for (int i = 0; i < graph->value_count; i++) e.operator_of[i] = NONE;
     fe_find_gradient_flow(job, e.reaches);
+    fe_find_parameter_work(job, e.once);
+    fe_read_noted_nodes(graph, e.noted);
+    job->once = e.once;
+    job->needs_gradient = e.needs_gradient;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) visit_node(&e, node);
     if (e.count == 0) {
         job->status = mdot_fail(job->err, MDOT_MALFORMED,

@@ -21,10 +21,13 @@ typedef struct fe_job {
     int64_t batch;                   /* samples that the graph's dimensions represent */
     bool has_optimizer;
     mdot_optimizer optimizer;
-    uint32_t notes;            /* MDOT_JOB_… */
-    const int *gradient_count; /* by value id: number of operators sending a gradient to the value */
-    mdot_job *result;          /* set by the last stage */
-    mdot_status status;        /* set by a stage that fails for another reason than memory */
+    uint32_t notes;             /* MDOT_JOB_… */
+    const int *gradient_count;  /* by value id: number of operators sending a gradient to the value */
+    const bool *needs_gradient; /* by value id; set while operators are extracted */
+    const bool *once;     /* by value id: computed once per forward pass, because it depends on parameters alone */
+    mdot_job_check check; /* FLOPs of products, and operators without a formula */
+    mdot_job *result;     /* set by the last stage */
+    mdot_status status;   /* set by a stage that fails for another reason than memory */
     mdot_error *err;
 } fe_job;
 

@@ -7,8 +7,10 @@
 
 bool fe_receives_gradient(const ir_node *node, const bool *reaches)
 {
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != NULL && reaches[node->outputs[i]->id]) return true;
+    for (int i = 0; i < node->output_count; i++) {
+        const ir_value *value = node->outputs[i]; /* indices have no gradient */
+        if (value != NULL && reaches[value->id] && ir_dtype_is_float(value->type.dtype)) return true;
+    }
     return false;
 }
 

@@ -79,6 +79,7 @@ static void check_memory(fe_job *job)
 
 static mdot_status read_graph(fe_job *job)
 {
+    job->graph->keeps_equals = fe_is_traced(job->graph);
     for (size_t i = 0; i < sizeof stages / sizeof *stages && job->status == MDOT_OK; i++) {
         stages[i](job);
         check_memory(job);

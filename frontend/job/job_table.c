@@ -1,6 +1,8 @@
 /* job_table.c — ir/ops_job.def as a table: how a training step treats each operator. */
 #include "frontend/job/job_tables.h"
 
+#include "frontend/job/traced_program.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -54,7 +56,11 @@ static const fe_row rows[IR_OP_COUNT] = {
 
 const fe_row *fe_row_at(ir_opcode opcode) { return &rows[opcode]; }
 
-const fe_row *fe_row_of(const ir_node *node) { return &rows[ir_node_opcode(node)]; }
+const fe_row *fe_row_of(const ir_node *node)
+{
+    if (node->op != &ir_ops[IR_OP_Opaque]) return &rows[ir_node_opcode(node)];
+    return &rows[ir_node_int(node, FE_PRICED_AS, IR_OP_Opaque)];
+}
 
 mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits)
 {

@@ -74,7 +74,9 @@ typedef enum fe_job_op_role {
     FE_JOB_OP_EMBEDDING_BAGS,
     FE_JOB_OP_JOIN,
     FE_JOB_OP_BRANCHES,
-    FE_JOB_OP_STOP
+    FE_JOB_OP_STOP,
+    FE_JOB_OP_VIEW,
+    FE_JOB_OP_CALL
 } fe_job_op_role;
 
 typedef struct fe_job_op {

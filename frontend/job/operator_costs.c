@@ -10,6 +10,7 @@
 
 #include "frontend/job/job_tables.h"
 #include "frontend/job/parameters.h"
+#include "frontend/job/traced_program.h"
 #include "ir/ops/families.h"
 
 enum { FLOAT_BYTES = 4, INDEX_BYTES = 8 };
@@ -25,7 +26,44 @@ typedef struct counter {
     const ir_node *node;
     mdot_job_operator *op;
     double result; /* elements of the result, per sample */
+    bool is_once;  /* works on parameters alone, whatever the batch */
 } counter;
+
+double fe_forward_flops(const ir_node *node)
+{
+    ir_cost cost = {0};
+    node->op->cost(node, 1, &cost);
+    return ir_node_float(node, FE_FLOPS, cost.flops);
+}
+
+/* FLOPs of a matmul or a similar operator, without bias, normalisation and the gates of a recurrence. */
+static bool is_product(const ir_node *node)
+{
+    fe_gradient kind = fe_row_of(node)->gradient;
+    bool is_priced = node->op == &ir_ops[IR_OP_Opaque] && ir_node_attr(node, FE_FLOPS) != NULL;
+    return kind == FE_GRADIENT_MATMUL || kind == FE_GRADIENT_ATTENTION ||
+           (is_priced && fe_row_of(node)->type == IR_OP_Opaque);
+}
+
+/* Is the value a constant, or computed from parameters alone? Operators on parameters read the latter like data. */
+static bool is_once(const counter *c, const ir_value *value)
+{
+    return value->constant != NULL || (!c->is_once && c->job->once[value->id]);
+}
+
+static bool is_trained(const counter *c, const ir_value *value)
+{
+    if (value == NULL) return false;
+    if (value->constant != NULL) return fe_is_trained(c->job, value);
+    return is_once(c, value) && c->job->needs_gradient[value->id];
+}
+
+static bool is_trained_operand(const counter *c, int input)
+{
+    const ir_value *value = c->node->inputs[input];
+    if (value == NULL || value->constant != NULL) return fe_is_trained_operand(c->job, c->node, input);
+    return input < fe_row_of(c->node)->parameter_operands && is_trained(c, value);
+}
 
 static double elements(const ir_value *value) { return ir_value_elements(value, 1); }
 
@@ -42,7 +80,7 @@ static double per_sample(const counter *c, double amount) { return amount / (dou
 static void read_value(const counter *c, mdot_phase phase, const ir_value *value)
 {
     if (value == NULL) return;
-    if (value->constant != NULL) {
+    if (is_once(c, value)) {
         c->op->per_step[phase].bytes_read += bytes(value);
     } else {
         c->op->per_sample[phase].bytes_read += per_sample(c, bytes(value));
@@ -52,16 +90,16 @@ static void read_value(const counter *c, mdot_phase phase, const ir_value *value
 static void write_value(const counter *c, mdot_phase phase, const ir_value *value)
 {
     if (value == NULL) return;
-    if (value->constant != NULL) {
+    if (is_once(c, value)) {
         c->op->per_step[phase].bytes_written += bytes(value);
     } else {
         c->op->per_sample[phase].bytes_written += per_sample(c, bytes(value));
     }
 }
 
-static bool takes_gradient(const ir_value *value)
+static bool takes_gradient(const counter *c, const ir_value *value)
 {
-    return value != NULL && value->constant == NULL && ir_dtype_is_float(value->type.dtype);
+    return value != NULL && !is_once(c, value) && ir_dtype_is_float(value->type.dtype);
 }
 
 static void read_inputs(const counter *c, mdot_phase phase)
@@ -74,7 +112,7 @@ static void read_inputs(const counter *c, mdot_phase phase)
 static void write_data_gradients(const counter *c)
 {
     for (int i = 0; i < c->node->input_count; i++) {
-        if (takes_gradient(c->node->inputs[i]) && !ir_node_reads_before(c->node, i))
+        if (takes_gradient(c, c->node->inputs[i]) && !ir_node_reads_before(c->node, i))
             write_value(c, MDOT_PHASE_DATA_GRADIENT, c->node->inputs[i]);
     }
 }
@@ -89,15 +127,13 @@ static void count_forward(const counter *c)
 {
     const ir_node *node = c->node;
     mdot_load *forward = &c->op->per_sample[MDOT_PHASE_FORWARD];
-    ir_cost cost = {0};
-    node->op->cost(node, 1, &cost);
-    forward->flops += per_sample(c, cost.flops);
+    forward->flops += per_sample(c, fe_forward_flops(node));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] != NULL && (i == 0 || node->outputs[i]->use_count)) {
             write_value(c, MDOT_PHASE_FORWARD, node->outputs[i]);
         }
     }
-    if (node->op->lowering == IR_LOWER_MOVE) {
+    if (ir_ops[fe_row_of(node)->type].lowering == IR_LOWER_MOVE) {
         forward->bytes_read += forward->bytes_written;
     } else {
         read_inputs(c, MDOT_PHASE_FORWARD);
@@ -108,30 +144,35 @@ static void count_matmul(const counter *c, const fe_operator *source)
 {
     mdot_job_operator *op = c->op;
     double flops = op->per_sample[MDOT_PHASE_FORWARD].flops;
-    int activations = 0;
-    bool is_trained = false;
+    int activations = 0, weights = 0;
+    bool has_trained = false;
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
-        activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
-        is_trained = is_trained || fe_is_trained(c->job, value);
+        bool is_factor = i < 2 && takes_gradient(c, value) && c->job->needs_gradient[value->id];
+        activations += is_factor;
+        weights += i < 2 && is_trained(c, value);
+        has_trained = has_trained || is_trained(c, value);
     }
-    if (source->needs_data_gradient) { /* a data factor's gradient needs the other factor */
+    bool is_recurrent = fe_row_of(c->node)->settings == FE_SETTINGS_RECURRENT;
+    if (is_recurrent) activations = weights = 1; /* the states' gradients always, and the input's with them */
+    if (source->needs_data_gradient ||
+        (is_recurrent && has_trained)) { /* a data factor's gradient needs the other factor */
         op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         for (int i = 0; i < c->node->input_count; i++) {
             const ir_value *value = c->node->inputs[i];
-            bool factor = value != NULL && (value->constant != NULL ? value->type.rank > 1 : activations > 1);
+            bool factor = value != NULL && (is_once(c, value) ? value->type.rank > 1 : activations > 1);
             if (factor && !ir_node_reads_before(c->node, i)) read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
         }
         write_data_gradients(c);
     }
-    if (!is_trained) return;
-    op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = flops;
+    if (!has_trained) return;
+    op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = weights > 0 ? weights * flops : c->result;
     read_gradient(c, MDOT_PHASE_WEIGHT_GRADIENT);
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
-        if (takes_gradient(value)) read_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
-        if (fe_is_trained(c->job, value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
+        if (takes_gradient(c, value)) read_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
+        if (is_trained(c, value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
     }
 }
 
@@ -145,16 +186,16 @@ static bool has_sparse_gradient(const ir_node *node)
 /* Parameters of other operators: one multiply-add per result element, besides reading the data gradient. */
 static void count_parameters(const counter *c)
 {
-    bool is_trained = false;
+    bool has_trained = false;
     for (int i = 0; i < c->node->input_count; i++) {
-        if (!fe_is_trained_operand(c->job, c->node, i)) continue;
+        if (!is_trained_operand(c, i)) continue;
         if (has_sparse_gradient(c->node))
             c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += FLOAT_BYTES * c->result;
         else
             write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, c->node->inputs[i]);
-        is_trained = true;
+        has_trained = true;
     }
-    if (!is_trained) return;
+    if (!has_trained) return;
     c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = 2 * c->result;
     read_gradient(c, MDOT_PHASE_WEIGHT_GRADIENT);
 }
@@ -163,7 +204,7 @@ static void count_sum(const counter *c)
 {
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
-        if (!takes_gradient(value) || per_sample(c, elements(value)) >= c->result) continue;
+        if (!takes_gradient(c, value) || per_sample(c, elements(value)) >= c->result) continue;
         c->op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += c->result;
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         write_value(c, MDOT_PHASE_DATA_GRADIENT, value);
@@ -174,7 +215,7 @@ static void count_concat(const counter *c)
 {
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
-        if (!takes_gradient(value) || c->job->gradient_count[value->id] != 1) continue;
+        if (!takes_gradient(c, value) || c->job->gradient_count[value->id] != 1) continue;
         read_value(c, MDOT_PHASE_DATA_GRADIENT, value);
         write_value(c, MDOT_PHASE_DATA_GRADIENT, value);
     }
@@ -207,7 +248,7 @@ static void count_data_gradient(const counter *c, fe_gradient kind)
 /* Gradients of several readers are added one after another to a running sum. */
 static void count_additions(const counter *c, const ir_value *result)
 {
-    if (!takes_gradient(result)) return;
+    if (!takes_gradient(c, result)) return;
     double additions = c->job->gradient_count[result->id] - 1;
     if (additions <= 0) return;
     mdot_load *cost = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
@@ -278,34 +319,98 @@ static void count_convolution_norm(const counter *c, const fe_operator *source)
     count_batch_norm(c, channels, source->needs_gradient && !source->norm_frozen, source->needs_gradient);
 }
 
-void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op)
+/* The part of an operator's FLOPs that are products: without the bias, 10 FLOPs per gate and 5 per score. */
+static double product_share(const ir_node *node, const int64_t *setting)
 {
-    const ir_node *node = source->node;
-    const ir_value *result = fe_first_output(node);
-    counter c = {.job = job, .node = node, .op = op};
+    if (fe_row_of(node)->settings == FE_SETTINGS_RECURRENT && node->op != &ir_ops[IR_OP_Opaque]) {
+        double sides = 2 * (double)(node->inputs[1]->type.dim[2].offset + node->inputs[2]->type.dim[2].offset);
+        return sides / (sides + 10);
+    }
+    double head_size = (double)setting[MDOT_SETTING_HEAD_SIZE], flops = fe_forward_flops(node);
+    if (head_size > 0) return 4 * head_size / (4 * head_size + 5);
+    bool has_bias = (node->op == &ir_ops[IR_OP_Gemm] || fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION) &&
+                    ir_node_input(node, 2) != NULL;
+    return has_bias && flops > 0 ? 1 - elements(fe_first_output(node)) / flops : 1;
+}
+
+static void scale_load(mdot_load *load, double factor)
+{
+    load->flops *= factor;
+    load->bytes_read *= factor;
+    load->bytes_written *= factor;
+}
+
+/* Work on parameters alone is independent of the batch. The trace's rounding of extents is taken back. */
+static void scale_operator(const counter *c)
+{
+    double share = ir_node_float(c->node, FE_SHARE, 1);
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        scale_load(&c->op->per_sample[phase], share);
+        if (!c->is_once) continue;
+        mdot_load *sample = &c->op->per_sample[phase], *step = &c->op->per_step[phase];
+        scale_load(sample, (double)c->job->batch);
+        step->flops += sample->flops;
+        step->bytes_read += sample->bytes_read;
+        step->bytes_written += sample->bytes_written;
+        *sample = (mdot_load){0};
+    }
+}
+
+static double gradient_flops(const mdot_job_operator *op)
+{
+    return op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops + op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops;
+}
+
+static void count_gradients(const counter *c, const fe_operator *source)
+{
+    fe_gradient kind = fe_row_of(c->node)->gradient;
+    double backward = ir_node_float(c->node, FE_BACKWARD_FLOPS, -1);
+    if (kind == FE_GRADIENT_MATMUL) {
+        count_matmul(c, source);
+    } else {
+        if (source->needs_data_gradient) count_data_gradient(c, kind);
+        count_parameters(c);
+    }
+    if (backward >= 0) c->op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops = per_sample(c, backward);
+}
+
+static void count_operator(const counter *c, const fe_operator *source, double *products);
+
+void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op, double *products)
+{
+    const ir_value *result = fe_first_output(source->node);
+    counter c = {.job = job, .node = source->node, .op = op};
     c.result = per_sample(&c, elements(result));
+    c.is_once = result != NULL && job->once[result->id];
     if (source->needs_gradient) count_fan_out(&c, source);
+    count_operator(&c, source, products);
+    scale_operator(&c);
+}
+
+static void count_operator(const counter *c, const fe_operator *source, double *products)
+{
+    const fe_job *job = c->job;
+    const ir_node *node = c->node;
+    mdot_job_operator *op = c->op;
     if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM) {
         bool is_frozen = fe_is_parameter_operand(job, node, 1) && !fe_is_trained_operand(job, node, 1);
-        count_batch_norm(&c, elements(node->inputs[1]), source->needs_gradient && !is_frozen,
+        count_batch_norm(c, elements(node->inputs[1]), source->needs_gradient && !is_frozen,
                          source->needs_data_gradient);
         return;
     }
-    count_forward(&c);
-    if (source->normalised) drop_bias(&c, node);
-    fe_gradient kind = fe_row_of(node)->gradient;
-    if (source->needs_gradient && fe_has_gradient(node)) {
-        if (kind == FE_GRADIENT_MATMUL) {
-            count_matmul(&c, source);
-        } else {
-            if (source->needs_data_gradient) count_data_gradient(&c, kind);
-            count_parameters(&c);
-        }
+    count_forward(c);
+    if (source->normalised) drop_bias(c, node);
+    double before = gradient_flops(op);
+    if (source->needs_gradient && fe_has_gradient(node)) count_gradients(c, source);
+    if (is_product(node)) {
+        double share = product_share(node, op->setting) * ir_node_float(node, FE_SHARE, 1) * (double)job->batch;
+        products[0] += share * per_sample(c, fe_forward_flops(node));
+        products[1] += share * (gradient_flops(op) - before);
     }
     if (source->normalised) {
         const ir_value *bias = ir_node_input(node, 2);
         if (bias != NULL) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
-        count_convolution_norm(&c, source);
+        count_convolution_norm(c, source);
     }
-    if (source->bias != NULL) count_bias(&c, source);
+    if (source->bias != NULL) count_bias(c, source);
 }

@@ -17,8 +17,10 @@ const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node);
 
 /* ---- operator_costs.c: FLOPs and bytes of an operator ------------------------------------------------------------ */
 
-/* Computes per_sample and per_step of all phases. */
-void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op);
+/* Computes per_sample and per_step of all phases. Adds the FLOPs of matmuls, convolutions and similar operators at the
+ * graph's batch to products[2]: forward and backward phase, without bias and normalisation. */
+void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op, double *products);
+double fe_forward_flops(const ir_node *node);
 /* Does a gradient of the node's result reach one of the inputs? */
 bool fe_has_gradient(const ir_node *node);
 

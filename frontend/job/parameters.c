@@ -131,7 +131,7 @@ bool fe_is_buffer(const char *name)
 
 static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored)
 {
-    const fe_names *frozen = fe_frozen_names(graph);
+    const fe_names *frozen = fe_noted_names(graph, "mdot.frozen");
     bool found = false;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {

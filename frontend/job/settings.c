@@ -29,8 +29,9 @@ const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node)
 {
     if (fe_row_of(node)->settings != FE_SETTINGS_MATMUL) return NULL;
     for (int i = 1; i >= 0; i--) {
-        const ir_value *value = node->inputs[i];
-        if (fe_is_parameter(job, value) && value->type.rank == 2 && node->inputs[1 - i]->constant == NULL) return value;
+        const ir_value *value = node->inputs[i], *other = node->inputs[1 - i];
+        bool is_weight = fe_is_parameter(job, value) || (value->constant == NULL && job->once[value->id]);
+        if (is_weight && value->type.rank == 2 && other->constant == NULL && !job->once[other->id]) return value;
     }
     return NULL;
 }
@@ -123,6 +124,7 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
 {
     const ir_node *node = op->node;
     const ir_value *weight = fe_matmul_weight(job, node), *out = node->outputs[0];
+    const int64_t batch = job->once[out->id] ? 1 : job->batch;
     if (out->type.rank < 1) return;
     const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
     int64_t columns = dim(out, out->type.rank - 1), rows = out->type.rank > 1 ? dim(out, out->type.rank - 2) : 1;
@@ -132,20 +134,21 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
         setting[MDOT_SETTING_CHANNELS_OUT] = from_left ? rows : columns;
         setting[MDOT_SETTING_CHANNELS_IN] = from_left ? elements(weight) / (rows ? rows : 1) : other_index;
         setting[MDOT_SETTING_SIZE_IN] =
-            elements(data) / (setting[MDOT_SETTING_CHANNELS_IN] ? setting[MDOT_SETTING_CHANNELS_IN] : 1) / job->batch;
+            elements(data) / (setting[MDOT_SETTING_CHANNELS_IN] ? setting[MDOT_SETTING_CHANNELS_IN] : 1) / batch;
         setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
         setting[MDOT_SETTING_BIAS] = op->bias != NULL || ir_node_input(node, 2) != NULL;
         return;
     }
-    ir_cost cost;
-    node->op->cost(node, 1, &cost);
     double flops_per_channel = 2 * (double)elements(out);
     setting[MDOT_SETTING_CHANNELS_IN] =
-        flops_per_channel > 0 ? (int64_t)fmin(cost.flops / flops_per_channel, 0x1p62) : 0;
+        flops_per_channel > 0 ? (int64_t)fmin(fe_forward_flops(node) / flops_per_channel, 0x1p62) : 0;
     setting[MDOT_SETTING_CHANNELS_OUT] = columns;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows;
     int64_t matrix = times(rows, columns);
-    setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / job->batch : 0;
+    setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / batch : 0;
+    if (node->op != &ir_ops[IR_OP_Opaque]) return;
+    setting[MDOT_SETTING_GROUPS] = 0; /* rows times the matrix of their group: as many as for one matrix */
+    setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = elements(out) / (columns ? columns : 1) / batch;
 }
 
 /* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the query count. */
@@ -239,5 +242,6 @@ void fe_operator_settings(const fe_job *job, const fe_operator *op, int64_t *set
         setting[MDOT_SETTING_INPUTS] += node->inputs[i] != NULL && node->inputs[i]->constant == NULL;
     }
     describe_fn describe = describe_of[fe_row_of(node)->settings];
+    if (node->op == &ir_ops[IR_OP_Opaque] && describe != describe_matmul) return;
     if (describe != NULL && node->inputs[0] != NULL && op->result != NULL) describe(job, op, setting);
 }

@@ -106,7 +106,8 @@ static void warn_unknown_operators(const fe_job *job)
     fe_names *warned = fe_names_create(job->graph->arena);
     if (warned == NULL) return;
     for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
-        if (node->op == &ir_ops[IR_OP_Opaque] && !fe_stops_gradient(node)) warn(job, node, warned);
+        if (node->op != &ir_ops[IR_OP_Opaque] || fe_stops_gradient(node) || fe_is_view(node)) continue;
+        if (ir_node_attr(node, FE_FLOPS) == NULL) warn(job, node, warned);
     }
 }
 
@@ -165,9 +166,9 @@ static ir_value *constant_of_type(ir_builder *b, const ir_value *value)
     return tensor->count < 0 ? NULL : ir_graph_add_constant(b->graph, value->name, tensor);
 }
 
-static void fold_to_shape(ir_builder *b, ir_node *node)
+static void fold_to_shape(const fe_job *job, ir_builder *b, ir_node *node)
 {
-    if (!is_constant(node)) return;
+    if (!is_constant(node) || fe_is_parameter_work(job, node)) return;
     for (int i = 0; i < node->output_count; i++) {
         ir_value *value = node->outputs[i];
         if (value != NULL && value->use_count) ir_replace(b, value, constant_of_type(b, value));
@@ -204,6 +205,29 @@ static void stop_gradient(inferrer *state, ir_node *node)
         make_opaque(state, node, "it stops the gradient");
         ir_node_set_int(state->job->graph, node, FE_STOPS_GRADIENT, 1);
     }
+}
+
+/* A view of a constant is a constant. */
+static void view(inferrer *state, ir_node *node)
+{
+    ir_value *result = node->outputs[0];
+    int first_made = state->job->graph->value_count;
+    make_opaque(state, node, "it is a view");
+    ir_node_set_int(state->job->graph, node, FE_VIEW, 1);
+    if (node->inputs[0]->constant == NULL) return;
+    ir_replace(&state->builder, result, constant_of_type(&state->builder, result));
+    derive(state, node, first_made);
+}
+
+static void price_call(inferrer *state, ir_node *node)
+{
+    ir_graph *graph = state->job->graph;
+    const ir_op *op = ir_op_find("", ir_node_string(node, "type", ""));
+    double flops = ir_node_float(node, FE_FLOPS, 0), backward = ir_node_float(node, FE_BACKWARD_FLOPS, -1);
+    make_opaque(state, node, "it is priced by a formula");
+    ir_node_set_int(graph, node, FE_PRICED_AS, op != NULL ? op->opcode : IR_OP_Opaque);
+    ir_node_set_float(graph, node, FE_FLOPS, flops);
+    if (backward >= 0) ir_node_set_float(graph, node, FE_BACKWARD_FLOPS, backward);
 }
 
 /* ---- Inference -------------------------------------------------------------------------------------------------- */
@@ -248,6 +272,14 @@ static void infer(inferrer *state, ir_node *node)
         stop_gradient(state, node);
         return;
     }
+    if (fe_job_op_role_of(node) == FE_JOB_OP_VIEW && node->input_count == 1 && node->inputs[0] != NULL) {
+        view(state, node);
+        return;
+    }
+    if (fe_job_op_role_of(node) == FE_JOB_OP_CALL) {
+        price_call(state, node);
+        return;
+    }
     if (node->op == NULL) {
         make_opaque(state, node, "it is unknown to mdot");
         return;
@@ -268,7 +300,7 @@ static void infer(inferrer *state, ir_node *node)
     }
     int first_made = graph->value_count;
     if (!is_constant(node) || !is_large(node)) fold(b, node);
-    if (!b->changed && b->status == MDOT_OK) fold_to_shape(b, node);
+    if (!b->changed && b->status == MDOT_OK) fold_to_shape(state->job, b, node);
     derive(state, node, first_made);
 }
 
@@ -333,7 +365,7 @@ void fe_job_infer_types(fe_job *job)
 static void fold_node_to_shape(inferrer *state, ir_node *node)
 {
     int first_made = state->job->graph->value_count;
-    fold_to_shape(&state->builder, node);
+    fold_to_shape(state->job, &state->builder, node);
     derive(state, node, first_made);
 }
 

@@ -2,6 +2,7 @@
 #include "frontend/job/traced_program.h"
 
 #include "frontend/job/fe_job.h"
+#include "frontend/job/job_tables.h"
 #include "ir/ops.h"
 
 #include <string.h>
@@ -19,9 +20,9 @@ bool fe_is_traced(const ir_graph *graph)
     return note != NULL && strcmp(note, "1") == 0;
 }
 
-const fe_names *fe_frozen_names(const ir_graph *graph)
+const fe_names *fe_noted_names(const ir_graph *graph, const char *key)
 {
-    const char *cursor = note_of(graph, "mdot.frozen");
+    const char *cursor = note_of(graph, key);
     fe_names *names = cursor != NULL ? fe_names_create(graph->arena) : NULL;
     while (names != NULL && *cursor != '\0') {
         size_t length = strcspn(cursor, "\n");
@@ -71,20 +72,78 @@ static mdot_attention attention_of(const fe_job *job)
     return MDOT_ATTENTION_PROGRAM;
 }
 
+/* Notes with the names of nodes, and the flags that they give to operators. */
+static const struct {
+    const char *key;
+    uint32_t flag;
+} noted_flags[FE_NOTED_FLAGS] = {{"mdot.kept", 0},
+                                 {"mdot.offloaded", MDOT_OPERATOR_OFFLOADED},
+                                 {"mdot.ran_full", MDOT_OPERATOR_RAN_FULL},
+                                 {"mdot.ran_half", MDOT_OPERATOR_RAN_HALF}};
+
+void fe_read_noted_nodes(const ir_graph *graph, const fe_names **out_nodes)
+{
+    for (int i = 0; i < FE_NOTED_FLAGS; i++) out_nodes[i] = fe_noted_names(graph, noted_flags[i].key);
+}
+
+static bool is_noted(const fe_names *names, const ir_node *node)
+{
+    return names != NULL && fe_names_find(names, node->name) >= 0;
+}
+
+uint32_t fe_noted_flags(const fe_names *const *nodes, const ir_node *node)
+{
+    uint32_t flags = 0;
+    for (int i = 0; i < FE_NOTED_FLAGS; i++)
+        if (is_noted(nodes[i], node)) flags |= noted_flags[i].flag;
+    return flags;
+}
+
+bool fe_is_kept(const fe_names *const *nodes, const ir_node *node) { return is_noted(nodes[0], node); }
+
 void fe_job_add_program(fe_job *job)
 {
     if (!fe_is_traced(job->graph)) return;
     const mdot_job_program program = {.struct_size = sizeof program,
                                       .precision = MDOT_PRECISION_PYTORCH,
                                       .attention = attention_of(job),
-                                      .has_loss = has_loss(job->graph)};
+                                      .has_loss = has_loss(job->graph),
+                                      .check = job->check};
     mdot_job *plain = job->result;
     job->result = NULL;
     job->status = mdot_job_with_program(plain, &program, &job->result, job->err);
     mdot_job_destroy(plain);
 }
 
-bool fe_stops_gradient(const ir_node *node)
+static bool is_marked(const ir_node *node, const char *attribute)
 {
-    return node->op == &ir_ops[IR_OP_Opaque] && ir_node_int(node, FE_STOPS_GRADIENT, 0) != 0;
+    return node->op == &ir_ops[IR_OP_Opaque] && ir_node_int(node, attribute, 0) != 0;
+}
+
+bool fe_stops_gradient(const ir_node *node) { return is_marked(node, FE_STOPS_GRADIENT); }
+
+bool fe_is_view(const ir_node *node) { return is_marked(node, FE_VIEW); }
+
+bool fe_is_parameter_work(const fe_job *job, const ir_node *node)
+{
+    if (!fe_is_traced(job->graph) || ir_node_int(node, "packs", 0) != 0) return false;
+    const fe_row *row = fe_row_of(node);
+    if (row->is_free || (row->traits.traits & MDOT_TRAIT_VIEW) != 0) return false;
+    const ir_value *index = node->op == &ir_ops[IR_OP_Gather] ? node->inputs[1] : NULL;
+    if (index != NULL && index->type.rank == 0) return false; /* selects */
+    return !row->is_free_between_floats || !ir_dtype_is_float(node->inputs[0]->type.dtype);
+}
+
+void fe_find_parameter_work(const fe_job *job, bool *out_once)
+{
+    if (!fe_is_traced(job->graph)) return;
+    for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
+        bool once = node->input_count > 0;
+        for (int i = 0; i < node->input_count && once; i++) {
+            const ir_value *value = node->inputs[i];
+            once = value == NULL || value->constant != NULL || out_once[value->id];
+        }
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != NULL) out_once[node->outputs[i]->id] = once;
+    }
 }
