@@ -15,7 +15,7 @@ from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
 from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime
 from mdot.options import CHOICES
-from mdot.program import Program, from_struct, to_struct
+from mdot.program import Program, WorkCheck, from_struct, to_struct
 
 if TYPE_CHECKING:
     import torch
@@ -199,6 +199,7 @@ class Job:
         Traces in several threads run one after another. Pause other PyTorch work in the process meanwhile, because a
         trace replaces functions of PyTorch for all threads.
         """
+        from mdot.trace.check import compare
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
 
@@ -210,8 +211,13 @@ class Job:
         lost = traced.read_elements() - job.parameters - job.frozen_parameters
         if lost > 0:
             traced.notes.append(f"{lost} parameters belong to no operator of the job and are not counted")
+        work, differs = compare(traced.work, job, traced.batch)
+        if differs is not None:
+            traced.notes.append(differs)
         if traced.program is not None:
-            job = job.with_program(_program_of(traced.graph, traced.program, job))
+            job = job.with_program(_program_of(traced.graph, traced.program, job, work))
+        elif job.program is not None:
+            job = job.with_program(dataclasses.replace(job.program, check=work))
         for text in traced.notes:
             _warn(f"{traced.graph.name}: {text}")
         if traced.unused:
@@ -470,13 +476,13 @@ class Job:
         return f"<mdot.Job: {len(self)} operators, {self.parameters} parameters>"
 
 
-def _program_of(graph: Graph, traced: TracedProgram, job: Job) -> Program:
+def _program_of(graph: Graph, traced: TracedProgram, job: Job, work: WorkCheck) -> Program:
     from mdot.trace.traced_program import common_modules, records
 
     blocks = common_modules([(op.block, op.module) for op in job])
     attention = "flash" if graph.fused_attentions > 0 else "program"
     sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
-    return Program(traced.precision, attention, *sizes, graph.has_loss, records(traced, blocks))
+    return Program(traced.precision, attention, *sizes, graph.has_loss, records(traced, blocks), check=work)
 
 
 def optimizer_load(optimizer: str, parameters: float) -> Load:

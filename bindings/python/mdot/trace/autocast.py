@@ -2,8 +2,8 @@
 
 A trace runs on the CPU, whose autocast has other operator lists than CUDA's. While `like_cuda` is active, autocast
 on the CPU runs CUDA's list in fp32 (PyTorch's documentation, "CUDA Ops that can autocast to float32") and no other
-operator, and a module's own `torch.autocast("cuda")` applies as well. Both changes to PyTorch's state end with the
-context.
+operator, and autocast for CUDA applies as well: by a context, a decorator or a context made earlier, or set by
+torch.set_autocast_enabled. All changes to PyTorch's state end with the context.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from typing import Any, Callable, Iterator
+from unittest import mock
 
 import torch
 from torch.utils import _pytree as pytree
@@ -115,7 +116,8 @@ def _with_fp32_result(op: Any) -> Callable[..., Any]:
 def _on_the_cpu() -> Iterator[None]:
     """Turns `torch.autocast("cuda")` into autocast on the CPU, which is where a trace's tensors are."""
     cls = torch.amp.autocast_mode.autocast
-    original = cls.__init__
+    original, original_enter = cls.__init__, cls.__enter__
+    stored: list[tuple[Any, bool]] = []
 
     def made(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
         if device_type == "cuda":
@@ -124,8 +126,40 @@ def _on_the_cpu() -> Iterator[None]:
                 kwargs["dtype"] = torch.float16  # CUDA's default
         original(self, device_type, *args, **kwargs)
 
-    cls.__init__ = made  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        cls.__init__ = original  # type: ignore[method-assign]
+    def enter(self: Any) -> Any:
+        if self.device == "cuda":  # made before the trace
+            stored.append((self, self._enabled))
+            self.device = "cpu"
+            # Without a GPU, PyTorch disables a new context. A type other than CUDA's default was asked for.
+            self._enabled = self._enabled or (not torch.cuda.is_available() and self.fast_dtype == torch.bfloat16)
+        return original_enter(self)
+
+    before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    if torch.is_autocast_enabled("cuda"):
+        torch.set_autocast_enabled("cpu", True)
+        torch.set_autocast_dtype("cpu", torch.get_autocast_dtype("cuda"))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(cls, "__init__", made))
+        stack.enter_context(mock.patch.object(cls, "__enter__", enter))
+        for name in ("set_autocast_enabled", "set_autocast_dtype", "is_autocast_enabled", "get_autocast_dtype"):
+            stack.enter_context(mock.patch.object(torch, name, _for_cpu(getattr(torch, name))))
+        try:
+            yield
+        finally:
+            for context, is_enabled in stored:
+                context.device, context._enabled = "cuda", is_enabled
+    torch.set_autocast_enabled("cpu", before[0])
+    torch.set_autocast_dtype("cpu", before[1])
+
+
+def _for_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of PyTorch's state of autocast. Its first argument is the device; CUDA is the default."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "device_type" in kwargs:
+            args = (kwargs.pop("device_type"), *args)
+        if not args or not isinstance(args[0], str):
+            args = ("cuda", *args)
+        return function("cpu" if args[0] == "cuda" else args[0], *args[1:], **kwargs)
+
+    return call

@@ -21,6 +21,8 @@ from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known_calls import KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
+from mdot.trace.operators.prices import has_price, is_view, price
+from mdot.trace.work import Work, formula_of
 
 MOST_DATA = 64
 """Most elements in a constant with written values. Small ones suffice for a reader's shape computations."""
@@ -39,6 +41,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.graph = graph
         self.fake = fake
         self.budget = Budget()
+        self.work = Work(1)
         self._values: Any = WeakIdKeyDictionary()
         self._known = KnownContents()
         self._parents: Any = WeakIdKeyDictionary()
@@ -100,6 +103,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             out = self.budget.run(func, args, kwargs)
             if func._schema.name == "aten::rand" and out.numel() == 1:
                 out.fill_(1)  # so that stochastic depth keeps every layer
+        self.work.path = self.graph.scope
+        self.work.add(func, args, kwargs, out, is_backward=False)
         self._record(func, name, translate, args, kwargs, out)
         return out
 
@@ -107,7 +112,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
             with self:
                 return func.decompose(*args, **kwargs)
-        if func in decomposition_table and not func._schema.is_mutable:
+        if func in decomposition_table and not func._schema.is_mutable and not has_price(func):
             with self:
                 return decomposition_table[func](*args, **kwargs)
         return NotImplemented
@@ -133,7 +138,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.bind(tensor, self._constant(tensor))
                 self._values[tensor].noise = name in _RANDOM
             return
-        made = translate(call) if translate is not None else None
+        is_complex = formula_of(func) is not None and any(tensor.is_complex() for tensor in call.tensors)
+        made = translate(call) if translate is not None and not is_complex else None
+        if made is None:
+            made = price(call, func, args, kwargs, out)
         if made is None:
             made = call.as_it_is(func.namespace, name)
         values = [made] if isinstance(made, g.Value) else list(made)
@@ -151,7 +159,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.bind(tensor, value)
         if changed:
             self._write_back(tensor, value)
-        elif name in _VIEWS and call.tensors:
+        elif (name in _VIEWS or is_view(func)) and call.tensors:
             self._parents[tensor] = call.tensors[0]
 
     def _keep_constants(self, outputs: list[torch.Tensor]) -> None:

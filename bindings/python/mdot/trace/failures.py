@@ -18,7 +18,7 @@ from mdot.trace.replacements import ComputesGradients
 def explained(model: nn.Module, name: str) -> Iterator[None]:
     """Converts exceptions. The original exception is the cause of the new one."""
     try:
-        with _quiet():
+        with quiet():
             yield
     except Error:
         raise
@@ -62,7 +62,7 @@ def _path_of(model: nn.Module, fault: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silences PyTorch's own log for an exception with an explanation by mdot, and its warning about mdot's hooks."""
     logger = logging.getLogger(torch._subclasses.fake_tensor.__name__)
     before, logger.disabled = logger.disabled, True

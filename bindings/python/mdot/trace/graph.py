@@ -76,6 +76,12 @@ class Graph:
         """Parameters that do not require a gradient."""
         self.recomputed: list[str] = []
         """Modules whose forward pass runs again in the backward pass."""
+        self.kept: list[str] = []
+        """Nodes in these modules whose results a checkpoint policy keeps."""
+        self.offloaded: list[str] = []
+        """Nodes whose saved tensors go to the host."""
+        self.ran: dict[str, list[str]] = {"full": [], "half": []}
+        """Nodes that ran in another type than the program's: in fp32, or in 16 bits."""
         self.has_loss = False
         self.fused_attentions = 0
         """Calls of fused attention."""
@@ -151,6 +157,15 @@ class Graph:
             self._stopped[value] = self.op("StopGradient", [value], value.shape, value.dtype, domain="mdot")
         return self._stopped[value]
 
+    def note_types(self, precision: str) -> None:
+        """Finds the nodes whose type differs from the program's precision."""
+        wanted = {FLOAT} if precision != "pytorch" else {FLOAT16, BFLOAT16}
+        found = self.ran["full" if precision != "pytorch" else "half"]
+        for node in self.nodes:
+            values = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype in FLOATS and v.count > 1]
+            if node.op != "Cast" and values and {value.dtype for value in values} <= wanted:
+                found.append(node.name)
+
     # ---- Common building blocks --------------------------------------------------------------------------------------
 
     def cast(self, value: Value, dtype: int) -> Value:
@@ -170,6 +185,10 @@ class Graph:
         if value.shape == shape:
             return value
         return self.op("Expand", [value, self.ints(shape)], shape, value.dtype)
+
+    def view(self, value: Value, shape: Shape, dtype: int) -> Value:
+        """A view with any number of elements: nothing is moved."""
+        return self.op("View", [value], shape, dtype, domain="mdot")
 
     def reduce(self, op: str, value: Value, axes: Sequence[int], keep: bool) -> Value:
         axes = [axis % len(value.shape) for axis in axes] if value.shape else []

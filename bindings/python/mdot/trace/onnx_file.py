@@ -124,4 +124,8 @@ def _facts(graph: Graph) -> list[tuple[str, str]]:
         ("mdot.attention", "fused" if graph.fused_attentions > 0 else "written"),
         ("mdot.frozen", "\n".join(graph.frozen)),
         ("mdot.recomputed", "\n".join(graph.recomputed)),
+        ("mdot.kept", "\n".join(graph.kept)),
+        ("mdot.offloaded", "\n".join(graph.offloaded)),
+        ("mdot.ran_full", "\n".join(graph.ran["full"])),
+        ("mdot.ran_half", "\n".join(graph.ran["half"])),
     ]

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
+from mdot.trace.work import Work
 
 NEVER = 1 << 62
 """End of an allocation beyond the step."""
@@ -100,6 +101,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.known = known
         self._kernels = kernels
+        self.work = Work(samples)
         self.samples = samples
         """The batch. Memory whose number of elements it divides is proportional to the batch."""
         self.allocations: list[Allocation] = []
@@ -124,7 +126,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in tensors:
             for storage in storages(tensor):
                 self._alive[storage._cdata] = None
-                if isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point():
+                if isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point() and tensor.element_size() > 1:
                     self._parameters.add(storage._cdata)
                 weakref.finalize(storage, self._forget, storage._cdata)
 
@@ -172,6 +174,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in operands:
             for storage in storages(tensor):
                 self._use(storage)
+        self.work.add(func, args, kwargs, out, self.backward_start != NEVER)
         name = _name(func)
         count = len(self.allocations)
         for tensor in _tensors((out,)):

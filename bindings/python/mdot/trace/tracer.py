@@ -17,8 +17,10 @@ from torch.utils import _pytree as pytree
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
 from mdot.trace import experts, failures, losses, modules, replacements
+from mdot.trace.autocast import like_cuda
 from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.known_calls import DataDependent
+from mdot.trace.operators.prices import price_backward
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
 from mdot.trace.traced_program import Program, record
@@ -38,6 +40,8 @@ class Traced:
     unused: list[str]
     """Parameters that the run left unread."""
     notes: list[str]
+    work: tuple[dict[str, float], dict[str, float]]
+    """Dispatched FLOPs of products by module, at the batch: forward, backward (empty if it was not run)."""
     program: Program | None
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
 
@@ -101,12 +105,17 @@ def trace(
     notes += [note for note in (losses.missing(graph, batch), experts.copies(graph, batch)) if note is not None]
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
-    with replacements.active([], has_backward=True):
+    with replacements.active([], has_backward=True), failures.quiet():
         program = record(model, args, kwargs, batch) if is_fake else None
     if program is not None:
         notes += program.notes
         graph.recomputed = program.recomputed
-    return Traced(graph, batch, unused, notes, program)
+        graph.note_types(program.precision)
+    ran = program is not None and program.runs
+    if program is not None and ran:
+        price_backward(graph, next(iter(program.runs.values())).timeline.work, batch)
+    work = next(iter(program.runs.values())).timeline.work if program is not None and ran else recorder.work
+    return Traced(graph, batch, unused, notes, work.at(batch) if ran else work.at(1), program)
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
@@ -118,7 +127,7 @@ def _run(
     graph = Graph(name)
     recorder = Recorder(graph, fake)
     mode = FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext()
-    with torch.random.fork_rng(devices=[]), torch.inference_mode(), left_alone(model), mode, contextlib.ExitStack() as stack:
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(), left_alone(model), like_cuda(), mode, contextlib.ExitStack() as stack:
         modules.train(model)
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)

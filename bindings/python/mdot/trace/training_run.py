@@ -191,11 +191,13 @@ def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCa
 
     def enter(module: nn.Module, _: Any) -> None:
         stack.append(ModuleCall(path.get(module, ""), timeline.clock, timeline.clock, set()))
+        timeline.work.enter(stack[-1].path)
 
     def leave(module: nn.Module, _: Any, out: Any) -> None:
         if not stack:
             return
         call = stack.pop()
+        timeline.work.enter(stack[-1].path if stack else "")
         if timeline.backward_start != NEVER:
             if not stack and call.path:
                 recomputed.setdefault(call.path)

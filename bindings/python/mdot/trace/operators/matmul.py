@@ -44,15 +44,12 @@ def _outer(call: Call) -> Value:
 
 
 def _grouped(call: Call) -> Value:
-    """Multiplies the rows of each group, for example an expert's tokens, by the group's matrix. Groups count as equally
-    large."""
+    """Multiplies the rows of each group, for example an expert's tokens, by the group's matrix. The groups may differ in
+    size."""
     left, right = call.operands[:2]
-    if len(left.shape) != 2 or len(right.shape) != 3 or left.shape[0] % right.shape[0] != 0:
-        return call.as_it_is("aten", "grouped_mm")[0]
-    groups, rows = right.shape[0], left.shape[0] // right.shape[0]
-    apart = call.graph.reshape(left, (groups, rows, left.shape[1]))
-    made = call.graph.op("MatMul", [apart, right], (groups, rows, right.shape[2]), call.dtype)
-    return call.graph.reshape(made, call.shape)
+    groups = right.shape[0] if len(left.shape) == len(right.shape) == 3 else 1
+    flops = 2.0 * groups * left.shape[-2] * left.shape[-1] * right.shape[-1]
+    return call.graph.op("grouped_mm", [left, right], call.shape, call.dtype, domain="mdot.call", flops=flops, type="MatMul")
 
 
 # ---- Convolutions ----------------------------------------------------------------------------------------------------

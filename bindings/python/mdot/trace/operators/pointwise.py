@@ -226,11 +226,12 @@ TRANSLATIONS: dict[str, Translation] = {
             "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
             "tanh": "Tanh", "sigmoid": "Sigmoid", "erf": "Erf", "floor": "Floor", "ceil": "Ceil", "round": "Round",
             "relu": "Relu", "reciprocal": "Reciprocal", "sign": "Sign", "silu": "Swish", "mish": "Mish",
-            "hardswish": "HardSwish", "selu": "Selu", "softsign": "Softsign", "bitwise_not": "BitwiseNot",
+            "hardswish": "HardSwish", "selu": "Selu", "softsign": "Softsign",
         }.items()
     },  # fmt: skip
     "hardsigmoid": _unary("HardSigmoid", alpha=1 / 6, beta=0.5),
     "logical_not": lambda call: call.result("Not", [call.operand(call.x, BOOL)]),
+    "bitwise_not": lambda call: call.result("Not" if call.dtype == BOOL else "BitwiseNot", [call.x]),
     "isnan": _test("IsNaN"),
     "isinf": _test("IsInf"),
     "add": _binary("Add"),

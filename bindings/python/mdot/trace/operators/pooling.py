@@ -54,6 +54,8 @@ def _adaptive(op: str, spatial: int) -> Callable[[Call], Any]:
             made = call.graph.op("Global" + op, [x], shape, call.dtype)
         elif size == target:
             made = x
+        elif any(n < m for n, m in zip(size, target)):  # windows of one element
+            made = call.graph.op("adaptive_pool", [x], shape, call.dtype, domain="mdot.call", flops=float(call.outputs[0].numel()), type=op)
         else:
             strides = [max(1, n // m) for n, m in zip(size, target)]
             kernel = [n - (m - 1) * s for n, m, s in zip(size, target, strides)]

@@ -1,0 +1,65 @@
+"""The law of a trace: the job does the work that the program dispatched. `compare` finds the modules that break it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Mapping
+
+from mdot.program import WorkCheck
+
+if TYPE_CHECKING:
+    from mdot.job import Job
+
+TOLERANCE = 0.02
+"""Relative difference up to which two amounts of work are equal."""
+MOST_TEXT = 512
+_PRODUCTS = frozenset({
+    "MatMul", "Linear", "Einsum", "Conv", "ConvTranspose", "Attention", "MultiHeadAttention", "LSTM", "GRU", "RNN", "MatMulInteger",
+})  # fmt: skip
+
+
+def compare(
+    dispatched: tuple[Mapping[str, float], Mapping[str, float]], job: Job, batch: float
+) -> tuple[WorkCheck, str | None]:
+    """The check, with FLOPs by module as dispatched in both passes, and a warning if they differ from the job's."""
+    own = job.program.check if job.program is not None else WorkCheck()
+    job_flops = own.job_flops
+    totals = sum(dispatched[0].values()), sum(dispatched[1].values())
+    largest = max(*totals, *job_flops, 1.0)
+    names, texts = "", []
+    for phase, name in enumerate(("forward", "backward")):
+        difference = job_flops[phase] - totals[phase]
+        if abs(difference) <= TOLERANCE * max(totals[phase], 1e-3 * largest) or (phase == 1 and totals[1] == 0):
+            continue
+        texts.append(f"{name} {job_flops[phase]:.3g} FLOPs instead of {totals[phase]:.3g}")
+        names = names or ", ".join(_modules(dispatched[phase], _by_module(job, phase, batch)))
+    check = dataclasses.replace(own, dispatched_flops=totals, modules=names[:MOST_TEXT])
+    if not texts:
+        return check, None
+    where = f" (largest differences in {names})" if names else ""
+    return check, f"work-differs: the job has {' and '.join(texts)}, which the program dispatched at batch {batch}{where}"
+
+
+def _by_module(job: Job, phase: int, batch: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    names = ("forward",) if phase == 0 else ("data_gradient", "weight_gradient")
+    for op in job:
+        if op.type in _PRODUCTS or not op.known:
+            flops = sum(op.per_sample[name].flops * batch + op.per_step[name].flops for name in names)
+            found[op.module or ""] = found.get(op.module or "", 0.0) + flops
+    return found
+
+
+def _modules(dispatched: Mapping[str, float], job: Mapping[str, float]) -> list[str]:
+    """The innermost modules that hold most of the difference, at most three."""
+    differences: dict[str, float] = {}
+    for sign, side in ((1, dispatched), (-1, job)):
+        for path, flops in side.items():
+            parts = path.split(".") if path else []
+            for end in range(len(parts) + 1):
+                key = ".".join(parts[:end])
+                differences[key] = differences.get(key, 0.0) + sign * flops
+    total = max((abs(d) for d in differences.values()), default=0.0)
+    large = sorted((p for p, d in differences.items() if p and abs(d) > total / 8), key=lambda p: -abs(differences[p]))
+    inner = [p for p in large if not any(q.startswith(p + ".") and abs(differences[q]) > abs(differences[p]) / 2 for q in large)]
+    return inner[:3]
