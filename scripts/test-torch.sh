@@ -23,6 +23,7 @@ if [ $# -eq 0 ]; then
     "$python" tests/bindings/python/torch/test_modules.py
     "$python" tests/bindings/python/torch/test_programs.py
     "$python" tests/bindings/python/torch/test_experts.py
+    "$python" tests/bindings/python/torch/test_work.py
     "$python" tests/bindings/python/torch/test_gpu_programs.py
     "$python" tests/bindings/python/torch/test_recorded_trainings.py
     "$python" tests/bindings/python/torch/test_recorded_on_gpu.py

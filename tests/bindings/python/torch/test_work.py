@@ -1,0 +1,305 @@
+"""The law of a trace (trace/check.py): a job does the work that its program dispatched, for networks of many kinds."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import unittest
+import warnings
+from typing import Any
+
+import support
+import torch
+import torch.nn.functional as F
+import work_networks
+from torch import nn
+
+import mdot
+from mdot.trace.operators import TRANSLATIONS, prices
+
+MOST_DIFFERENCE = 0.02
+EXPLAINED: dict[str, str] = {}
+"""Differences with a reason, by network."""
+
+
+def read(model: nn.Module, *args: Any, **kwargs: Any) -> tuple[mdot.Job, list[str]]:
+    with warnings.catch_warnings(record=True) as reported:
+        warnings.simplefilter("always")
+        job = mdot.Job.from_torch(model, args, kwargs)
+    return job, [str(one.message) for one in reported if issubclass(one.category, mdot.JobWarning)]
+
+
+def flops(job: mdot.Job, batch: int, *phases: str) -> float:
+    return sum(op.per_sample[phase].flops * batch + op.per_step[phase].flops for op in job for phase in phases or ("forward",))
+
+
+class Law(support.TestCase):
+    def test_jobs_do_the_work_of_their_programs(self) -> None:
+        """One process reads all networks. Libraries that are absent are named, and their networks left out."""
+        absent: set[str] = set()
+        count = 0
+        for name, make in work_networks.networks().items():
+            with self.subTest(name):
+                try:
+                    model, args, kwargs = make()
+                except ModuleNotFoundError as fault:
+                    absent.add(str(fault.name))
+                    continue
+                job, reported = read(model, *args, **kwargs)
+                count += 1
+                assert job.program is not None
+                check = job.program.check
+                self.assertGreater(check.dispatched_flops[0], 0)
+                for dispatched, own in zip(check.dispatched_flops, check.job_flops):
+                    if name not in EXPLAINED and (dispatched > 0 or own == 0):
+                        self.assertLessEqual(abs(own - dispatched), MOST_DIFFERENCE * dispatched, f"{check} {reported}")
+                self.assertEqual(check.unpriced_operators, 0, [op.type for op in job if not op.known])
+            gc.collect()
+        for library in sorted(absent):
+            print(f"left out, because this Python has no {library}")
+        self.assertGreaterEqual(count, 200 if not absent else 1)
+
+    def test_a_difference_names_the_module(self) -> None:
+        """A translation that forgets a product is found, although nothing else is wrong."""
+        linear = TRANSLATIONS["linear"]
+        model = nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 8)))
+
+        def doubled(call: Any) -> Any:
+            made = linear(call)
+            return call.graph.op("Add", [made, linear(call)], made.shape, made.dtype) if call["input"].shape == (4, 16) else made
+
+        self.addCleanup(TRANSLATIONS.__setitem__, "linear", linear)
+        TRANSLATIONS["linear"] = doubled
+        job, reported = read(model, torch.zeros(4, 8))
+        self.assertEqual(len([text for text in reported if "work-differs" in text and "(largest differences in 1.1)" in text]), 1, reported)
+        assert job.program is not None
+        self.assertEqual(job.program.check.modules, "1.1")
+        self.assertEqual(mdot.Job.from_bytes(job.to_bytes()).program, job.program)
+
+
+class Kinds(support.TestCase):
+    def test_work_on_parameters_alone_is_independent_of_the_batch(self) -> None:
+        class Merged(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.w = nn.Parameter(torch.zeros(64, 64), requires_grad=False)
+                self.a, self.b = nn.Parameter(torch.zeros(4, 64)), nn.Parameter(torch.zeros(64, 4))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return F.linear(x, self.w + self.b @ self.a)
+
+        job, _ = read(Merged(), torch.zeros(16, 64))
+        product = next(op for op in job if op.type == "MatMul")
+        self.assertEqual(product.per_step["forward"].flops, 2 * 64 * 64 * 4)
+        self.assertEqual(product.per_step["weight_gradient"].flops, 2 * 2 * 64 * 64 * 4)
+        self.assertEqual(product.per_sample["forward"].flops, 0)
+        linear = next(op for op in job if op.type == "Linear")
+        self.assertEqual(linear.per_sample["weight_gradient"].flops, 2 * 64 * 64)
+        self.assertEqual(job.parameters, 2 * 4 * 64)
+        self.assertEqual(job.frozen_parameters, 64 * 64)
+
+    def test_a_second_pass_costs_as_much_as_the_first(self) -> None:
+        network = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 8))
+
+        class Passes(nn.Module):
+            def __init__(self, count: int) -> None:
+                super().__init__()
+                self.network, self.count = network, count
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return sum(self.network(x).square().mean() for _ in range(self.count))  # type: ignore[return-value]
+
+        one, three = (flops(read(Passes(count), torch.zeros(8, 64))[0], 8) for count in (1, 3))
+        self.assertAlmostEqual(three / one, 3, delta=0.01)
+
+    def test_packed_recurrences_cost_as_padded_ones(self) -> None:
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            packed = work_networks.Packed(kind(48, 64, batch_first=True))
+            half, _ = read(packed, torch.zeros(4, 12, 48), torch.tensor([12, 6, 4, 2]))
+            whole, _ = read(packed, torch.zeros(4, 12, 48), torch.full((4,), 12))
+            padded, _ = read(kind(48, 64, batch_first=True), torch.zeros(4, 12, 48))
+            self.assertAlmostEqual(flops(whole, 4) / flops(padded, 4), 1, delta=0.02)
+            self.assertAlmostEqual(flops(half, 4) / flops(whole, 4), 0.5, delta=0.02)
+
+    def test_grouped_products_cost_their_rows(self) -> None:
+        if not hasattr(torch, "_grouped_mm"):
+            self.skipTest("this PyTorch has no _grouped_mm")
+
+        class Experts(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.w = nn.Parameter(torch.zeros(7, 32, 48))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch._grouped_mm(x, self.w, offs=torch.full((7,), len(x), dtype=torch.int32))
+
+        for rows in (8, 64, 100):
+            job, reported = read(Experts(), torch.zeros(rows, 32))
+            self.assertEqual(flops(job, rows), 2 * rows * 32 * 48, reported)
+
+    def test_not_of_a_boolean_mask_is_known(self) -> None:
+        job, reported = read(work_networks.Function(lambda m, x: m.last(x.masked_fill(~(x > 0), 0.0))), torch.zeros(4, 24))
+        self.assertIn("Not", [op.type for op in job])
+        self.assertEqual(job.unknown_count, 0, reported)
+
+    def test_frozen_float8_weights_are_dequantised(self) -> None:
+        class Frozen(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first = nn.Linear(64, 64)
+                self.w = nn.Parameter(torch.zeros(64, 64, dtype=torch.float8_e4m3fn), requires_grad=False)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return F.linear(self.first(x), self.w.to(x.dtype))
+
+        job, _ = read(Frozen(), torch.zeros(4, 64))
+        cast = next(op for op in job if op.type == "Cast")
+        self.assertEqual(cast.per_step["forward"].bytes_written, 4 * 64 * 64)
+        self.assertEqual(cast.per_sample["forward"].bytes_written, 0)
+
+    def test_autocast_is_seen_however_it_is_made(self) -> None:
+        for how in ("with", "decorator", "stored", "setter"):
+            job, reported = read(Autocast(how), torch.zeros(4, 64))
+            assert job.program is not None
+            self.assertEqual(job.program.precision, "amp-bf16", how)
+            self.assertFalse(torch.is_autocast_enabled("cpu"))
+
+    def test_regions_record_their_type(self) -> None:
+        job, _ = read(Autocast("half"), torch.zeros(4, 64))
+        assert job.program is not None
+        full, half = 1 << 3, 1 << 4
+        flags = [op.flags & (full | half) for op in job if op.type == "Linear"]
+        self.assertEqual(flags, [full, 0] if job.program.precision == "amp-bf16" else [0, half])
+
+    def test_half_precision_before_fp32_layers_in_autocast(self) -> None:
+        class Nano(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table, self.out = nn.Embedding(100, 64).bfloat16(), nn.Linear(64, 64)
+
+            def forward(self, ids: torch.Tensor) -> torch.Tensor:
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    return self.out(self.table(ids)).float()
+
+        job, reported = read(Nano(), torch.zeros(4, 8, dtype=torch.int64))
+        self.assertEqual(job.unknown_count, 0, reported)
+        self.assertEqual([text for text in reported if "work-differs" in text], [])
+
+    def test_a_successful_trace_is_silent(self) -> None:
+        class Fixed(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.k, self.out = nn.Parameter(torch.zeros(1, 24, 40)), nn.Linear(40, 3)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.out(torch.bmm(x, self.k.expand(6, 24, 40)).mean(1))
+
+        with contextlib.redirect_stderr(io.StringIO()) as text:
+            read(Fixed(), torch.zeros(6, 12, 24))
+        self.assertNotIn("Traceback", text.getvalue())
+
+
+class Autocast(nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.first, self.second, self.how = nn.Linear(64, 64), nn.Linear(64, 64), how
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # this Python may have no CUDA
+            self.stored = torch.autocast("cuda", dtype=torch.bfloat16)
+            self.decorated = torch.autocast("cuda", dtype=torch.bfloat16)(self.run)
+
+    def run(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x).relu())  # type: ignore[no-any-return]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.how == "decorator":
+            return self.decorated(x)  # type: ignore[no-any-return]
+        if self.how == "stored":
+            with self.stored:
+                return self.run(x)
+        if self.how == "setter":
+            before = torch.is_autocast_enabled("cuda")
+            torch.set_autocast_dtype("cuda", torch.bfloat16)
+            torch.set_autocast_enabled("cuda", True)
+            try:
+                return self.run(x)
+            finally:
+                torch.set_autocast_enabled("cuda", before)
+        x = self.first(x) if self.how == "half" else x
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            return self.second(x) if self.how == "half" else self.run(x)  # type: ignore[no-any-return]
+
+
+# ---- ATen ------------------------------------------------------------------------------------------------------------
+
+_NEVER_TRACED = (
+    "_foreach", "_fused_", "_amp_", "_test", "_nested", "_sparse", "sparse", "mkldnn", "miopen", "cudnn", "_cudnn", "_mps", "_jagged", "_padded_dense",
+    "_cslt", "fbgemm", "_convert_weight", "_dyn_quant_pack", "q_per", "_functional", "_foobar", "_philox_key", "_indices_copy", "_values_copy", "_fill_mem",
+)  # fmt: skip
+"""Prefixes of updates of the optimizer, other devices and layouts of tensors, and PyTorch's own tests."""
+_OTHERS = frozenset({
+    "_native_multi_head_attention", "_transformer_encoder_layer_fwd", "_triton_multi_head_attention",  # evaluation alone
+    "_scaled_mm_v2", "_scaled_grouped_mm_v2", "_scaled_addmm", "linalg_matrix_sqrth", "linalg_polar",  # bytes alone
+    "as_strided_", "set", "shallow_copy_data_", "_new_zeros_with_same_feature_meta", "scalar_tensor", "from_file", "resize_as_sparse",
+    "resize_as_sparse_", "copy_sparse_to_sparse_", "_empty_per_channel_affine_quantized", "empty_quantized", "blackman_window", "kaiser_window", "fft_rfftfreq",
+})  # fmt: skip
+
+
+class Aten(support.TestCase):
+    def test_every_operator_has_a_price(self) -> None:
+        """Each operator is translated, taken apart, a view, priced, or without tensors. The others, which are listed
+        here, are recorded with their bytes."""
+        found: dict[str, list[Any]] = {}
+        for full in torch._C._dispatch_get_all_op_names():
+            base, _, overload = full.partition(".")
+            space, _, name = base.partition("::")
+            if space == "aten" and (packet := getattr(torch.ops.aten, name, None)) is not None and hasattr(packet, overload or "default"):
+                found.setdefault(name, []).append(getattr(packet, overload or "default"))
+        self.assertGreater(len(found), 1000)
+        unpriced = {name for name, ops in found.items() if not any(map(self._is_priced, ops)) and not name.startswith(_NEVER_TRACED)}
+        self.assertEqual({name for name in unpriced if "backward" not in name} - _OTHERS, set())
+
+    def _is_priced(self, func: Any) -> bool:
+        name = func._schema.name.split("::")[-1]
+        tensors = [kind for kind in (*func._schema.arguments, *func._schema.returns) if "Tensor" in str(kind.type)]
+        has_both = len({id(kind) for kind in tensors}) > 0 and any("Tensor" in str(kind.type) for kind in func._schema.arguments)
+        return (
+            name in TRANSLATIONS
+            or name.rstrip("_") in TRANSLATIONS
+            or func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+            or func in torch._decomp.decomposition_table
+            or prices.is_view(func)
+            or prices.like(func) is not None
+            or not has_both  # numbers and sizes, or a new tensor
+            or not any("Tensor" in str(kind.type) for kind in func._schema.returns)
+        )
+
+    def test_an_unknown_operator_counts_as_unpriced(self) -> None:
+        library = torch.library.Library("mdot_test", "DEF")
+        self.addCleanup(library._destroy)
+        library.define("unknown(Tensor x) -> Tensor")
+        library.impl("unknown", lambda x: x.clone(), "CompositeExplicitAutograd")
+        job, _ = read(work_networks.Function(lambda m, x: m.last(torch.ops.mdot_test.unknown(x))), torch.zeros(4, 24))
+        assert job.program is not None
+        self.assertEqual(job.program.check.unpriced_operators, 1)
+        self.assertGreaterEqual(job.program.check.unpriced_bytes, 2 * 4 * 4 * 24)
+
+    def test_formulas_agree_with_pytorchs_counter(self) -> None:
+        """Where PyTorch has a formula as well. Its own one for the backward pass of a convolution ignores groups."""
+        from torch.utils.flop_counter import FlopCounterMode
+
+        for model, x in (
+            (nn.Conv2d(6, 8, 3, stride=2), torch.zeros(2, 6, 9, 9)),
+            (nn.ConvTranspose2d(6, 8, 3, stride=2), torch.zeros(2, 6, 9, 9)),
+            (nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), torch.zeros(2, 5, 16)),
+        ):
+            with FlopCounterMode(display=False) as counter:
+                model(x)
+            job, _ = read(model, x)
+            assert job.program is not None
+            self.assertEqual(job.program.check.dispatched_flops[0], counter.get_total_flops())
+
+
+if __name__ == "__main__":
+    unittest.main()
