@@ -141,7 +141,8 @@ void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *ana
     for (size_t i = 0; i < p->program.recorded_count; i++) {
         const mdot_recorded_memory *r = &p->records[i];
         if (p->analytic_bytes[i] > 0) continue;
-        p->analytic_bytes[i] = rint(analyzer->activation_bytes(analysis, r->precision, attention, r->recompute));
+        double bytes = rint(analyzer->activation_bytes(analysis, r->precision, attention, r->recompute));
+        p->analytic_bytes[i] = fmin(bytes, RT_JOB_MAX_COUNT); /* a saved job can be loaded */
     }
 }
 

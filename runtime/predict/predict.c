@@ -111,6 +111,19 @@ static mdot_status check_times(const float ms[RT_STEP_NUMBERS], mdot_error *err)
                      (double)ms[1], (double)ms[2]);
 }
 
+static bool has_forward_work(const mdot_job *job)
+{
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        const mdot_load *sample = &op->per_sample[MDOT_PHASE_FORWARD], *step = &op->per_step[MDOT_PHASE_FORWARD];
+        if (sample->flops + sample->bytes_read + sample->bytes_written + step->flops + step->bytes_read +
+                step->bytes_written >
+            0)
+            return true;
+    }
+    return false;
+}
+
 /* The step and its interval, from the predictor's lower bound, step and upper bound. */
 static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corrected, mdot_prediction *out)
 {
@@ -192,6 +205,9 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     mdot_status status = check_times(ms, err);
+    if (status != MDOT_OK && pair->requested.configuration.c.mode == MDOT_MODE_INFERENCE && !has_forward_work(job))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the job has no forward pass with work, which inference consists of; predict training");
     if (status != MDOT_OK) return status;
     rt_step_parts parts;
     if (!read_parts(schema, pair, &parts)) parts = rt_divide_step(job, &pair->queried, (double)ms[1]);

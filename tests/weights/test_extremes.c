@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -176,6 +177,69 @@ static void extreme_spec_values_give_finite_times(void **state)
     assert_int_equal(faults, 0);
 }
 
+static mdot_job *job_of(const mdot_job_operator *operators, size_t count)
+{
+    mdot_job_description d = {.struct_size = sizeof d, .operators = operators, .operator_count = count, .batch = 1};
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_create(&d, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+static void inference_without_forward_work_is_refused(void **state)
+{
+    const fixture *f = *state;
+    mdot_job_operator op = {.struct_size = sizeof op, .type = "CrossEntropy", .known = true};
+    op.per_sample[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){1e6, 1e3, 1e3};
+    mdot_job *job = job_of(&op, 1);
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 8, .gpu = "A100"};
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict(f->context, job, &c, &p, &err), MDOT_OK);
+    c.mode = MDOT_MODE_INFERENCE;
+    assert_int_equal(mdot_predict(f->context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "no forward pass"));
+    mdot_job_destroy(job);
+}
+
+/* Whatever program a job has: a saved job can be loaded. */
+static void jobs_with_extreme_loads_can_be_loaded(void **state)
+{
+    (void)state;
+    enum { OPERATORS = 40 };
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP, MDOT_PRECISION_BF16};
+    mdot_job_operator operators[OPERATORS];
+    for (size_t i = 0; i < OPERATORS; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .type = "Linear", .known = true};
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            operators[i].per_sample[phase] = operators[i].per_step[phase] =
+                (mdot_load){most_load, most_load, most_load};
+    }
+    char path[] = "/tmp/mdot-extreme-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    for (size_t count = 1; count <= OPERATORS; count += 13)
+        for (size_t i = 0; i < 3; i++) {
+            const mdot_peak_moment moment = {.per_sample = most_load, .per_step = most_load};
+            const mdot_recorded_memory record = {.precision = precisions[i], .moment_count = 1, .moments = &moment};
+            const mdot_job_program program = {.struct_size = sizeof program,
+                                              .precision = MDOT_PRECISION_PYTORCH,
+                                              .trained_bytes = 1,
+                                              .recorded_count = 1,
+                                              .recorded = &record};
+            mdot_job *plain = job_of(operators, count), *job = NULL, *loaded = NULL;
+            mdot_error err = {0};
+            if (mdot_job_with_program(plain, &program, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+            if (mdot_job_save(job, path, &err) != MDOT_OK) fail_msg("%s", err.message);
+            if (mdot_job_load(path, &loaded, &err) != MDOT_OK) fail_msg("%zu operators: %s", count, err.message);
+            mdot_job_destroy(plain);
+            mdot_job_destroy(job);
+            mdot_job_destroy(loaded);
+        }
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +247,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(extreme_settings_give_finite_times, open_published, close_it),
         cmocka_unit_test_setup_teardown(extreme_spec_values_give_finite_times, open_shipped, close_it),
         cmocka_unit_test_setup_teardown(extreme_spec_values_give_finite_times, open_published, close_it),
+        cmocka_unit_test_setup_teardown(inference_without_forward_work_is_refused, open_shipped, close_it),
+        cmocka_unit_test(jobs_with_extreme_loads_can_be_loaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

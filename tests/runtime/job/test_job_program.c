@@ -335,6 +335,26 @@ static void missing_bytes_are_estimated(void **state)
     }
 }
 
+static double count_many_bytes(const rt_analysis *analysis, mdot_precision precision, mdot_attention attention,
+                               mdot_recompute recompute)
+{
+    (void)analysis, (void)attention, (void)recompute;
+    return precision == MDOT_PRECISION_AMP ? INFINITY : 0x1p60;
+}
+
+/* A file holds counts up to 2^53. */
+static void estimates_fit_a_file(void **state)
+{
+    (void)state;
+    const rt_job_analyzer analyzer = {.activation_bytes = count_many_bytes};
+    mdot_job_program source = valid_program();
+    rt_program p;
+    rt_program_take(&source, &p);
+    rt_program_estimate(&analyzer, NULL, &p);
+    assert_compare(p.analytic_bytes[0], ==, RT_JOB_MAX_COUNT);
+    assert_compare(p.analytic_bytes[1], ==, RT_JOB_MAX_COUNT);
+}
+
 static void missing_arguments_are_refused(void **state)
 {
     (void)state;
@@ -607,6 +627,7 @@ int main(void)
         cmocka_unit_test(all_choices_are_accepted),
         cmocka_unit_test(numbers_are_rounded),
         cmocka_unit_test(missing_bytes_are_estimated),
+        cmocka_unit_test(estimates_fit_a_file),
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(invalid_records_are_refused),
         cmocka_unit_test(freezing_moves_bytes_and_keeps_the_records),
