@@ -43,7 +43,14 @@ while [ $# -gt 0 ]; do
         --loads) need "$@"; loads=$2; shift 2 ;;
         --seeds) need "$@"; seeds=$2; shift 2 ;;
         --jobs) need "$@"; jobs=$2; shift 2 ;;
-        --slurm) slurm=yes; shift; case ${1:-} in --*) sbatch_options=$1; shift ;; esac ;;
+        --slurm)
+            slurm=yes
+            shift
+            case ${1:-} in
+                --out | --policies | --loads | --seeds | --jobs | --slurm | --slurm=*) ;; # the script's own
+                --*) sbatch_options=$1; shift ;;
+            esac ;;
+        --slurm=*) slurm=yes sbatch_options=${1#--slurm=}; shift ;;
         -*) fail "unknown option $1" ;;
         *) break ;;
     esac

@@ -3,6 +3,7 @@
  * submission, for comparisons with other estimates (cluster/durations). Outcome and key are the numbers in mdot_ended
  * and mdot_history_key. */
 #include "base/csv.h"
+#include "base/text.h"
 #include "history/mdot_history.h"
 
 #include "simulator/core/simulator.h"
@@ -107,6 +108,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (run(argv[1], &err) == MDOT_OK) return 0;
+    bs_make_printable(err.message); /* names of jobs may be anything */
     fprintf(stderr, "mdot-durations: %s\n", err.message);
     return 1;
 }

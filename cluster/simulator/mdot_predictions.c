@@ -9,6 +9,7 @@
  *              memory rate; summed, and multiplied by the constant that makes the median right over the table
  *   mean       the geometric mean of all measured steps: a guess that ignores the job
  */
+#include "base/text.h"
 #include "mdot/mdotjob.h"
 
 #include "simulator/estimate/estimators.h"
@@ -157,6 +158,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status == MDOT_OK) status = read_table(argv[1], context, &t, &err);
     if (status == MDOT_OK) status = print(&t, &err);
+    bs_make_printable(err.message);
     if (status != MDOT_OK) fprintf(stderr, "mdot-predictions: %s\n", err.message);
     for (size_t i = 0; i < t.count; i++) free(t.rows[i].network);
     free(t.rows);

@@ -5,6 +5,7 @@
  *
  * Each job in the queue is one of the given files at one of five batches, as a separate object, so every query is
  * different. The configurations are four GPU types × 1, 2, 4, 8 and 16 GPUs. */
+#include "base/text.h"
 #include "mdot/mdotjob.h"
 
 #include "simulator/solve/time_fractions.h"
@@ -186,6 +187,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = make_queue(file_count, (size_t)jobs, &q, &err);
     if (status == MDOT_OK) status = encode_jobs(context, files, file_count, &q, &err);
     if (status == MDOT_OK) status = measure(context, &q, (size_t)rounds, &err);
+    bs_make_printable(err.message);
     if (status != MDOT_OK) fprintf(stderr, "mdot-round: %s\n", err.message);
     free_queue(&q);
     for (size_t i = 0; i < read; i++) mdot_job_destroy(files[i]);

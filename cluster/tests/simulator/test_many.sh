@@ -51,3 +51,11 @@ sh "$many" --out "$folder/c" "$@"
 rm "$folder/a/fifo_own_1.json"
 sh "$many" --out "$folder/a" "$@"
 cmp "$folder/a/summary.csv" "$folder/c/summary.csv" || fail "the job array gives other results"
+
+# Options of the script may follow --slurm, in any order.
+for order in "--slurm --out $folder/d" "--out $folder/d --slurm" "--slurm=--time=5,--mem=1G --out $folder/d"; do
+    rm -rf "$folder/d"
+    # shellcheck disable=SC2086 # words
+    PATH=$folder/bin:$PATH sh "$many" $order "$@" || fail "$order is refused"
+    [ -e "$folder/d/fifo_own_1.json" ] || fail "$order did not run"
+done
