@@ -147,7 +147,10 @@ static bool may_choose(const sl_submission *s, const sl_place *const *places, si
 {
     const char *list = partitions_of(s);
     size_t length;
-    if (list == NULL || s->has_reservation || s->is_constrained) return false;
+    sl_time_rule rule;
+    if (list == NULL || s->cluster == NULL || s->has_reservation || s->is_constrained) return false;
+    /* A chosen partition may have a longer default limit than another, which would meet these limits. */
+    if (s->deadline_s > 0 || !sl_accounting_rule(s, list, &rule) || rule.counts_minutes) return false;
     for (const char *name = NULL; sl_next_name(list, &name, &length);) {
         const sl_partition *p = sl_partition_find(s->cluster, name, length);
         bool has_place = false;

@@ -56,7 +56,8 @@ double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
  * Slurm treats the job with this limit at least as well as without one. The limit is within MaxTime of all partitions
  * in `list`, within MaxWall of QOS and associations, and at least --time-min. It is within Slurm's default if the job
  * asks for a reservation, if one begins before the limit's end, or if accounting counts minutes. There is no limit for
- * a request with a deadline, and none while a partition or an association is unknown. MaxTime in mdot.conf lowers it. */
+ * a request with a deadline, and none while a partition or an association is unknown. MaxTime in mdot.conf lowers
+ * it. */
 uint32_t sl_limit_minutes(const sl_site *site, const sl_submission *submission, const char *list,
                           uint32_t wanted_minutes);
 

@@ -144,7 +144,7 @@ rank_of() {
     case $1 in
         RUNNING* | COMPLET* | CONFIGURING*) echo 3 ;;
         PENDING\|PartitionDown* | PENDING\|PartitionInactive* | PENDING\|Resources* | PENDING\|Priority* | PENDING\|None* | \
-            PENDING\|BeginTime* | PENDING\|Dependency*) echo 2 ;;
+            PENDING\|BeginTime* | PENDING\|Dependency* | PENDING\|Nodes\ required*higher\ priority*) echo 2 ;;
         PENDING*) echo 1 ;;
         *) echo 0 ;;
     esac

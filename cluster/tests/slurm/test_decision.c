@@ -309,6 +309,25 @@ static void places_that_may_refuse_the_job_are_not_chosen(void **state)
     h100->is_up = false;
     assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
     *h100 = before;
+    two.deadline_s = 1e9; /* its default limit may be longer than that of the other, and meet the deadline */
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    two.deadline_s = 0;
+    h100->reserved_s = 1e9;
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    *h100 = before;
+    two.is_constrained = true;
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    two.is_constrained = false;
+    two.cpus_per_node = 65;
+    h100->least_cpus = 65;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "h100");
+    two.memory_mib = 256001;
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen); /* nowhere */
+    two.cpus_per_node = 0, two.memory_mib = 0;
+    *h100 = before;
+    cluster.enforces_limits = true; /* without associations: unknown */
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    cluster.enforces_limits = false;
     h100->is_open = false; /* some users lose a partition if another is chosen, some if this one is */
     assert_false(decides(&by_time, "steps=100", &two).is_chosen);
     *h100 = before;
