@@ -47,6 +47,7 @@ install_mdot_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "l
 
 # The command finds the predictor in ../share/mdot, under every prefix.
 install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
+install(TARGETS mdot_cli_compiler DESTINATION libexec/mdot COMPONENT command)
 install(
   FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR} docs/schema.json
   DESTINATION share/mdot
