@@ -48,6 +48,10 @@ const cli_word cli_attention_words[] = {
 #define ATTENTION_WORD WORD
 #include "runtime/job/configuration.def"
     {0}};
+const cli_word cli_framework_words[] = {
+#define FRAMEWORK_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_recompute_words[] = {
 #define RECOMPUTE_WORD WORD
 #include "runtime/job/configuration.def"

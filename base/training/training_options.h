@@ -26,8 +26,8 @@ typedef struct cli_training {
 
 /* Other words for the choices. */
 extern const cli_word cli_precision_words[], cli_layout_words[], cli_optimizer_words[], cli_attention_words[],
-    cli_recompute_words[], cli_optimizer_kernels_words[], cli_gradient_type_words[], cli_offload_words[],
-    cli_frozen_weights_words[], cli_schedule_words[], cli_loss_words[], cli_mode_words[];
+    cli_framework_words[], cli_recompute_words[], cli_optimizer_kernels_words[], cli_gradient_type_words[],
+    cli_offload_words[], cli_frozen_weights_words[], cli_schedule_words[], cli_loss_words[], cli_mode_words[];
 #define cli_reduce_type_words cli_gradient_type_words
 
 void cli_training_begin(cli_training *training);

@@ -54,6 +54,16 @@ typedef enum mdot_attention {
     MDOT_ATTENTION_FLASH
 } mdot_attention;
 
+/* What launches the kernels. PROGRAM: that of the job's program, or PyTorch; MEGATRON includes NeMo */
+typedef enum mdot_framework {
+    MDOT_FRAMEWORK_PROGRAM,
+    MDOT_FRAMEWORK_PYTORCH,
+    MDOT_FRAMEWORK_HF_TRAINER,
+    MDOT_FRAMEWORK_LIGER,
+    MDOT_FRAMEWORK_TRANSFORMER_ENGINE,
+    MDOT_FRAMEWORK_MEGATRON
+} mdot_framework;
+
 /* Parts recomputed in the backward pass, so that memory need not keep the results. */
 typedef enum mdot_recompute {
     MDOT_RECOMPUTE_NOTHING, /* all results that the backward pass needs are kept */
@@ -207,7 +217,8 @@ typedef struct mdot_configuration {
     /* rate that collectives reach between GPUs of a node, in GB/s (10^9 bytes per second), 1e-6 to 1e9; 0: .8 of
      * NVLink's rate, .4 of PCIe's */
     double link_gbps;
-    /* rate that collectives reach between nodes, per GPU, in GB/s, 1e-6 to 1e9; 0: 20, for InfiniBand of 200 Gbit/s */
+    /* rate that collectives reach between nodes, per GPU, in GB/s, 1e-6 to 1e9; 0: 20, for InfiniBand of 200
+     * Gbit/s, and 40 from Hopper on */
     double network_gbps;
     /* degree of data parallelism: groups of GPUs with a batch each, up to 2^16; 0: the number of GPUs divided by the
      * other degrees */
@@ -269,8 +280,8 @@ typedef struct mdot_configuration {
      * above that, below a fifth of it, and if the GPU's watts are 0 */
     double power_limit;
     /* time in which the host launches one phase of an operator, in microseconds, which bounds small batches, 1e-6 to
-     * 1e9; 0: that of the hosts that the predictor was trained on, 50 µs with the shipped one, and 30 in inference.
-     * Interpreter, framework and driver are included */
+     * 1e9; 0: that of the framework and of hosts as old as the GPU model, for example 50 µs by PyTorch beside an A100, 35
+     * beside an H100, and .6 of it in inference. Interpreter, framework and driver are included */
     double host_launch_us;
     /* gradients of several passes stay whole on each GPU until the last pass sums them over GPUs, as by FSDP's no_sync.
      * 0 or 1. It needs ZeRO stage 3 */
@@ -279,7 +290,9 @@ typedef struct mdot_configuration {
      * stage has the operators before the blocks alone */
     uint32_t first_stage_blocks;
     uint32_t last_stage_blocks; /* number of blocks in the last stage of a pipeline; likewise */
-    uint32_t reserved;          /* must be 0 */
+    /* framework that launches the kernels: it decides which operators are fused and how long the host takes for a
+     * launch */
+    mdot_framework framework;
 } mdot_configuration;
 
 /* Numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0. The

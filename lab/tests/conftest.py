@@ -68,6 +68,7 @@ def shipped(data):
     """Two untrained members."""
     import torch
 
+    from mdot_lab.predictor import familiarity as familiarities
     from mdot_lab.predictor.interval import Interval
     from mdot_lab.predictor.embedding_distance import EmbeddingDistance, mean_encodings, networks
     from mdot_lab.predictor.model import Options, Predictor
@@ -86,4 +87,5 @@ def shipped(data):
     distance_model = EmbeddingDistance(options.width)
     known, label_of = networks(data)
     distance_model.fit(mean_encodings(members[0], data, label_of), torch.ones(len(known), dtype=torch.bool))
-    return Shipped(members, Interval(), trained_on, distance_model).eval()
+    familiarity = familiarities.fit(members[0], data, data.whole_networks)
+    return Shipped(members, Interval(), trained_on, distance_model, familiarity).eval()

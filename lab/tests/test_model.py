@@ -28,7 +28,7 @@ def ask(shipped, data):
 
     def answer(network: int, batch: float, gpu: str, rows: tuple | None = None, **flags: float):
         with torch.no_grad():
-            step_ms, outside = Whole(shipped)(*(rows or export.rows(data, network)),
+            step_ms, outside, _ = Whole(shipped)(*(rows or export.rows(data, network)),
                                               torch.tensor(export.configuration(batch=batch, **flags)),
                                               torch.tensor(tables.gpu(gpu).numbers))
         return step_ms, dict(zip(tables.causes(), outside.tolist(), strict=True))

@@ -47,6 +47,10 @@ enum {
 #include "runtime/job/configuration.def"
 };
 enum {
+#define FRAMEWORK(id, name) VALUE_FRAMEWORK_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
 #define RECOMPUTE(id, name) VALUE_RECOMPUTE_##id,
 #include "runtime/job/configuration.def"
 };
@@ -87,6 +91,7 @@ enum {
 #define LAYOUT(id, name) SAME(LAYOUT_##id)
 #define OPTIMIZER(id, name) SAME(OPTIMIZER_##id)
 #define ATTENTION(id, name) SAME(ATTENTION_##id)
+#define FRAMEWORK(id, name) SAME(FRAMEWORK_##id)
 #define RECOMPUTE(id, name) SAME(RECOMPUTE_##id)
 #define OPTIMIZER_KERNELS(id, name) SAME(OPTIMIZER_KERNELS_##id)
 #define NUMBER(id, name) SAME(NUMBER_##id)
@@ -303,16 +308,20 @@ static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
 
 /* ---- How GPUs work together ------------------------------------------------------------------------------------- */
 
-/* Fraction of the bandwidth that collectives reach on a link, and on 200 Gbit/s InfiniBand per GPU. Sources: NCCL's
- * bus bandwidth in NVIDIA's nccl-tests (doc/PERFORMANCE.md) and their published runs. */
+/* Fraction of the bandwidth that collectives reach on a link, and on InfiniBand per GPU: 200 Gbit/s in a DGX A100, 400
+ * in a DGX H100 and later ones. Sources: NCCL's bus bandwidth in NVIDIA's nccl-tests (doc/PERFORMANCE.md) and their
+ * published runs. */
 #define NVLINK_EFFICIENCY 0.8
 #define PCIE_EFFICIENCY 0.4
 #define NETWORK_GBPS 20.0
+#define NETWORK_GBPS_FROM_HOPPER 40.0
+#define HOPPER_CAPABILITY 9.0
 
 static mdot_status complete_link(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
-    if (c->network_gbps == 0) c->network_gbps = NETWORK_GBPS;
+    if (c->network_gbps == 0)
+        c->network_gbps = s->gpu.compute_capability < HOPPER_CAPABILITY ? NETWORK_GBPS : NETWORK_GBPS_FROM_HOPPER;
     if (c->link_gbps > 0) {
         if (c->link == MDOT_LINK_DEFAULT) return MDOT_OK;
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the configuration sets both link and link_gbps: set one of them");

@@ -124,6 +124,10 @@ static const char *const rt_attention_names[] = {
 #define ATTENTION RT_NAME
 #include "runtime/job/configuration.def"
     NULL};
+static const char *const rt_framework_names[] = {
+#define FRAMEWORK RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
 static const char *const rt_recompute_names[] = {
 #define RECOMPUTE RT_NAME
 #include "runtime/job/configuration.def"
@@ -172,6 +176,10 @@ static const rt_choice_word rt_frozen_weights_words[] = {
     {NULL, NULL, false}};
 static const rt_choice_word rt_attention_words[] = {
 #define ATTENTION_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_framework_words[] = {
+#define FRAMEWORK_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
 static const rt_choice_word rt_recompute_words[] = {

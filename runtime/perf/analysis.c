@@ -15,6 +15,7 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     if (a->roofline_inputs == NULL) return false;
     a->roofline_sums = rt_sum_roofline_inputs(a->roofline_inputs, a->sharded_groups.count, &a->roofline_sum_count);
     if (a->roofline_sums == NULL) return false;
+    a->chained_part = rt_chained_part(a->roofline_inputs, a->sharded_groups.count);
     a->update_parts = rt_find_update_parts(job, &a->sharding);
     rt_identify_job(job, a->op_costs.cost, &a->identity);
     a->totals = rt_sum_job(job, a->op_costs.cost);

@@ -16,6 +16,7 @@ struct rt_analysis {
     rt_roofline_inputs *roofline_inputs; /* for each of sharded_groups, unsharded */
     rt_roofline_inputs *roofline_sums;   /* of those inputs, by kind (rt_sum_roofline_inputs) */
     size_t roofline_sum_count;
+    double chained_part; /* of the kernels (rt_chained_part) */
     rt_activation_table activations;
     rt_job_totals totals;
     rt_update_parts update_parts;

@@ -54,6 +54,9 @@ typedef enum rt_work {
     RT_WORK_COUNT
 } rt_work;
 
+/* A convolution's groups. */
+typedef enum rt_grouping { RT_GROUPING_DENSE, RT_GROUPING_SOME, RT_GROUPING_DEPTHWISE, RT_GROUPING_COUNT } rt_grouping;
+
 typedef struct rt_flops_and_bytes {
     double flops, bytes; /* bytes as if in fp32 */
 } rt_flops_and_bytes;
@@ -63,6 +66,7 @@ typedef struct rt_roofline_inputs {
     double count, score_bytes, fused_bytes, weights, frozen_weights;
     double operand, result;       /* elements of a matmul's operand and result, per sample */
     uint8_t rate, position, work; /* rt_rate, rt_pipeline_position, rt_work */
+    uint8_t grouping;             /* rt_grouping */
     bool is_fp32;                 /* kept in fp32 by autocast */
     bool is_loss;
     bool uses_tensor_cores, is_in_block;
@@ -82,6 +86,9 @@ rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sha
  * with these sums, so that a sum over all operators may read them instead. The array has *out_count elements, and the
  * caller frees it. Returns NULL if memory runs out. */
 rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, size_t count, size_t *out_count);
+
+/* The part of all kernels whose result one operator reads in the same kernel, if fused. */
+double rt_chained_part(const rt_roofline_inputs *inputs, size_t count);
 
 /* ---- Update parts ------------------------------------------------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
  *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n. With whole_gradients, only
  *                       the last pass scatters them.
  *   tensor parallelism  The step waits for every sum (sharding_roles.c): 2 (n - 1) / n of its bytes and a start-up
- *                       cost. If blocks are recomputed, forward sums run again.
+ *                       cost. With sequence parallelism, Transformer Engine overlaps half of them with matmuls. If blocks are recomputed, forward sums run again.
  *   expert parallelism  Tokens are sent to experts and collected (experts.c): (n - 1) / n of their bytes and a
  *                       start-up cost each way. Their gradients return the same way. If blocks are recomputed, the
  *                       forward exchanges run again. Gradients of experts are summed over data-parallel workers
@@ -24,6 +24,7 @@
  */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 
 #include <math.h>
@@ -129,7 +130,7 @@ static double sums_ms(const exchange *e)
         e->byte_ratio * e->part * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
     double count = sharding->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
-    return e->micro_steps * ms * e->shard->of[RT_PIPELINE_BLOCKS];
+    return e->micro_steps * rt_framework_waited_sums(e->c) * ms * e->shard->of[RT_PIPELINE_BLOCKS];
 }
 
 static double borders_ms(const exchange *e)
@@ -138,6 +139,9 @@ static double borders_ms(const exchange *e)
     if (stages == 1) return 0;
     double stride = rt_copies(e->c) * e->c->tensor_parallel * e->c->expert_parallel;
     double bytes = 2 * e->byte_ratio * e->part * e->sharding->border_bytes;
+    /* each GPU sends its part of a sequence; parts of an interleaved pipeline are sent while another one computes */
+    if (e->c->sequence_parallel != 0) bytes /= e->c->tensor_parallel;
+    if (e->c->virtual_stages > 1) bytes *= LEAST_WAITED;
     return e->micro_steps * e->c->virtual_stages * bytes / send_rate(e, stages, stride);
 }
 

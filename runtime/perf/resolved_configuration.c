@@ -2,6 +2,7 @@
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/framework.h"
 
 #include <math.h>
 
@@ -153,6 +154,11 @@ rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *
         c->attention = is_known ? programs : MDOT_ATTENTION_FLASH;
     else if (is_known && c->attention != programs && job->analysis->totals.has_attention)
         *out_differs = true;
+    if (c->framework == MDOT_FRAMEWORK_PROGRAM) {
+        uint32_t framework = job->program != NULL ? job->program->program.framework : 0;
+        bool is_stated = framework != MDOT_FRAMEWORK_PROGRAM && framework <= MDOT_FRAMEWORK_MEGATRON;
+        c->framework = is_stated ? (mdot_framework)framework : MDOT_FRAMEWORK_PYTORCH;
+    }
     return followed;
 }
 
@@ -186,8 +192,11 @@ static double in_flight_of(const mdot_configuration *c, double stage, double ste
 
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
+    bool is_open = configuration->c.framework == MDOT_FRAMEWORK_PROGRAM;
     out_resolved->configuration = rt_follow_program(job, configuration, &out_resolved->differs_from_program);
     configuration = &out_resolved->configuration;
+    bool is_stated = job->program != NULL && job->program->program.framework != MDOT_FRAMEWORK_PROGRAM;
+    out_resolved->assumes_framework = is_open && !is_stated;
     out_resolved->recomputes_as_program = job->analysis->totals.is_recomputed;
     const mdot_configuration *c = &configuration->c;
     divide_blocks(job, c, out_resolved->blocks);
@@ -197,6 +206,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->in_flight = in_flight_of(c, 0, out_resolved->steps);
     out_resolved->sequence = c->context_parallel;
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;
+    out_resolved->fused = rt_framework_fused(c);
     out_resolved->rates = rt_rates_of(configuration);
     out_resolved->widths = rt_widths_of(c);
     out_resolved->activation_case = activation_case_of(c, out_resolved->recomputes_as_program);
@@ -227,6 +237,7 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     rt_resolved_configuration variant = *resolved;
     mdot_configuration *c = &variant.configuration.c;
     rt_copy_kernels(c, &source->configuration.c);
+    variant.fused = source->fused;
     variant.rates = source->rates;
     variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c, resolved->recomputes_as_program);

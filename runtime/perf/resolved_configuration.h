@@ -50,6 +50,7 @@ typedef struct rt_resolved_configuration {
     bool differs_from_program;      /* the requested precision or attention contradicts the program's */
     bool recomputes_as_program; /* operators that the program checkpoints run again. Predictors know no such jobs, so
                                      * that they are queried for the job without */
+    bool assumes_framework;     /* neither the configuration nor the program states the framework */
     rt_shard shard; /* the part of the job on one GPU; in an uneven pipeline, on the GPU with the largest part */
     double steps;   /* micro-steps that a GPU computes in a step */
     double
@@ -58,6 +59,7 @@ typedef struct rt_resolved_configuration {
     double blocks[RT_STAGES]; /* fractions of the blocks in the stages of a pipeline; 1 without one */
     double sequence;          /* factor by which context parallelism shortens sequences on a GPU */
     double replicated; /* factor by which sequence parallelism divides tensors that tensor parallelism replicates */
+    double fused;      /* the part of compiled code's saving by fusion (framework.h) */
     rt_rates rates;
     rt_widths widths;
     rt_activation_case activation_case; /* includes the recomputation that compiled code does by itself */
@@ -66,8 +68,8 @@ typedef struct rt_resolved_configuration {
 /* Checks that the job can be trained that way: it has blocks to recompute or to distribute, and matmuls to shard. */
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err);
 
-/* Replaces the precision PYTORCH by the program's, and the attention PROGRAM by the program's, or by FLASH if it is
- * unknown. */
+/* Replaces the precision PYTORCH by the program's, and the attention and framework PROGRAM by the program's, or by
+ * FLASH and PYTORCH if they are unknown. */
 rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs);
 
 /* Resolves a configuration that the job can be trained with. */

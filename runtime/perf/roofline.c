@@ -10,7 +10,7 @@
  * writes its scores and reads them again: four times forward and six times backward (matmul, scale and mask,
  * softmax, matmul; and their gradients). Fused attention computes them again in the backward pass: five matmuls
  * instead of four. In compiled code, an operator other than a matmul passes its result on without memory traffic if
- * one such operator is its only reader.
+ * one such operator is its only reader. Other frameworks save a part of that (framework.c).
  *
  * Context parallelism divides the part that grows with the samples. Sequence parallelism does so for operators in
  * blocks that tensor parallelism replicates.
@@ -25,6 +25,8 @@
  */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/cdna.h"
+#include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 
 #define SCORE_PASSES_FORWARD 4
@@ -49,7 +51,7 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     if (phase != MDOT_PHASE_WEIGHT_GRADIENT) {
         double passes = phase == MDOT_PHASE_FORWARD ? SCORE_PASSES_FORWARD : SCORE_PASSES_BACKWARD;
         if (c->attention == MDOT_ATTENTION_EAGER) bytes += passes * batch * inputs->score_bytes;
-        if (c->compiled != 0) bytes = larger(bytes - batch * inputs->fused_bytes, 0);
+        if (resolved->fused > 0) bytes = larger(bytes - resolved->fused * batch * inputs->fused_bytes, 0);
     }
     if (inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH && phase == MDOT_PHASE_DATA_GRADIENT)
         flops *= FLASH_BACKWARD_FLOPS;
@@ -67,6 +69,12 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     return (rt_roofline_terms){compute_ms, bytes * rates->ms_per_byte, skips ? MASKED * compute_ms : 0};
 }
 
+/* Fractions of the memory bandwidth that kernels which prepare operands reach. bitsandbytes' kernels look up and scale
+ * each element: the weights of Mistral 7B take 87 ms a pass on an A100 (fms_hf_finetuning: LoRA with and without NF4,
+ * four and eight samples), where their bytes take 8. */
+#define DEQUANTISATION_EFFICIENCY 0.1
+#define CAST_EFFICIENCY 0.8
+
 /* Time of the kernel that dequantises frozen weights before the phase: it reads them and writes a copy. */
 static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
                                 const rt_resolved_configuration *resolved)
@@ -75,13 +83,8 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
     bool reads_weights = inputs->uses_tensor_cores && phase != MDOT_PHASE_WEIGHT_GRADIENT;
     if (c->frozen_weights == MDOT_FROZEN_UNCHANGED || !reads_weights) return 0;
     double bytes = rt_frozen_width(c, 0) + resolved->widths.compute;
-    return bytes * inputs->frozen_weights * resolved->rates.ms_per_byte;
+    return bytes * inputs->frozen_weights * resolved->rates.ms_per_byte / DEQUANTISATION_EFFICIENCY;
 }
-
-/* Bytes per element of a cast from bf16 to FP8. Compiled code reads the tensor for its largest element, unless rows or
- * groups of 32 have their own, and reads it again to write the cast. Otherwise abs, max, the product with the scale,
- * the clamp and the cast are kernels of their own; the last three work in fp32. */
-#define CAST_BYTES(compiled, by_tensor) ((compiled) ? ((by_tensor) ? 5.0 : 3.0) : 25.0)
 
 /* Kernel time to cast a matmul's two operands to FP8 before the phase. */
 static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const rt_resolved_configuration *resolved)
@@ -93,7 +96,12 @@ static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const 
     double elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights
                       : phase == MDOT_PHASE_DATA_GRADIENT ? result + inputs->weights
                                                           : operand + result;
-    return CAST_BYTES(c->compiled != 0, c->precision == MDOT_PRECISION_FP8) * elements * resolved->rates.ms_per_byte;
+    if (rt_framework_is_engine(
+            c)) /* keeps casts and transposes: of weights for a step, of others for the backward pass */
+        elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights / resolved->steps
+                   : phase == MDOT_PHASE_DATA_GRADIENT ? result
+                                                       : 0;
+    return rt_framework_cast_bytes(c) * elements * resolved->rates.ms_per_byte / CAST_EFFICIENCY;
 }
 
 static bool prepares_operands(const mdot_configuration *c)
@@ -198,12 +206,26 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
 {
     const rt_shard *shard = &resolved->shard;
     rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(job, resolved, shard)};
+    const mdot_gpu *gpu = &resolved->configuration.gpu;
+    bool is_cdna = rt_gpu_is_from_amd(gpu);
     bool prepares = prepares_operands(&resolved->configuration.c);
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
         double ms[MDOT_PHASE_COUNT], count = inputs->count * shard->of[inputs->position];
-        phases_ms(inputs, resolved, prepares, ms);
+        phases_ms(inputs, resolved, false, ms);
+        for (int phase = 0; is_cdna && inputs->work == RT_WORK_CONVOLUTION && phase < MDOT_PHASE_COUNT; phase++) {
+            rt_pass pass = phase == MDOT_PHASE_FORWARD ? RT_PASS_FORWARD : RT_PASS_BACKWARD;
+            double times = rt_cdna_convolution(gpu, (rt_grouping)inputs->grouping, (mdot_phase)phase);
+            sum.cdna_ms[pass] += count * times * ms[phase];
+        }
+        if (prepares) {
+            double forward_ms = count * preparation_ms(inputs, MDOT_PHASE_FORWARD, resolved);
+            sum.prepared_ms[RT_PASS_FORWARD] += forward_ms;
+            for (int phase = MDOT_PHASE_DATA_GRADIENT; phase < phase_count(resolved); phase++)
+                sum.prepared_ms[RT_PASS_BACKWARD] += count * preparation_ms(inputs, (mdot_phase)phase, resolved);
+            sum.prepared_ms[RT_PASS_BACKWARD] += times_again(inputs, resolved) * forward_ms;
+        }
         sum.pass_ms[RT_PASS_FORWARD][inputs->work] += count * ms[MDOT_PHASE_FORWARD];
         sum.pass_ms[RT_PASS_BACKWARD][inputs->work] +=
             count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
@@ -215,6 +237,8 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
         sum.pass_ms[RT_PASS_BACKWARD][RT_WORK_LINEAR] +=
             part * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
+    sum.forward_ms = sum.prepared_ms[RT_PASS_FORWARD];
+    sum.backward_ms = sum.prepared_ms[RT_PASS_BACKWARD];
     for (int work = 0; work < RT_WORK_COUNT; work++) {
         sum.forward_ms += sum.pass_ms[RT_PASS_FORWARD][work];
         sum.backward_ms += sum.pass_ms[RT_PASS_BACKWARD][work];
@@ -229,7 +253,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
     rt_roofline_terms sum = {0};
     bool prepares = prepares_operands(&resolved->configuration.c);
     /* Fusion by a compiler, and casts of operands, are not linear in the inputs. */
-    bool by_kind = shard->tensor == 1 && shard->experts == 1 && resolved->configuration.c.compiled == 0 && !prepares;
+    bool by_kind = shard->tensor == 1 && shard->experts == 1 && resolved->fused == 0 && !prepares;
     size_t inputs_count = by_kind ? a->roofline_sum_count : a->sharded_groups.count;
     for (size_t i = 0; i < inputs_count; i++) {
         rt_roofline_inputs buffer;

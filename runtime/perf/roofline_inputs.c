@@ -31,6 +31,13 @@ rt_work rt_work_of(const mdot_job_operator *op)
     return op->setting[MDOT_SETTING_HEAD_SIZE] > 0 ? RT_WORK_ATTENTION : RT_WORK_LINEAR;
 }
 
+static rt_grouping grouping_of(const mdot_job_operator *op)
+{
+    int64_t groups = op->setting[MDOT_SETTING_GROUPS];
+    if (groups <= 1) return RT_GROUPING_DENSE;
+    return groups == op->setting[MDOT_SETTING_CHANNELS_IN] ? RT_GROUPING_DEPTHWISE : RT_GROUPING_SOME;
+}
+
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                          size_t index, const rt_shard *shard)
 {
@@ -46,6 +53,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
                                  .rate = (uint8_t)rate_of(op),
                                  .work = (uint8_t)rt_work_of(op),
+                                 .grouping = (uint8_t)grouping_of(op),
                                  .position = sharding->position[index],
                                  .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
                                  .uses_tensor_cores = rt_uses_tensor_cores(op),
@@ -124,4 +132,16 @@ rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, siz
         add_inputs(&sums[k], &inputs[i]);
     }
     return sums;
+}
+
+double rt_chained_part(const rt_roofline_inputs *inputs, size_t count)
+{
+    double all = 0, chained = 0;
+    for (size_t i = 0; i < count; i++)
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            if (inputs[i].sample[phase].bytes + inputs[i].step[phase].bytes <= 0) continue;
+            all += inputs[i].count;
+            if (inputs[i].fused_bytes > 0) chained += inputs[i].count;
+        }
+    return all > 0 ? chained / all : 0;
 }

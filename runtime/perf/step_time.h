@@ -15,7 +15,9 @@ typedef enum rt_pass { RT_PASS_FORWARD, RT_PASS_BACKWARD, RT_PASS_COUNT } rt_pas
 
 typedef struct rt_roofline {
     double forward_ms, backward_ms;               /* of one micro-batch; recomputation belongs to the backward pass */
-    double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the same two, divided by work */
+    double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the same two, divided by work, without: */
+    double prepared_ms[RT_PASS_COUNT];            /* casts and dequantisation of operands, as they take in practice */
+    double cdna_ms[RT_PASS_COUNT];                /* convolutions on AMD's GPUs by measured kernels; 0 on others */
     double optimizer_ms;
 } rt_roofline;
 

@@ -10,7 +10,8 @@
  * multiplied by a ratio of rooflines (roofline.c), the update by another one (optimizer_update.c). `waits` are for
  * exchanges between GPUs (communication.c), host memory (host_memory.c) and launches of the update. The ratios come
  * from one typical batch, so that a step still grows with its batch. Recomputation adds launches in proportion to its
- * work; other kernels leave the host's time as it is, and therefore save nothing where the host is the limit. A
+ * work, and fusion saves launches; other kernels leave the host's time as it is, and therefore save nothing where the
+ * host is the limit. A
  * pipeline of p stages takes p - 1 more micro-steps to fill and empty.
  *
  * Uncertainty: counted micro-steps only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
@@ -22,6 +23,7 @@
 #include "runtime/job/gpus.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 
 #include <math.h>
@@ -31,6 +33,12 @@
  * longer step is the host's. */
 #define ATTAINABLE_EFFICIENCY 0.4
 #define INTERVAL_WIDENING 0.25
+/* Half-width of the logarithm of a launch's cost on a host that the user did not measure: a factor of 1.5, by the eight
+ * hosts of docs/explanation/prediction.md. */
+#define HOST_LOG 0.4
+/* The same if several GPUs train a network with attention, and nothing states the framework: Megatron takes three times
+ * as long as PyTorch. */
+#define FRAMEWORK_LOG 1.0
 enum { TYPICAL_BATCH = 32 };
 
 /* The inputs on how GPUs work together, except their number. A predictor that reads only the number is queried for
@@ -60,6 +68,7 @@ static void project_training(mdot_configuration *c)
         c->precision = MDOT_PRECISION_BF16;
     c->gpu_count /= (int)c->context_parallel;
     rt_set_unread_defaults(c);
+    c->first_stage_blocks = c->last_stage_blocks = 0; /* unlike other counts, where 0 means 1 */
 }
 
 /* The layout in which torch.compile runs the job's convolutions, if it chooses it: the predictor learned compiled
@@ -106,6 +115,8 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
     if (lacks(reads, RT_CONFIGURATION_ACCUMULATE)) c->accumulate = 1;
     if (lacks(reads, RT_CONFIGURATION_TORCH)) c->torch = 0;
     if (lacks(reads, RT_CONFIGURATION_IS_INFERENCE)) c->mode = MDOT_MODE_TRAIN;
+    if (c->host_launch_us == 0) c->host_launch_us = rt_framework_launch_us(requested);
+    c->framework = MDOT_FRAMEWORK_PYTORCH;
     if (!reads_all(reads, PARALLELISM_INPUTS)) {
         c->micro_batches = c->pipeline_parallel = c->tensor_parallel = c->expert_parallel = 1;
         c->zero_stage = 0;
@@ -172,6 +183,14 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++)
             parts->pass_ms[pass][work] *= ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
+    if (after.prepared_ms[RT_PASS_FORWARD] > 0) { /* of weights, whatever the batch is */
+        rt_roofline now = rt_roofline_of(job, requested);
+        for (int pass = 0; pass < RT_PASS_COUNT; pass++) parts->pass_ms[pass][RT_WORK_LINEAR] += now.prepared_ms[pass];
+    }
+    if (requested->configuration.c.attention == MDOT_ATTENTION_FLASH)
+        for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+            parts->pass_ms[pass][RT_WORK_ATTENTION] *= rt_framework_attention(&requested->configuration);
+    parts->host_ms *= 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
     if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
     rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);
     rt_roofline again = rt_roofline_of(job, &same_kernels);
@@ -224,6 +243,21 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     return corrected;
 }
 
+/* The step's change with the host's time, both as logarithms. */
+static double host_share(const rt_step_parts *parts, double micro_steps)
+{
+    double gpu = micro_steps * passes_ms(parts) + parts->optimizer_ms, host = micro_steps * parts->host_ms;
+    if (!(host > 0)) return 0;
+    double ratio = gpu / host, squared = ratio * ratio;
+    return 1 / (1 + squared * squared);
+}
+
+static bool may_be_megatron(const rt_resolved_configuration *requested, const mdot_job *job)
+{
+    return requested->assumes_framework && requested->configuration.c.gpu_count > 1 &&
+           job->analysis->totals.has_attention;
+}
+
 /* A power limit slows the whole step down. */
 static void slow_down(rt_correction *corrected, double slowdown)
 {
@@ -240,7 +274,18 @@ static void slow_down(rt_correction *corrected, double slowdown)
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                          const mdot_job *job, const rt_step_parts *parts)
 {
-    rt_correction corrected = correct_configuration(requested, queried, job, parts);
+    rt_step_parts measured = *parts;
+    if (rt_gpu_is_from_amd(&queried->configuration.gpu)) {
+        rt_roofline r = rt_roofline_of(job, queried);
+        for (int pass = 0; pass < RT_PASS_COUNT; pass++) {
+            double *ms = &measured.pass_ms[pass][RT_WORK_CONVOLUTION];
+            *ms = fmax(*ms, r.cdna_ms[pass]);
+        }
+    }
+    rt_correction corrected = correct_configuration(requested, queried, job, &measured);
+    if (requested->configuration.c.host_launch_us == 0)
+        corrected.host_log = (may_be_megatron(requested, job) ? FRAMEWORK_LOG : HOST_LOG) *
+                             host_share(&corrected.parts, requested->micro_steps);
     if (requested->configuration.c.power_limit == 0) return corrected;
     rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
     double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);

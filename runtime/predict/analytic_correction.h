@@ -30,6 +30,7 @@ rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuratio
 typedef struct rt_correction {
     double step_ms;
     double interval_factor; /* factor by which the interval widens, each way */
+    double host_log;        /* half-width by an unknown host, a logarithm, independent of the other errors */
     bool is_analytic;       /* estimated analytically by more than a negligible change */
     bool exchanges;
     double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if computed here (`exchanges`) */

@@ -157,6 +157,7 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
         /* The predictor knows equal operators as equal. Without fusion, their rooflines are equal, too. */
         rt_resolved_configuration unfused = b->queried_shard;
         unfused.configuration.c.compiled = 0;
+        unfused.fused = 0;
         start_with_rooflines(b, &unfused);
         return use_explain_entry(b, table, &schema, err);
     }

@@ -124,13 +124,17 @@ static bool has_forward_work(const mdot_job *job)
     return false;
 }
 
+/* Adds an independent error to the logarithm between step and bound. */
+static double widened(double log_ratio, double error) { return error > 0 ? hypot(log_ratio, error) : log_ratio; }
+
 /* The step and its interval, from the predictor's lower bound, step and upper bound. */
 static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corrected, mdot_prediction *out)
 {
-    double scale = corrected->step_ms / (double)ms[1];
+    double below = widened(log((double)ms[1] / (double)ms[0]), corrected->host_log),
+           above = widened(log((double)ms[2] / (double)ms[1]), corrected->host_log);
     out->step_ms = corrected->step_ms;
-    out->lower_ms = (double)ms[0] * scale / corrected->interval_factor;
-    out->upper_ms = (double)ms[2] * scale * corrected->interval_factor;
+    out->lower_ms = corrected->step_ms * exp(-below) / corrected->interval_factor;
+    out->upper_ms = corrected->step_ms * exp(above) * corrected->interval_factor;
 }
 
 static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)
@@ -210,8 +214,10 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
                          "the job has no forward pass with work, which inference consists of; predict training");
     if (status != MDOT_OK) return status;
     rt_step_parts parts;
-    if (!read_parts(schema, pair, &parts)) parts = rt_divide_step(job, &pair->queried, (double)ms[1]);
+    bool has_parts = read_parts(schema, pair, &parts);
+    if (!has_parts) parts = rt_divide_step(job, &pair->queried, (double)ms[1]);
     rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, &parts);
+    if (!has_parts) corrected.host_log = 0; /* the host's time is a guess */
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     const rt_configuration *configuration = &pair->requested.configuration;
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;

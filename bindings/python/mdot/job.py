@@ -215,7 +215,7 @@ class Job:
         if differs is not None:
             traced.notes.append(differs)
         if traced.program is not None:
-            job = job.with_program(_program_of(traced.graph, traced.program, job, work))
+            job = job.with_program(_program_of(traced.graph, traced.program, job, model, work))
         elif job.program is not None:
             job = job.with_program(dataclasses.replace(job.program, check=work))
         for text in traced.notes:
@@ -476,13 +476,24 @@ class Job:
         return f"<mdot.Job: {len(self)} operators, {self.parameters} parameters>"
 
 
-def _program_of(graph: Graph, traced: TracedProgram, job: Job, work: WorkCheck) -> Program:
+FRAMEWORKS = {"megatron": "megatron", "transformer_engine": "transformer-engine", "liger_kernel": "liger"}
+"""Packages whose modules tell the framework, the most telling first, and its name as a choice."""
+
+
+def _framework_of(model: Any) -> int:
+    """The number of the choice; 0 if the modules come from none of FRAMEWORKS."""
+    packages = {type(module).__module__.partition(".")[0] for module in model.modules()}
+    return next((CHOICES["framework"].index(name) for package, name in FRAMEWORKS.items() if package in packages), 0)
+
+
+def _program_of(graph: Graph, traced: TracedProgram, job: Job, model: Any, work: WorkCheck) -> Program:
     from mdot.trace.traced_program import common_modules, records
 
     blocks = common_modules([(op.block, op.module) for op in job])
     attention = "flash" if graph.fused_attentions > 0 else "program"
     sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
-    return Program(traced.precision, attention, *sizes, graph.has_loss, records(traced, blocks), check=work)
+    recorded = records(traced, blocks)
+    return Program(traced.precision, attention, *sizes, graph.has_loss, recorded, _framework_of(model), check=work)
 
 
 def optimizer_load(optimizer: str, parameters: float) -> Load:

@@ -65,6 +65,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("whole_gradients", ctypes.c_uint32),
     ("first_stage_blocks", ctypes.c_uint32),
     ("last_stage_blocks", ctypes.c_uint32),
+    ("framework", ctypes.c_int),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -81,6 +82,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "loss": ("whole", "chunked", "fused"),
     "frozen_weights": ("unchanged", "int8", "nf4", "nf4-single"),
     "mode": ("train", "inference"),
+    "framework": ("program", "pytorch", "hf-trainer", "liger", "transformer-engine", "megatron"),
     "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
 }
@@ -153,6 +155,13 @@ WORDS: dict[str, dict[str, str]] = {
         "training": "train",
         "infer": "inference",
     },
+    "framework": {
+        "torch": "pytorch",
+        "transformers": "hf-trainer",
+        "te": "transformer-engine",
+        "nemo": "megatron",
+        "megatron-lm": "megatron",
+    },
     "schedule": {
         "zb": "zero-bubble",
         "zb-h1": "zero-bubble",
@@ -183,6 +192,7 @@ ROWS: tuple[Row, ...] = (
     Row("power_limit", "power_limit", "rate", 0, 1000000000, "power-limit"),
     Row("mode", "mode", "choice", 0, 1, "mode"),
     Row("host_launch_us", "host_launch_us", "rate", 0, 1000000000, "host-launch-us"),
+    Row("framework", "framework", "choice", 0, 5, "framework"),
     Row("gpus", "gpu_count", "whole", 0, 65536, "gpus"),
     Row("data_parallel", "data_parallel", "whole", 0, 65536, "dp"),
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536, "tp"),
@@ -301,7 +311,10 @@ class ConfigurationOptions:
     Values: train, inference."""
     host_launch_us: float = 0.0
     """Time in which the host launches one phase of an operator, in microseconds, which bounds small batches.
-    0 selects the default: that of the predictor's hosts."""
+    0 selects the default: that of the framework, on hosts of the GPU's years."""
+    framework: str = "program"
+    """Framework that launches the kernels: it decides which operators are fused and how long the host takes for a launch.
+    Values: program, pytorch, hf-trainer, liger, transformer-engine, megatron."""
     gpus: int = 0
     """Number of GPUs that work on a step.
     0 selects the default: the product of the degrees of parallelism, or 1."""
@@ -351,7 +364,7 @@ class ConfigurationOptions:
     None selects the default: nvlink if the GPU model has it, else pcie."""
     network: float = 0.0
     """Rate that collectives reach between nodes, per GPU, in GB/s.
-    0 selects the default: 20."""
+    0 selects the default: 20, and 40 from Hopper on."""
 
 
 class Options(TypedDict, total=False):
@@ -377,6 +390,7 @@ class Options(TypedDict, total=False):
     power_limit: float
     mode: str
     host_launch_us: float
+    framework: str
     gpus: int
     data_parallel: int
     tensor_parallel: int

@@ -33,6 +33,8 @@ from mdot_lab.predictor.batches import FORWARD, NORM_IN_EVALUATION
 from mdot_lab.predictor.model import PARTS, PHASES, Predictor, Roofline, Step, with_software
 from mdot_lab.predictor.operators import FP32_BYTES, HALF_BYTES, Operators
 from mdot_lab.predictor.domain_check import TrainingRange
+from mdot_lab.predictor import familiarity as familiarities
+from mdot_lab.predictor.familiarity import Familiarity
 
 ROWS = ("operator_type", "operator_setting", "operator_load", "operator_count")
 CONFIGURATION = ("configuration", "gpu")
@@ -62,9 +64,10 @@ class Shipped(nn.Module):
     """Member predictors, whose mean logarithm is the prediction, and the uncertainty models."""
 
     def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange,
-                 distance_model: EmbeddingDistance) -> None:
+                 distance_model: EmbeddingDistance, familiarity: Familiarity | None = None) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
+        self.familiarity = familiarity
         self.interval, self.trained_on, self.distance_model = interval, trained_on, distance_model
         if len({m.options.clip for m in members}) > 1:
             raise ValueError("members whose corrections are clipped differently")
@@ -164,7 +167,10 @@ class Encode(nn.Module):
         work, sample, step = (_work_at(operators, *of, has_maps) for of in ((1, 1), (1, 0), (0, 1)))
         members = self.shipped.members
         encoded = [member.encode(bare) for member in members]
-        heads = [member.head(x) for member, x in zip(members, encoded)]
+        strength = 1.0
+        if self.shipped.familiarity is not None:
+            strength = self.shipped.familiarity(encoded[0], familiarities.weights(operators.load, count))
+        heads = [member.head(x, strength) for member, x in zip(members, encoded)]
         trained_on = self.shipped.trained_on
         runs = (work.launches > 0).to(torch.float32)
         kinds = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_matmul,
@@ -182,7 +188,7 @@ class Encode(nn.Module):
         norm_features = normalisation.features(norm)
         corrections = [x for member, (of_phases, _) in zip(members, heads)
                        for x in (self._corrections(of_phases, PHASES, matters),
-                                 self._corrections(member.norm_head(norm_features), PARTS - PHASES, norm_matters))]
+                                 self._corrections(member.norm_head(norm_features, strength), PARTS - PHASES, norm_matters))]
         parameters, load = (operators.load[:, -1:] * count).sum(dim=0), trained_on.load(input_operators)
         return (torch.cat(corrections, dim=1), torch.cat(rows, dim=1).T, torch.cat(costs, dim=1).T,
                 torch.cat([parameters, self._launches(work, count), load[0]]))
@@ -310,7 +316,7 @@ class Evaluate(nn.Module):
         """[10, C]: the GPU's time forward and backward by kind of work (matmuls, attention, convolutions, others), the
         optimizer's and the host's. Members are averaged as fractions of steps."""
         matmul, convolution = rows.is_matmul[0], rows.is_convolution[0]
-        attention = ((rows.scores[0] + rows.step_scores[0]) * MOST).clamp(0, 1)
+        attention = ((rows.scores[0] + rows.step_scores[0]) * MOST).clamp(0, 1) * (1 - convolution)
         kinds = torch.stack([matmul * (1 - convolution) * (1 - attention), matmul * attention, matmul * convolution, 1 - matmul])
         fractions, logs = [], []
         for of_member in times:

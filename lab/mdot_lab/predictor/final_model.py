@@ -17,7 +17,9 @@ from mdot_lab.predictor.ablations import SHIPPED_FORM, SHIPPED_MEMBERS
 from mdot_lab.predictor.interval import (Interval, beyond, interval_features, of_publishers, quantiles,
                                              unmeasured_software, without_host)
 from mdot_lab.predictor.labels import TRAIN
+from mdot_lab.predictor import familiarity as familiarities
 from mdot_lab.predictor.embedding_distance import EmbeddingDistance, mean_encodings, networks
+from mdot_lab.predictor.familiarity import Familiarity
 from mdot_lab.predictor.model import Options, Predictor
 from mdot_lab.predictor.deploy_graphs import Shipped
 from mdot_lab.predictor.domain_check import TrainingRange, gpu_names, step_gpu_names
@@ -107,7 +109,8 @@ def train(data_path: Path, out: Path) -> None:
     distance_model = EmbeddingDistance(members[0].options.width)
     known, label_of = networks(data)
     distance_model.fit(mean_encodings(members[0], data, label_of), _has_steps(data, known))
-    save(Shipped(members, Interval(), trained_on, distance_model), out)
+    familiarity = familiarities.fit(members[0], data, data.whole_networks)
+    save(Shipped(members, Interval(), trained_on, distance_model, familiarity), out)
 
 
 def _fitted(x: Tensor, r: Tensor, w: Tensor) -> Interval:
@@ -177,13 +180,14 @@ def _with_unknown(x: Tensor, half_widths: Tensor, held: HeldOut, offsets: dict[s
 
 def save(model: Shipped, out: Path) -> None:
     torch.save({"options": [asdict(member.options) for member in model.members], "gpus": len(model.trained_on.log_gpu),
-                "step_gpus": model.trained_on.step_gpu_count, "state": model.state_dict()}, out)
+                "step_gpus": model.trained_on.step_gpu_count, "familiar": model.familiarity.networks.shape[1],
+                "state": model.state_dict()}, out)
 
 
 def load(path: Path) -> Shipped:
     saved = torch.load(path, weights_only=True)
     members = [Predictor(Options(**options)) for options in saved["options"]]
     model = Shipped(members, Interval(), TrainingRange(saved["gpus"], saved["step_gpus"]),
-                    EmbeddingDistance(members[0].options.width))
+                    EmbeddingDistance(members[0].options.width), Familiarity(members[0].options.width, saved["familiar"]))
     model.load_state_dict(saved["state"])
     return model.eval()

@@ -428,10 +428,11 @@ class Head(nn.Module):
         nn.init.zeros_(self.tail.weight)
         nn.init.constant_(self.tail.bias, math.log(self.TAIL_MS / (self.MOST_TAIL_MS - self.TAIL_MS)))
 
-    def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """[P, conditions * PHASES], and [P, PHASES] milliseconds between 0 and MOST_TAIL_MS."""
+    def forward(self, encoded: Tensor, strength: Tensor | float = 1.0) -> tuple[Tensor, Tensor]:
+        """[P, conditions * PHASES], and [P, PHASES] milliseconds between 0 and MOST_TAIL_MS. `strength`: from
+        familiarity.Familiarity, a factor on what the operator adds to the corrections of all operators."""
         x = _gelu(self.middle(_gelu(self.first(encoded))))
-        return self.correction(x), self.MOST_TAIL_MS * torch.sigmoid(self.tail(x))
+        return self.correction(x * strength), self.MOST_TAIL_MS * torch.sigmoid(self.tail(x))
 
 
 class NormHead(nn.Module):
@@ -443,8 +444,8 @@ class NormHead(nn.Module):
         self.middle = nn.Linear(normalisation.FEATURES, options.norm_hidden)
         self.correction = Correction(options.norm_hidden, PARTS - PHASES, options.clip)
 
-    def forward(self, norm: Tensor) -> Tensor:
-        return self.correction(_gelu(self.middle(self.scale(norm))))
+    def forward(self, norm: Tensor, strength: Tensor | float = 1.0) -> Tensor:
+        return self.correction(_gelu(self.middle(self.scale(norm))) * strength)
 
 
 SMOOTHNESS = 4.0

@@ -44,6 +44,7 @@ OPTIONS = [
     ({"power_limit": 250}, ["--power-limit=250"]),
     ({"mode": "inference"}, ["--mode=inference"]),
     ({"host_launch_us": 2000}, ["--host-launch-us=2000"]),
+    ({"framework": "megatron"}, ["--framework=megatron"]),
     ({"data_parallel": 8, "zero": 3, "keep_gathered": True}, ["--parallel=fsdp=8", "--keep-gathered"]),
     ({"data_parallel": 8, "zero": 3, "accumulate": 2, "whole_gradients": True},
      ["--parallel=fsdp=8", "--accumulate=2", "--whole-gradients"]),

@@ -138,7 +138,7 @@ static void stages_exchange_results_and_gradients(void **state)
     mdot_configuration c = {.pipeline_parallel = 2, .micro_batches = 4};
     assert_float_equal(exchange_ms(job, c), 5 * border, 1e-9);
     c.virtual_stages = 2;
-    assert_float_equal(exchange_ms(job, c), 4.5 * 2 * border, 1e-9);
+    assert_float_equal(exchange_ms(job, c), 4.5 * 2 * 0.1 * border, 1e-9); /* the other part computes meanwhile */
     c.virtual_stages = 1;
     c.schedule = MDOT_SCHEDULE_ZERO_BUBBLE;
     assert_float_equal(exchange_ms(job, c), (4 + 1 / 3.0) * border, 1e-9);

@@ -129,7 +129,7 @@ static void faster_kernels_do_not_shorten_host_bound_steps(void **state)
         double least, most;
     } cases[] = {
         {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.98, 1}, /* flash attention */
-        {{BASE, .compiled = 1}, 0.98, 1},
+        {{BASE, .compiled = 1}, 0.8, 0.9},                                                 /* it saves launches */
         {{BASE, .precision = MDOT_PRECISION_BF16}, 0.98, 1},
         {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
         {{BASE, .accumulate = 4}, 3.5, 4},
@@ -414,8 +414,10 @@ static void options_that_the_predictor_reads_are_not_corrected(void **state)
                                   .zero_stage = 2,
                                   .torch = 204,
                                   .attention = MDOT_ATTENTION_EAGER};
-    static const double numbers[RT_CONFIGURATION_NUMBERS] = {2, 8, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1,
-                                                             1, 0, 3, 7, 5, 2, 2, 2, 2, 1, 4, 2, 204};
+    static const double numbers[RT_CONFIGURATION_NUMBERS] = {
+        2, 8, 0, 0, 1, 0, 1, 0,   0,
+        1, 0, 1, 1, 1, 0, 3, 7,   5,
+        2, 2, 2, 2, 1, 4, 2, 204, [RT_CONFIGURATION_HOST_LAUNCH_US] = 50};
     double expected = 1;
     for (int i = 0; i < RT_CONFIGURATION_NUMBERS; i++) expected += 1e-3 * (i + 1) * numbers[i];
     mdot_prediction p = predict_one(&f, job, &c);

@@ -440,5 +440,22 @@ class Configurations(support.TestCase):
         self.assertEqual(before, replaced_functions())
 
 
+class Frameworks(unittest.TestCase):
+    """The packages of a model's modules tell what launches its kernels."""
+
+    def test_a_module_of_a_package_names_its_framework(self) -> None:
+        packages = {
+            "megatron.core.layers": 5,
+            "transformer_engine.pytorch": 4,
+            "liger_kernel.transformers": 3,
+            "torch.nn": 0,
+        }
+        for package, number in packages.items():
+            layer = type("Layer", (nn.Linear,), {"__module__": package})
+            job = mdot.Job.from_torch(nn.Sequential(layer(8, 8), nn.ReLU()), torch.zeros(2, 8))
+            assert job.program is not None
+            self.assertEqual(job.program.framework, number, package)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,74 @@
+/* framework.c — the frameworks that launch kernels: host time of a launch, and fused operators.
+ *
+ * A launch is one phase of an operator, with all work in interpreter, framework and driver. Hosts of newer GPU models
+ * are faster: PyTorch takes 45 to 80 µs beside GPUs up to Ampere (torchvision's benchmark, SuperBench, vTrain), and 25
+ * to 45 beside Hopper (NeuSight, our own records, a LoRA of half a billion parameters). Megatron's modules take two to
+ * three times as long: its tests with 12 layers of 512 channels wait for the host alone (lab/notes/accuracy.md).
+ *
+ * Fused operators pass results on without memory traffic, as compiled code does. The part that a framework saves of
+ * torch.compile's saving is an estimate from the operators that it fuses: bias, activation and gate, dropout and sum,
+ * rotary embedding, and normalisation.
+ */
+#include "runtime/perf/framework.h"
+
+#define HOPPER_CAPABILITY 9.0
+#define BLACKWELL_CAPABILITY 10.0
+#define INFERENCE_PART 0.6 /* an evaluation records no gradients: 30 of 47 to 50 µs on an H200's host */
+
+static const struct {
+    double launch_us[3]; /* beside GPU models before Hopper, Hopper, later ones */
+    double fused;
+    bool is_engine; /* has the kernels of Transformer Engine */
+} frameworks[] = {
+    [MDOT_FRAMEWORK_PYTORCH] = {{50, 35, 30}, 0, false},
+    [MDOT_FRAMEWORK_HF_TRAINER] = {{50, 35, 30}, 0, false},
+    [MDOT_FRAMEWORK_LIGER] = {{50, 35, 30}, 0.5, false},
+    [MDOT_FRAMEWORK_TRANSFORMER_ENGINE] = {{60, 50, 45}, 0.5, true},
+    [MDOT_FRAMEWORK_MEGATRON] = {{170, 110, 90}, 0.75, true},
+};
+
+static mdot_framework framework_of(const mdot_configuration *c)
+{
+    return c->framework != MDOT_FRAMEWORK_PROGRAM ? c->framework : MDOT_FRAMEWORK_PYTORCH;
+}
+
+double rt_framework_launch_us(const rt_configuration *configuration)
+{
+    double capability = configuration->gpu.compute_capability;
+    bool is_old = capability < HOPPER_CAPABILITY || rt_gpu_is_from_amd(&configuration->gpu);
+    int years = is_old ? 0 : capability < BLACKWELL_CAPABILITY ? 1 : 2;
+    double launch_us = frameworks[framework_of(&configuration->c)].launch_us[years];
+    return configuration->c.mode == MDOT_MODE_INFERENCE ? INFERENCE_PART * launch_us : launch_us;
+}
+
+bool rt_framework_is_engine(const mdot_configuration *c) { return frameworks[framework_of(c)].is_engine; }
+
+/* PyTorch 2 calls FlashAttention 2, and Transformer Engine cuDNN's kernels, which use Hopper's asynchronous units:
+ * forward about 600 instead of 400 TFLOP/s, and backward 450 instead of 300 (FlashAttention-3, arXiv 2407.08608). */
+double rt_framework_attention(const rt_configuration *configuration)
+{
+    bool is_new =
+        configuration->gpu.compute_capability >= HOPPER_CAPABILITY && !rt_gpu_is_from_amd(&configuration->gpu);
+    return is_new && rt_framework_is_engine(&configuration->c) ? 2 / 3.0 : 1;
+}
+
+double rt_framework_waited_sums(const mdot_configuration *c)
+{
+    return c->sequence_parallel != 0 && rt_framework_is_engine(c) ? 0.5 : 1;
+}
+
+double rt_framework_fused(const mdot_configuration *c)
+{
+    return c->compiled != 0 ? 1 : frameworks[framework_of(c)].fused;
+}
+
+/* Transformer Engine's kernel reads a tensor once, with the largest element of earlier steps or of the kernel before,
+ * and writes the cast and its transpose. Compiled code reads the tensor for its largest element, unless rows or groups
+ * of 32 have their own, and reads it again to write the cast. Otherwise abs, max, the product with the scale, the clamp
+ * and the cast are kernels of their own; the last three work in fp32. */
+double rt_framework_cast_bytes(const mdot_configuration *c)
+{
+    if (rt_framework_is_engine(c)) return 4;
+    if (c->compiled == 0) return 25;
+    return c->precision == MDOT_PRECISION_FP8 ? 5 : 3;
+}

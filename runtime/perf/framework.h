@@ -1,0 +1,21 @@
+/* framework.h — the frameworks that launch kernels. */
+#ifndef RT_FRAMEWORK_H
+#define RT_FRAMEWORK_H
+
+#include "runtime/job/configuration.h"
+#include "runtime/job/gpus.h"
+
+/* Host time of a launch, in microseconds, where the configuration leaves it open. */
+double rt_framework_launch_us(const rt_configuration *configuration);
+/* True if matmuls and attention are Transformer Engine's. */
+bool rt_framework_is_engine(const mdot_configuration *c);
+/* Time of fused attention relative to PyTorch's kernel on the GPU. */
+double rt_framework_attention(const rt_configuration *configuration);
+/* The part of tensor parallelism's exchanges that a step waits for. */
+double rt_framework_waited_sums(const mdot_configuration *c);
+/* Bytes per element of a cast from bf16 to FP8, for a precision with FP8. */
+double rt_framework_cast_bytes(const mdot_configuration *c);
+/* The part of the traffic that compiled code saves by fusion and that the kernels save, 0 to 1. */
+double rt_framework_fused(const mdot_configuration *c);
+
+#endif

@@ -1,0 +1,84 @@
+/* test_framework.c — the host time of a launch, and fusion, by framework and GPU model. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/framework.h"
+#include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { FRAMEWORKS = MDOT_FRAMEWORK_MEGATRON + 1 };
+
+static rt_configuration read(const char *gpu, mdot_framework framework, mdot_mode mode)
+{
+    const mdot_configuration c = {
+        .struct_size = sizeof c, .batch = 1, .gpu = gpu, .framework = framework, .mode = mode};
+    rt_gpu_names names = {0};
+    rt_configuration configuration;
+    mdot_error err = {0};
+    if (rt_configuration_read(&c, 0, &names, &configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return configuration;
+}
+
+static double launch_us(const char *gpu, mdot_framework framework)
+{
+    rt_configuration configuration = read(gpu, framework, MDOT_MODE_TRAIN);
+    return rt_framework_launch_us(&configuration);
+}
+
+static void hosts_of_newer_gpus_launch_faster(void **state)
+{
+    (void)state;
+    static const char *const by_year[] = {"V100", "A100", "H100", "B200"};
+    for (int f = 0; f < FRAMEWORKS; f++)
+        for (size_t i = 1; i < sizeof by_year / sizeof *by_year; i++)
+            assert_compare(launch_us(by_year[i], (mdot_framework)f), <=, launch_us(by_year[i - 1], (mdot_framework)f));
+    assert_compare(launch_us("H100", MDOT_FRAMEWORK_PYTORCH), <, launch_us("A100", MDOT_FRAMEWORK_PYTORCH));
+    assert_compare(launch_us("MI300X", MDOT_FRAMEWORK_PYTORCH), ==, launch_us("A100", MDOT_FRAMEWORK_PYTORCH));
+}
+
+static void megatron_launches_slowest(void **state)
+{
+    (void)state;
+    for (int f = 0; f < MDOT_FRAMEWORK_MEGATRON; f++)
+        assert_compare(launch_us("A100", (mdot_framework)f), <, launch_us("A100", MDOT_FRAMEWORK_MEGATRON));
+    assert_compare(launch_us("A100", MDOT_FRAMEWORK_PROGRAM), ==, launch_us("A100", MDOT_FRAMEWORK_PYTORCH));
+}
+
+static void evaluation_launches_faster(void **state)
+{
+    (void)state;
+    rt_configuration inference = read("A100", MDOT_FRAMEWORK_PYTORCH, MDOT_MODE_INFERENCE);
+    assert_float_equal(rt_framework_launch_us(&inference), 30, 1e-9);
+}
+
+/* Compiled code fuses the most, whatever launches it. */
+static void frameworks_fuse_a_part_of_what_a_compiler_fuses(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FRAMEWORKS; f++) {
+        mdot_configuration c = {.framework = (mdot_framework)f};
+        double eager = rt_framework_fused(&c);
+        c.compiled = 1;
+        assert_compare(eager, >=, 0);
+        assert_compare(eager, <, 1);
+        assert_compare(rt_framework_fused(&c), ==, 1);
+    }
+    assert_compare(rt_framework_fused(&(mdot_configuration){.framework = MDOT_FRAMEWORK_HF_TRAINER}), ==, 0);
+    assert_compare(rt_framework_fused(&(mdot_configuration){.framework = MDOT_FRAMEWORK_LIGER}), >, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hosts_of_newer_gpus_launch_faster),
+        cmocka_unit_test(megatron_launches_slowest),
+        cmocka_unit_test(evaluation_launches_faster),
+        cmocka_unit_test(frameworks_fuse_a_part_of_what_a_compiler_fuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
