@@ -1,9 +1,11 @@
 /* composites.c — operators outside the table that a few standard operators express: Hardmax and ReverseSequence of ONNX,
- * and FusedConv of com.microsoft, as ONNX Runtime's optimised models have it. */
+ * and FusedConv of com.microsoft, as ONNX Runtime's optimised models have it. Also group norms as PyTorch exports them,
+ * where their reshape has no form as dimensions. */
 #include "frontend/onnx/rewrites.h"
 
 #include "frontend/onnx/import_context.h"
 #include "frontend/onnx/ml_writer.h"
+#include "ir/ops/families.h"
 
 #include <string.h>
 
@@ -126,4 +128,62 @@ mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
         return table[k].write(&w, rank);
     }
     return MDOT_OK;
+}
+
+/* ---- Group norms over pairs of positions -------------------------------------------------------------------------- */
+
+static ir_node *made_by(const ir_value *value, ir_opcode op)
+{
+    ir_node *node = value != NULL ? value->def : NULL;
+    return node != NULL && node->op == &ir_ops[op] && value->use_count == 1 ? node : NULL;
+}
+
+/* Is the value a constant vector of this number? */
+static bool is_filled(const ir_value *value, double number)
+{
+    const ir_tensor *tensor = value != NULL ? value->constant : NULL;
+    if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
+    for (int64_t i = 0; i < tensor->count; i++)
+        if (ir_tensor_real(tensor, i) != number) return false;
+    return true;
+}
+
+/* Number of groups if `flat` is x as [N, groups, -1], and x has an extent whose product with another is not affine;
+ * otherwise 0. */
+static int64_t groups_of_pairs(fe_upgrader *u, const ir_node *flat)
+{
+    const ir_tensor *shape = flat->inputs[1] != NULL ? flat->inputs[1]->constant : NULL;
+    const ir_type *type = fe_type_of_upgraded(u, flat->inputs[0]);
+    ir_dim product = ir_dim_number(1);
+    if (shape == NULL || shape->data == NULL || shape->count != 3 || type->rank < 4) return 0;
+    bool is_affine = true;
+    for (int i = 2; i < type->rank; i++) is_affine = is_affine && ir_dim_mul(product, type->dim[i], &product);
+    int64_t groups = ir_tensor_integer(shape, 1);
+    bool divides = ir_dim_is_number(type->dim[1]) && groups > 0 && type->dim[1].offset % groups == 0;
+    return !is_affine && divides && ir_tensor_integer(shape, 2) == -1 ? groups : 0;
+}
+
+bool fe_join_group_norm(fe_upgrader *u, ir_node *node)
+{
+    ir_node *norm = node->input_count > 1 ? made_by(node->inputs[0], IR_OP_InstanceNormalization) : NULL;
+    ir_node *flat = norm != NULL && norm->input_count == 3 ? made_by(norm->inputs[0], IR_OP_Reshape) : NULL;
+    if (flat == NULL || !is_filled(norm->inputs[1], 1) || !is_filled(norm->inputs[2], 0)) return true;
+    int64_t groups = groups_of_pairs(u, flat);
+    if (groups == 0) return true;
+    ir_value *x = flat->inputs[0];
+    int64_t channels = x->type.dim[1].offset;
+    float *ones = IR_NEW_ARRAY(u->graph->arena, float, channels),
+          *zeros = IR_NEW_ARRAY(u->graph->arena, float, channels);
+    if (ones == NULL || zeros == NULL) return false;
+    for (int64_t c = 0; c < channels; c++) ones[c] = 1;
+    ir_value *inputs[] = {x, fe_add_data(u, node, "scale", MDOT_DTYPE_F32, 1, &channels, ones),
+                          fe_add_data(u, node, "bias", MDOT_DTYPE_F32, 1, &channels, zeros)};
+    ir_node *joined =
+        inputs[1] != NULL && inputs[2] != NULL ? fe_insert_before(u, node, IR_OP_GroupNormalization, inputs, 3) : NULL;
+    if (joined == NULL || !ir_node_set_int(u->graph, joined, "num_groups", groups) ||
+        !ir_node_set_float(u->graph, joined, "epsilon", ir_node_float(norm, "epsilon", 1e-5)))
+        return false;
+    ir_node_set_input(node, 0, joined->outputs[0]);
+    u->leaves_dead_nodes = true;
+    return true;
 }

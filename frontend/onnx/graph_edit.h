@@ -10,6 +10,7 @@ typedef struct fe_upgrader {
     ir_graph *graph;
     ir_node *typed;           /* the last node that was offered to the shape rules; NULL: none */
     int64_t unpacked_weights; /* weights unpacked by matmul_nbits.c */
+    bool leaves_dead_nodes;   /* set by fe_join_group_norm */
 } fe_upgrader;
 
 /* A value's type from the shape rules, or rank -1 if they cannot derive it. */

@@ -99,5 +99,9 @@ mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node);
 /* Rewrites `node`, the last of the graph, whose op is NULL, if it is Hardmax, ReverseSequence or com.microsoft's
  * FusedConv. Otherwise it stays. MALFORMED, UNSUPPORTED and OUT_OF_MEMORY, as above. */
 mdot_status fe_write_composite(fe_upgrader *u, ir_node *node);
+/* If `node`, a Reshape at the end of the graph, restores the shape of a tensor over pairs of positions that was normed
+ * in groups (Reshape to [N, groups, -1], InstanceNormalization), it reads a GroupNormalization instead: the product of
+ * the pairs' extents is no dimension. Sets u->leaves_dead_nodes. False: out of memory. */
+bool fe_join_group_norm(fe_upgrader *u, ir_node *node);
 
 #endif

@@ -73,6 +73,33 @@ static void fused_convolutions_add_and_activate(void **state)
     expect(b, 3, (int64_t[]){1, 1, 4}, (double[]){1, 2, 0, 1}, (double[]){-0.125, 2.5, -0.125}, 3);
 }
 
+/* As PyTorch exports it, on pairs of positions. Each group has the elements of two channels. */
+static void group_norms_over_pairs_are_recognised(void **state)
+{
+    (void)state;
+    static const double x[16] = {1, 2, 3, 4, 5, 6, 7, 8, -1, 0, 1, 2, 0, 0, 4, 10};
+    double wanted[16];
+    for (int g = 0; g < 2; g++) {
+        double mean = 0, variance = 0;
+        for (int i = 0; i < 8; i++) mean += x[8 * g + i] / 8;
+        for (int i = 0; i < 8; i++) variance += (x[8 * g + i] - mean) * (x[8 * g + i] - mean) / 8;
+        for (int i = 0; i < 8; i++) wanted[8 * g + i] = 0.5 * (x[8 * g + i] - mean) / sqrt(variance + 0.25);
+    }
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,4,N,N");
+    onnx_initializer(b, "flat", MDOT_DTYPE_I64, "3", (int64_t[]){0, 2, -1});
+    onnx_initializer(b, "ones", MDOT_DTYPE_F32, "2", (float[]){1, 1});
+    onnx_initializer(b, "zeros", MDOT_DTYPE_F32, "2", (float[]){0, 0});
+    onnx_initializer(b, "half", MDOT_DTYPE_F32, "1", (float[]){0.5F});
+    onnx_node(b, "Reshape", "x,flat", "groups");
+    onnx_node(b, "InstanceNormalization", "groups,ones,zeros", "normed");
+    onnx_attr_float(b, "epsilon", 0.25F);
+    onnx_node(b, "Shape", "x", "shape");
+    onnx_node(b, "Reshape", "normed,shape", "back");
+    onnx_node(b, "Mul", "back,half", "y");
+    expect(b, 4, (int64_t[]){1, 4, 2, 2}, x, wanted, 16);
+}
+
 static void other_forms_are_refused_with_the_reason(void **state)
 {
     (void)state;
@@ -90,6 +117,7 @@ int main(void)
         cmocka_unit_test(hardmax_marks_the_first_greatest),
         cmocka_unit_test(sequences_are_reversed_up_to_their_lengths),
         cmocka_unit_test(fused_convolutions_add_and_activate),
+        cmocka_unit_test(group_norms_over_pairs_are_recognised),
         cmocka_unit_test(other_forms_are_refused_with_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
