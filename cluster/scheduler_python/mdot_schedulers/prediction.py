@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import resource
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from mdot.predictor import configure
 from mdot_schedulers.decision import Answer, Unpredictable
 from mdot_schedulers.request import Request
 from mdot_schedulers.site import Site
+
+log = logging.getLogger("mdot-schedulers")
 
 MAX_ANSWER_BYTES = 1 << 20
 
@@ -78,17 +81,18 @@ def predict_apart(
         [sys.executable, "-m", "mdot_schedulers.prediction"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     try:
-        output, _ = child.communicate(header.encode() + b"\n" + data, timeout=site.prediction_s)
+        output, errors = child.communicate(header.encode() + b"\n" + data, timeout=site.prediction_s)
     except subprocess.TimeoutExpired:
         raise Unpredictable(f"the prediction took longer than {site.prediction_s:g} s") from None
     finally:
         child.kill()
         child.communicate()
     if child.returncode != 0 or len(output) > MAX_ANSWER_BYTES:
-        raise Unpredictable(f"the prediction ended with status {child.returncode}; the job may be damaged or too large")
+        log.warning("a prediction ended with status %d: %s", child.returncode, ascii(errors[-500:].decode(errors="replace")))
+        raise Unpredictable(f"the prediction ended with status {child.returncode}; the job may be too large")
     answer = json.loads(output)
     if "fault" in answer:
         raise Unpredictable(answer["fault"])
@@ -105,7 +109,10 @@ def _limit(seconds: float, mib: int) -> None:
 
 
 def _serve(header: dict[str, Any], data: bytes) -> dict[str, Any]:
-    predictor = open_predictor(Site(predictor=header["predictor"], calibration=header["calibration"]))
+    try:
+        predictor = open_predictor(Site(predictor=header["predictor"], calibration=header["calibration"]))
+    except mdot.Error as fault:
+        return {"fault": f"the site's predictor or calibration: {fault}"}
     try:
         job = mdot.Job.from_bytes(data)
     except mdot.Error as fault:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import subprocess
 import tempfile
 import unittest
 import warnings
 from pathlib import Path
 from random import Random
+from unittest import mock
 
 import mdot
 from mdot.options import ROWS
@@ -243,6 +245,17 @@ class Decisions(unittest.TestCase):
                 Site.from_mapping(bad)
 
 
+class Package(unittest.TestCase):
+    def test_the_wheel_has_each_package(self) -> None:
+        cluster = Path(__file__).resolve().parents[2]
+        text = (cluster / "pyproject.toml").read_text()
+        listed = dict(re.findall(r'^(mdot_\w+) = "([\w/]+)"$', text, re.M))
+        folders = {path.parent.name: str(path.parent.relative_to(cluster)) for path in cluster.glob("*/mdot_*/__init__.py")}
+        del folders["mdot_store"]  # of its own wheel, with libraries
+        self.assertEqual(listed, folders)
+        self.assertEqual(sorted(re.findall(r'"(mdot_\w+)"', text)), sorted(folders))
+
+
 class Children(unittest.TestCase):
     def setUp(self) -> None:
         warnings.simplefilter("ignore", mdot.Warning)
@@ -266,6 +279,19 @@ class Children(unittest.TestCase):
         self.assertEqual((apart[1].step_ms, apart[1].fits, apart[1].samples), (direct.step_ms, direct.fits, 64))  # type: ignore[union-attr]
         self.assertIn("nothing", apart[2])
 
+    def test_a_calibration_corrects_a_childs_answers(self) -> None:
+        folder = Path(self.folder())
+        (folder / "resnet50.job").write_bytes(self.data)
+        (folder / "steps.csv").write_text("job,gpu,batch,precision,ms\nresnet50.job,A100,64,amp,77.0\n")
+        command = [os.environ["MDOT_CLI"], "calibrate", str(folder / "steps.csv"), "-o", str(folder / "site.cal"), "-q"]
+        subprocess.run(command, check=True, capture_output=True)
+        site = Site(calibration=str(folder / "site.cal"))
+        (found,) = predict_apart(self.data, Request.parse("batch=64,precision=amp"), ["A100"], 1, 1, site)
+        (plain,) = predict_apart(self.data, Request.parse("batch=64,precision=amp"), ["A100"], 1, 1, Site())
+        assert isinstance(found, Answer) and isinstance(plain, Answer)
+        self.assertLess(abs(found.step_ms - 77), abs(plain.step_ms - 77) / 5)
+        self.assertLess(found.upper_ms / found.lower_ms, plain.upper_ms / plain.lower_ms)
+
     def test_hostile_bytes_give_a_reason(self) -> None:
         random = Random(13)
         request = Request.parse("batch=32")
@@ -280,11 +306,16 @@ class Children(unittest.TestCase):
                 predict_apart(data, request, ["A100"], 1, 1, Site())
             self.assertTrue(str(caught.exception))
 
+    def test_a_fault_of_the_site_is_named(self) -> None:
+        for site in (Site(predictor="/nowhere.mdot"), Site(calibration="/nowhere.cal")):
+            with self.assertRaisesRegex(Unpredictable, "the site's predictor or calibration: .*nowhere"):
+                predict_apart(self.data, Request.parse("batch=32"), ["A100"], 1, 1, site)
+
     def test_limits_end_a_child(self) -> None:
         request = Request.parse("batch=32")
         for site, named in ((Site(max_job_bytes=100), "at most 100"), (Site(max_operators=10), "max_operators=10"),
                             (Site(prediction_s=0.001), "longer than"), (Site(prediction_mib=16), "ended with status")):  # fmt: skip
-            with self.assertRaisesRegex(Unpredictable, named):
+            with self.assertRaisesRegex(Unpredictable, named), mock.patch("mdot_schedulers.prediction.log"):
                 predict_apart(self.data, request, ["A100"], 1, 1, site)
 
     def test_invalid_options_give_a_reason(self) -> None:
