@@ -105,7 +105,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 out.fill_(1)  # so that stochastic depth keeps every layer
         self.work.path = self.graph.scope
         self.work.add(func, args, kwargs, out, is_backward=False)
+        count = len(self.graph.nodes)
         self._record(func, name, translate, args, kwargs, out)
+        if len(self.graph.nodes) > count and _offloads():
+            self.graph.offloaded += [node.name for node in self.graph.nodes[count:]]
         return out
 
     def _take_apart(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -186,6 +189,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             new = self.graph.op("ScatterND", [old, indices, self.graph.reshape(value, shape)], old.shape, old.dtype)
         self.bind(parent, new)
         self._write_back(parent, new)
+
+
+def _offloads() -> bool:
+    """Whether hooks on saved tensors move them to the host, for example torch.autograd.graph.save_on_cpu."""
+    top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)  # type: ignore[attr-defined]
+    name = getattr(top[0], "__qualname__", "").lower() if top is not None else ""
+    return "save_on_cpu" in name or "offload" in name
 
 
 _RANDOM = {"rand", "randn", "rand_like", "randn_like", "bernoulli", "bernoulli_", "uniform_", "normal_", "randint", "randperm"}

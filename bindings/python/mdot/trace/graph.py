@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from typing import Any, Iterable, Sequence, Union
+from typing import Any, Callable, Iterable, Sequence, Union
 
 Attribute = Union[int, float, str, Sequence[int], Sequence[float]]
 Shape = tuple[int, ...]
@@ -15,6 +15,9 @@ _PACKING = {FLOAT: "f", INT32: "i", INT64: "q", BOOL: "?", FLOAT16: "e", DOUBLE:
 PACKED = frozenset(_PACKING)
 """Types whose numbers can be written."""
 FLOATS = frozenset({FLOAT, FLOAT16, DOUBLE, BFLOAT16})
+
+
+_PRODUCTS = {"Gemm", "MatMul", "Einsum", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "grouped_mm"}
 
 
 @dataclasses.dataclass(eq=False)
@@ -165,6 +168,15 @@ class Graph:
             values = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype in FLOATS and v.count > 1]
             if node.op != "Cast" and values and {value.dtype for value in values} <= wanted:
                 found.append(node.name)
+
+    def note_kept(self, is_kept: Callable[[str], bool]) -> None:
+        """Finds the products in recomputed modules that a checkpoint policy keeps. `is_kept` reads a module's path."""
+        products = _PRODUCTS | ({"Softmax"} if self.fused_attentions > 0 else set())
+        for node in self.nodes if self.recomputed else ():
+            path = node.name.rpartition("/")[0].strip("/").replace("/", ".")
+            inside = any(path == module or path.startswith(module + ".") for module in self.recomputed)
+            if inside and node.op in products and is_kept(path):
+                self.kept.append(node.name)
 
     # ---- Common building blocks --------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Callable, Iterator, Mapping, Sequence
+import functools
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -38,12 +39,29 @@ def left_alone(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
+        _clear_caches({kind for module, *_ in before for kind in type(module).__mro__})
         for module, attributes, dictionaries in before:
             vars(module).clear()
             vars(module).update(attributes)
             for name, content in zip(members, dictionaries):
                 getattr(module, name).clear()
                 getattr(module, name).update(content)
+
+
+def _clear_caches(kinds: Iterable[type]) -> None:
+    """Empties functools.lru_cache of the modules' methods, because a run may have left tensors without data there."""
+    for kind in kinds:
+        for member in vars(kind).values():
+            _clear_cache(getattr(member, "__func__", member), 4)
+
+
+def _clear_cache(function: Any, depth: int) -> None:
+    """`depth` is the number of decorators around the method."""
+    if isinstance(function, functools._lru_cache_wrapper):
+        function.cache_clear()
+    for cell in getattr(function, "__closure__", None) or () if depth > 0 else ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            _clear_cache(cell.cell_contents, depth - 1)
 
 
 def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], torch.Tensor]) -> None:

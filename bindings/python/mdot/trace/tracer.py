@@ -111,6 +111,8 @@ def trace(
         notes += program.notes
         graph.recomputed = program.recomputed
         graph.note_types(program.precision)
+        for run in list(program.runs.values())[:1]:
+            graph.note_kept(run.timeline.work.is_kept)
     ran = program is not None and program.runs
     if program is not None and ran:
         price_backward(graph, next(iter(program.runs.values())).timeline.work, batch)

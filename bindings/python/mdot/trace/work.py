@@ -288,7 +288,8 @@ class Work:
         self.forward: dict[str, list[float]] = {}
         """By the running module's path: constant, linear and square FLOPs."""
         self.backward: dict[str, list[float]] = {}
-        self.recomputed = 0.0
+        self.again: dict[str, list[float]] = {}
+        """Likewise, of checkpointed regions that run again in the backward pass."""
         self.path = ""
         self._calls: dict[str, list[int]] = {}
         """By operator: the number of the autograd node of each call in the forward pass."""
@@ -314,7 +315,7 @@ class Work:
             name = func._schema.name.split("::")[-1]
             self._calls.setdefault(name, []).append(torch._C._autograd._get_sequence_nr() - 1)  # type: ignore[attr-defined]
         elif torch.is_grad_enabled():  # a checkpointed region runs again
-            self.recomputed += flops
+            self._count(self.again, self.path, flops)
         else:
             node = torch._C._current_autograd_node()
             number = node._sequence_nr() if node is not None else 0
@@ -328,6 +329,10 @@ class Work:
         while degree < 2 and self._samples > 1 and flops % self._samples ** (degree + 1) == 0:
             degree += 1
         totals.setdefault(path, [0.0, 0.0, 0.0])[degree] += flops
+
+    def is_kept(self, path: str) -> bool:
+        """Whether a checkpoint policy keeps the module's products: a small part of them runs again."""
+        return sum(self.again.get(path, ())) < sum(self.forward.get(path, ())) / 2
 
     def backward_of(self, name: str, batch: float) -> list[float]:
         """FLOPs in the backward pass of each call of an operator, at another batch."""
