@@ -172,6 +172,64 @@ class Kinds(support.TestCase):
         flags = [op.flags & (full | half) for op in job if op.type == "Linear"]
         self.assertEqual(flags, [full, 0] if job.program.precision == "amp-bf16" else [0, half])
 
+    def test_checkpoint_policies_say_what_runs_again(self) -> None:
+        from torch.utils import checkpoint
+
+        keep = [torch.ops.aten.mm.default, torch.ops.aten.addmm.default]
+        for policy, expected in ((None, [1, 0]), (keep, [0, 0])):  # the run ends before the last product
+            context = {} if policy is None else {"context_fn": lambda: checkpoint.create_selective_checkpoint_contexts(keep)}
+
+            class Block(nn.Module):
+                def __init__(self) -> None:
+                    super().__init__()
+                    self.layers = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+
+                def forward(self, x: torch.Tensor) -> torch.Tensor:
+                    return checkpoint.checkpoint(self.layers, x, use_reentrant=False, **context)  # type: ignore[no-any-return]
+
+            job, _ = read(nn.Sequential(nn.Linear(16, 16), Block()), torch.zeros(4, 16))
+            self.assertEqual([op.flags & 1 for op in job if op.type == "Linear"], [0, *expected])
+            self.assertEqual([op.flags & 1 for op in job if op.type == "Gelu"], [1])
+
+    def test_offloaded_regions_are_marked(self) -> None:
+        class Offloading(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                with torch.autograd.graph.save_on_cpu():
+                    x = self.first(x)
+                return self.second(x)
+
+        job, _ = read(Offloading(), torch.zeros(4, 16))
+        self.assertEqual([op.flags >> 2 & 1 for op in job if op.type == "Linear"], [1, 0])
+
+    def test_caches_of_methods_hold_no_tensor_of_a_trace(self) -> None:
+        """The second run, with values, would read a tensor without data from the cache of the first."""
+        import functools
+
+        def cached(function: Any) -> Any:
+            inner = functools.lru_cache(maxsize=4)(function)
+            return lambda *args: inner(*args)
+
+        class Anchored(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.out = nn.Linear(16, 16)
+
+            @cached
+            def anchors(self, count: int) -> torch.Tensor:
+                return torch.arange(count).float()
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                y = self.out(x) + self.anchors(16)
+                return y if float(y.sum()) > 0 else y * 2
+
+        model = Anchored()
+        read(model, torch.zeros(4, 16))
+        self.assertIs(type(model.anchors(16)), torch.Tensor)
+
     def test_half_precision_before_fp32_layers_in_autocast(self) -> None:
         class Nano(nn.Module):
             def __init__(self) -> None:

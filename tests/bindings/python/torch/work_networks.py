@@ -351,7 +351,7 @@ class Recommender(nn.Module):
         if self.kind == "attention":
             return self.deep(self.attention(rows, rows, rows)[0].flatten(1))  # type: ignore[no-any-return]
         if self.kind == "sequence":
-            return self.recurrence(rows)[1]  # type: ignore[no-any-return]
+            return self.recurrence(rows.repeat(1, 6, 1))[1]  # type: ignore[no-any-return]
         return F.normalize(self.deep(flat)) @ F.normalize(self.deep(flat.flip(1))).T
 
 
