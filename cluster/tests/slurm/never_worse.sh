@@ -164,6 +164,8 @@ is_worse() { # is_worse JOB STATE: whether the job is worse off than one in STAT
     local place=${state#*|*|} other=${2#*|*|}
     [[ $state == PENDING* && $2 == PENDING* && ${place#*|} == "${other#*|}" ]] &&
         [ "$(limit_of "${place%|*}")" -le "$(limit_of "${other%|*}")" ] && return 1
+    # Without a limit by the plugin, and in the same partitions, Slurm treats the two jobs alike; only their order differs.
+    [[ $state == PENDING* && ${place#*|} == "${other#*|}" ]] && ! scontrol -o show job "$1" | grep -q ' limit_min=' && return 1
     [ "$(rank_of "$state")" -lt "$(rank_of "$2")" ]
 }
 compare() { # compares all pairs of a batch
