@@ -1,11 +1,11 @@
 #!/bin/sh
 # Changes code in small ways and counts the changes that no test notices:
 #
-#     scripts/mutate.sh [OPTION…] [FILE or FOLDER…, by default runtime/job runtime/perf cluster/slurm]
+#     scripts/mutate.sh [OPTION…] [FILE or FOLDER…, by default those of `areas` below]
 #
 #     --sample N     number of random mutants of each folder, by default 100; the same N and seed give the same mutants of
 #                    the same code
-#     --all          every mutant, some 11,000
+#     --all          every mutant, some 15,000
 #     --seed N       by default 1
 #     --own          run the programs of the file only
 #     --least PCT    exit status 1 if the score of all folders together is below
@@ -46,7 +46,11 @@ while [ $# -gt 0 ]; do
     *) break ;;
     esac
 done
-[ $# -gt 0 ] || set -- runtime/job runtime/perf cluster/slurm
+areas="runtime/job runtime/perf runtime/predict/calibration_fit.c runtime/predict/calibration_transfer.c
+    runtime/predict/analytic_correction.c frontend/job/settings.c frontend/job/repeats.c cluster/slurm cluster/store
+    cluster/history"
+# shellcheck disable=SC2086 # names
+[ $# -gt 0 ] || set -- $areas
 [ -f "$build/build.ninja" ] || { echo "mutate.sh: $build has no build.ninja: run cmake --preset release" >&2; exit 2; }
 build=$(cd "$build" && pwd)
 tree=$(pwd)
