@@ -39,7 +39,7 @@ _LIKE = {
     "LayerNormalization": "batch_norm_elemt batch_norm_stats batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_update_stats quantized_batch_norm",
     "GridSample": "_grid_sampler_2d_cpu_fallback cudnn_grid_sampler cudnn_affine_grid_generator",
     "Gather": "_embedding_bag_forward_only",
-    "Concat": "complex polar",
+    "Concat": "complex polar _stack",
     "Slice": (
         "_pack_padded_sequence _copy_from _copy_from_and_resize _to_dense to_padded_tensor _lazy_clone _pin_memory resize resize_as _resize_output to_mkldnn "
         "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo copy_sparse_to_sparse _jagged_to_padded_dense_forward "
