@@ -458,6 +458,8 @@ def _transformers() -> Iterator[tuple[str, Make]]:
         "Mamba2ForCausalLM": {"num_heads": 8, "n_groups": 2, "chunk_size": 8},
         "RwkvForCausalLM": {"attention_hidden_size": 32},
         "DbrxForCausalLM": {"d_model": 32},
+        "DeepseekV2ForCausalLM": {"num_key_value_heads": 4},
+        "DeepseekV3ForCausalLM": {"num_key_value_heads": 4, "n_routed_experts": 8, "num_local_experts": 8, "num_experts": 8},
     }
     for kind in _TEXT.split() + _PAIRS.split():
         yield f"transformers_{kind}", text(kind, **more.get(kind, {}))
