@@ -44,7 +44,7 @@
 
 #include <math.h>
 
-enum { FULL_BYTES = 4, HALF_BYTES = 2, GATHERED_BLOCKS = 2 };
+enum { FULL_BYTES = 4, HALF_BYTES = 2, GATHERED_BLOCKS = 2, BUCKET_ELEMENTS = 500000000 };
 
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
 static double exchanged_part(const mdot_configuration *c, rt_elements elements)
@@ -158,14 +158,22 @@ static double kept_part(const mdot_configuration *c, rt_elements elements)
     return c->zero_stage >= 3 ? rt_zero_part(c, elements) : rt_sum_elements(elements);
 }
 
+/* Frozen weights keep the program's type where FSDP converts the trained ones to fp32. */
+static double frozen_width(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    bool keeps_type = p->resolved->has_half_weights && rt_is_mixed(c->precision) && c->zero_stage >= 3;
+    return keeps_type ? HALF_BYTES : p->width.weights;
+}
+
 /* Bytes of weights that exist on a GPU throughout the step, without gathered ones. Every worker has all buffers. */
 static double kept_weights(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
     bool on_host = c->offload == MDOT_OFFLOAD_PARAMETERS;
     double elements = on_host ? 0 : kept_part(c, p->weights_by_kind), width = p->width.weights;
-    double quantised = on_host ? 0 : kept_part(c, p->quantised_by_kind);
-    double bytes = rt_weight_bytes(p->job, width, elements) - quantised * (width - rt_frozen_width(c, width));
+    double quantised = on_host ? 0 : kept_part(c, p->quantised_by_kind), frozen = frozen_width(p);
+    double bytes = rt_weight_bytes(p->job, width, frozen, elements) - quantised * (frozen - rt_frozen_width(c, frozen));
     double average = c->ema != 0 ? FULL_BYTES * kept_part(c, p->trained_by_kind) : 0;
     return fmax(bytes, 0) + average; /* the program's sizes may be smaller than the quantisation's savings */
 }
@@ -206,13 +214,16 @@ static double accumulated_gradients(const parts *p)
 }
 
 /* Bytes of half-precision gradients beside the fp32 gradients to which they are added, as in DeepSpeed's
- * BF16_Optimizer. Megatron adds each gradient at once. */
+ * BF16_Optimizer. Megatron adds each gradient at once. DeepSpeed's ZeRO stage 2 copies gradients into a bucket, whose
+ * size is independent of the network (reduce_bucket_size is 5e8, and contiguous_gradients is true by default). */
 static double pass_gradients(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
-    bool are_kept = rt_is_mixed(c->precision) && c->zero_stage < 3 && c->gradient_type == MDOT_NUMBER_FP32 &&
-                    c->reduce_type == MDOT_NUMBER_HALF;
-    return are_kept ? HALF_BYTES * p->parameters : 0;
+    bool are_mixed = rt_is_mixed(c->precision) && c->zero_stage < 3;
+    if (are_mixed && c->gradient_type == MDOT_NUMBER_FP32 && c->reduce_type == MDOT_NUMBER_HALF)
+        return HALF_BYTES * p->parameters;
+    bool has_bucket = are_mixed && c->zero_stage == 2 && !rt_is_megatron(c);
+    return has_bucket ? HALF_BYTES * BUCKET_ELEMENTS : 0;
 }
 
 /* Bytes of half-precision weight copies; autocast makes `all` of them. Dequantisation copies one quantised matrix at a
@@ -223,7 +234,8 @@ static double weight_copies(const parts *p, double elements)
     double dequantised = p->quantised > 0 ? p->width.compute * p->job->analysis->update_parts.largest_frozen : 0;
     if (p->quantised > 0 && rt_is_half(c->precision))
         dequantised = HALF_BYTES * p->job->analysis->update_parts.largest_frozen;
-    double copied = fmax(elements - HALF_BYTES * p->quantised, 0);
+    double quantised = p->resolved->has_half_weights ? 0 : HALF_BYTES * p->quantised;
+    double copied = fmax(elements - quantised, 0);
     if (c->zero_stage >= 3 && p->weights > 0) copied *= p->block / p->weights;
     return copied + dequantised / p->resolved->shard.tensor;
 }

@@ -54,7 +54,7 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     const rt_activation_case *activation_case = &resolved->activation_case;
     const rt_activations *a = rt_activations_of(&job->analysis->activations, activation_case);
     const rt_shard *shard = &resolved->shard;
-    if (activation_case->type == RT_ACTIVATION_AMP) {
+    if (activation_case->type == RT_ACTIVATION_AMP && !resolved->has_half_weights) {
         rt_elements half = rt_part_of(&job->analysis->sharding.half_parameters, shard);
         copies = HALF_BYTES * (half.others + half.experts);
     }

@@ -113,7 +113,7 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     for (size_t i = 0; i < r->moment_count; i++) {
         const mdot_peak_moment *m = &r->moments[i];
         double copies = 0;
-        if (activation_case->type == RT_ACTIVATION_AMP) copies = copied;
+        if (activation_case->type == RT_ACTIVATION_AMP && !resolved->has_half_weights) copies = copied;
         if (activation_case->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
             copies = m->weight_copies * copied / all_copied;
         double logits = with_logits * kept_logits(job, resolved, m->logits);
@@ -132,7 +132,7 @@ static double element_bytes(mdot_precision precision)
     return precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
 }
 
-double rt_weight_bytes(const mdot_job *job, double width, double elements)
+double rt_weight_bytes(const mdot_job *job, double width, double frozen_width, double elements)
 {
     const mdot_job_program *p = job->program != NULL ? &job->program->program : NULL;
     double parameters = job->info.parameters + job->info.frozen_parameters;
@@ -140,6 +140,6 @@ double rt_weight_bytes(const mdot_job *job, double width, double elements)
     if (parameters == 0) return p->buffer_bytes;
     double program_width = element_bytes(p->precision),
            floating = fmin(program_width * job->info.frozen_parameters, p->frozen_bytes);
-    double converted = width / program_width * (p->trained_bytes + floating), quantised = p->frozen_bytes - floating;
-    return (converted + quantised) * elements / parameters + p->buffer_bytes;
+    double converted = (width * p->trained_bytes + frozen_width * floating) / program_width;
+    return (converted + p->frozen_bytes - floating) * elements / parameters + p->buffer_bytes;
 }

@@ -129,12 +129,12 @@ static rt_activation_case activation_case_of(const mdot_configuration *c, bool h
 }
 
 /* Autocast and mixed precision may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Mixed
- * precision may also train a program with bf16 weights. Other precisions differ from the program's. */
+ * precision and autocast may also train a program with bf16 weights. Other precisions differ from the program's. */
 static bool contradicts(mdot_precision precision, mdot_precision programs)
 {
     if (precision == MDOT_PRECISION_PYTORCH || precision == programs) return false;
     if (programs == MDOT_PRECISION_PYTORCH) return precision == MDOT_PRECISION_BF16;
-    return programs != MDOT_PRECISION_BF16 || !rt_is_mixed(precision);
+    return programs != MDOT_PRECISION_BF16 || !(rt_is_mixed(precision) || rt_is_autocast(precision));
 }
 
 rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
@@ -197,6 +197,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     configuration = &out_resolved->configuration;
     bool is_stated = job->program != NULL && job->program->program.framework != MDOT_FRAMEWORK_PROGRAM;
     out_resolved->assumes_framework = is_open && !is_stated;
+    out_resolved->has_half_weights = job->program != NULL && job->program->program.precision == MDOT_PRECISION_BF16;
     out_resolved->recomputes_as_program = job->analysis->totals.is_recomputed;
     const mdot_configuration *c = &configuration->c;
     divide_blocks(job, c, out_resolved->blocks);
@@ -208,7 +209,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;
     out_resolved->fused = rt_framework_fused(c);
     out_resolved->rates = rt_rates_of(configuration);
-    out_resolved->widths = rt_widths_of(c);
+    out_resolved->widths = rt_widths_of(c, out_resolved->has_half_weights);
     out_resolved->activation_case = activation_case_of(c, out_resolved->recomputes_as_program);
 }
 
@@ -239,7 +240,7 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     rt_copy_kernels(c, &source->configuration.c);
     variant.fused = source->fused;
     variant.rates = source->rates;
-    variant.widths = rt_widths_of(c);
+    variant.widths = rt_widths_of(c, resolved->has_half_weights);
     variant.activation_case = activation_case_of(c, resolved->recomputes_as_program);
     return variant;
 }

@@ -35,7 +35,8 @@ typedef struct rt_widths {
     double state;     /* optimizer state tensors that are neither factored nor quantised */
 } rt_widths;
 
-rt_widths rt_widths_of(const mdot_configuration *c);
+/* `has_half_weights`: the program's own weights are in half precision, which autocast leaves as they are. */
+rt_widths rt_widths_of(const mdot_configuration *c, bool has_half_weights);
 /* Bytes of a frozen matmul weight, with scales; `unchanged` in the original type. */
 double rt_frozen_width(const mdot_configuration *c, double unchanged);
 
@@ -48,6 +49,7 @@ typedef enum rt_stage { RT_STAGE_FIRST, RT_STAGE_MIDDLE, RT_STAGE_LAST, RT_STAGE
 typedef struct rt_resolved_configuration {
     rt_configuration configuration; /* precision and attention follow the program where they were left open */
     bool differs_from_program;      /* the requested precision or attention contradicts the program's */
+    bool has_half_weights;          /* the program's weights are in half precision */
     bool recomputes_as_program; /* operators that the program checkpoints run again. Predictors know no such jobs, so
                                      * that they are queried for the job without */
     bool assumes_framework;     /* neither the configuration nor the program states the framework */

@@ -2,7 +2,7 @@
  *
  *   precision            weights  master  compute  gradients  reduced  state
  *   fp32, tf32, amp      4        -       4        4          4        4
- *   bf16                 2        -       2        2          2        2
+ *   bf16                 2        -       2        2          2        2       also amp over a program in bf16
  *   mixed, ZeRO 0 to 2   2        4       2        2          2        4       DeepSpeed; Megatron with fp32 gradients
  *   mixed, ZeRO 3        4        -       2        4          2        4       FSDP: MixedPrecision(param_dtype)
  *
@@ -18,10 +18,10 @@ static double width_of(mdot_number type, double by_default)
     return type == MDOT_NUMBER_FP32 ? FULL_BYTES : type == MDOT_NUMBER_HALF ? HALF_BYTES : by_default;
 }
 
-rt_widths rt_widths_of(const mdot_configuration *c)
+rt_widths rt_widths_of(const mdot_configuration *c, bool has_half_weights)
 {
     rt_widths w = {FULL_BYTES, 0, FULL_BYTES, FULL_BYTES, FULL_BYTES, FULL_BYTES};
-    if (c->precision == MDOT_PRECISION_BF16)
+    if (c->precision == MDOT_PRECISION_BF16 || (has_half_weights && rt_is_autocast(c->precision)))
         w = (rt_widths){HALF_BYTES, 0, HALF_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES};
     if (rt_is_mixed(c->precision))
         w = c->zero_stage < 3 ? (rt_widths){HALF_BYTES, FULL_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES, FULL_BYTES}

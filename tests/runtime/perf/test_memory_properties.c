@@ -186,7 +186,9 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
             if (c.keep_gathered == 0) EXPECT(c, keep_gathered, 1, 1);
             if (c.whole_gradients == 0) EXPECT(c, whole_gradients, 1, 1);
             if (c.zero_stage == 0) EXPECT(c, zero_stage, 1, -1);
-            if (c.zero_stage == 1) EXPECT(c, zero_stage, 2, -1);
+            /* DeepSpeed's bucket is larger than these networks. */
+            bool is_mixed = c.precision >= MDOT_PRECISION_MIXED_BF16;
+            if (c.zero_stage == 1 && !is_mixed) EXPECT(c, zero_stage, 2, -1);
             EXPECT(c, mode, MDOT_MODE_INFERENCE, -1);
             if (c.offload_activations == 0) EXPECT(c, offload_activations, 1, -1);
             if (c.offload < MDOT_OFFLOAD_PARAMETERS) EXPECT(c, offload, c.offload + 1, -1);

@@ -174,6 +174,34 @@ static void stages_with_sharded_weights_keep_whole_gradients(void **state)
     mdot_job_destroy(job);
 }
 
+/* DeepSpeed's bucket has 5e8 elements, whatever the network and the number of workers. Megatron and other stages have
+ * none. */
+static void the_second_stage_has_a_bucket(void **state)
+{
+    (void)state;
+    mdot_job *job = memory_small_network(2);
+    static const struct {
+        mdot_precision precision;
+        uint32_t workers, stage;
+        mdot_number gradients;
+        bool has_bucket;
+    } cases[] = {{MDOT_PRECISION_MIXED_FP16, 2, 2, MDOT_NUMBER_DEFAULT, true},
+                 {MDOT_PRECISION_MIXED_BF16, 4, 2, MDOT_NUMBER_DEFAULT, true},
+                 {MDOT_PRECISION_MIXED_FP16, 1, 2, MDOT_NUMBER_DEFAULT, true},
+                 {MDOT_PRECISION_MIXED_FP16, 2, 1, MDOT_NUMBER_DEFAULT, false},
+                 {MDOT_PRECISION_MIXED_BF16, 2, 2, MDOT_NUMBER_FP32, false},
+                 {MDOT_PRECISION_FP32, 2, 2, MDOT_NUMBER_DEFAULT, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = {.precision = cases[i].precision,
+                                .data_parallel = cases[i].workers,
+                                .zero_stage = cases[i].stage,
+                                .gradient_type = cases[i].gradients};
+        double gradients = memory_measure(job, c).gradients;
+        if ((gradients >= 1e9) != cases[i].has_bucket) fail_msg("case %zu: %.0f", i, gradients);
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +211,7 @@ int main(void)
         cmocka_unit_test(zero_stage_three_gathers_quantised_weights),
         cmocka_unit_test(tensor_parallelism_shards_sparse_tables),
         cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
+        cmocka_unit_test(the_second_stage_has_a_bucket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

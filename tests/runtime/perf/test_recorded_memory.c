@@ -107,6 +107,7 @@ static void contradicting_options_win_and_are_noted(void **state)
                  {MDOT_PRECISION_BF16, MDOT_PRECISION_BF16, MDOT_ATTENTION_PROGRAM, false},
                  {MDOT_PRECISION_BF16, MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_FLASH, true},
                  {MDOT_PRECISION_BF16, MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER, false},
+                 {MDOT_PRECISION_BF16, MDOT_PRECISION_AMP_BF16, MDOT_ATTENTION_PROGRAM, false},
                  {MDOT_PRECISION_PYTORCH, MDOT_PRECISION_AMP, MDOT_ATTENTION_PROGRAM, false},
                  {MDOT_PRECISION_PYTORCH, MDOT_PRECISION_BF16, MDOT_ATTENTION_PROGRAM, true},
                  {MDOT_PRECISION_AMP_BF16, MDOT_PRECISION_AMP, MDOT_ATTENTION_PROGRAM, true}};
@@ -430,11 +431,12 @@ static void weights_have_the_programs_sizes(void **state)
 {
     (void)state;
     mdot_job *plain = network(-1), *half = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER);
-    assert_compare(rt_weight_bytes(plain, 4, 1000), ==, 4000);
-    assert_compare(rt_weight_bytes(half, 2, 1000), ==, 1300 + 900 + 50);
-    assert_compare(rt_weight_bytes(half, 2, 500), ==, 650 + 450 + 50); /* a shard */
+    assert_compare(rt_weight_bytes(plain, 4, 4, 1000), ==, 4000);
+    assert_compare(rt_weight_bytes(half, 2, 2, 1000), ==, 1300 + 900 + 50);
+    assert_compare(rt_weight_bytes(half, 2, 2, 500), ==, 650 + 450 + 50); /* a shard */
     /* Of the frozen 900 bytes, 800 are 400 floats, and the others are packed. */
-    assert_compare(rt_weight_bytes(half, 4, 1000), ==, 2 * (1300 + 800) + 100 + 50);
+    assert_compare(rt_weight_bytes(half, 4, 4, 1000), ==, 2 * (1300 + 800) + 100 + 50);
+    assert_compare(rt_weight_bytes(half, 4, 2, 1000), ==, 2 * 1300 + 800 + 100 + 50);
     mdot_job_destroy(half);
     mdot_job_destroy(plain);
 }

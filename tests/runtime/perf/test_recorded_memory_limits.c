@@ -144,7 +144,7 @@ static void sizes_of_a_program_replace_the_analytic_ones(void **state)
                                                         .trained_bytes = cases[i].trained_bytes,
                                                         .frozen_bytes = cases[i].frozen_bytes,
                                                         .buffer_bytes = cases[i].buffer_bytes});
-        double got = rt_weight_bytes(job, cases[i].width, cases[i].elements);
+        double got = rt_weight_bytes(job, cases[i].width, cases[i].width, cases[i].elements);
         if (got != cases[i].want) fail_msg("case %zu: %g, not %g", i, got, cases[i].want);
         mdot_job_destroy(job);
     }

@@ -11,7 +11,7 @@
 
 static void expect(mdot_configuration c, rt_widths want)
 {
-    rt_widths got = rt_widths_of(&c);
+    rt_widths got = rt_widths_of(&c, false);
     if (got.weights == want.weights && got.master == want.master && got.compute == want.compute &&
         got.gradients == want.gradients && got.reduced == want.reduced && got.state == want.state)
         return;
@@ -52,7 +52,7 @@ static void types_of_gradients_replace_the_precisions(void **state)
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
         for (uint32_t stage = 0; stage <= 3; stage++) {
             mdot_configuration c = {.precision = precisions[i], .zero_stage = stage};
-            const rt_widths plain = rt_widths_of(&c);
+            const rt_widths plain = rt_widths_of(&c, false);
             for (int gradients = MDOT_NUMBER_DEFAULT; gradients <= MDOT_NUMBER_HALF; gradients++) {
                 for (int reduced = MDOT_NUMBER_DEFAULT; reduced <= MDOT_NUMBER_HALF; reduced++) {
                     rt_widths want = plain;
@@ -65,6 +65,20 @@ static void types_of_gradients_replace_the_precisions(void **state)
                 }
             }
         }
+    }
+}
+
+/* Autocast leaves a program's half-precision weights, gradients and state as they are. Other precisions convert them. */
+static void autocast_keeps_half_weights(void **state)
+{
+    (void)state;
+    mdot_configuration bf16 = {.precision = MDOT_PRECISION_BF16};
+    rt_widths half = rt_widths_of(&bf16, false);
+    for (int precision = 0; precision <= MDOT_PRECISION_MXFP8; precision++) {
+        mdot_configuration c = {.precision = (mdot_precision)precision};
+        bool is_autocast = precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16;
+        rt_widths got = rt_widths_of(&c, true), want = is_autocast ? half : rt_widths_of(&c, false);
+        assert_memory_equal(&got, &want, sizeof got);
     }
 }
 
@@ -89,6 +103,7 @@ static void frozen_weights_have_their_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(autocast_keeps_half_weights),
         cmocka_unit_test(each_precision_has_its_widths),
         cmocka_unit_test(types_of_gradients_replace_the_precisions),
         cmocka_unit_test(frozen_weights_have_their_scales),
