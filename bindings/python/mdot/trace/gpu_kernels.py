@@ -16,11 +16,11 @@ from torch.overrides import TorchFunctionMode
 from mdot.trace.autocast import HALVES
 
 _MOST_FLASH_CHANNELS = 256
-_REPLACED = ("dropout", "scaled_dot_product_attention")
+_REPLACED = ("dropout", "rms_norm", "scaled_dot_product_attention")
 
 
 class GpuKernels(TorchFunctionMode):
-    """Dropout keeps a mask with one byte per element. Attention runs PyTorch's kernel for compute capability 8.0. The
+    """Dropout keeps a mask with one byte per element. RMSNorm is one kernel, which keeps its operand. Attention runs PyTorch's kernel for compute capability 8.0. The
     functions in torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
     checkpointed region."""
 
@@ -41,6 +41,8 @@ class GpuKernels(TorchFunctionMode):
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func in (self._originals["dropout"], torch.dropout):
             return _dropout(func, *args, **kwargs)
+        if func in (self._originals["rms_norm"], torch.rms_norm):
+            return _normalise(func, *args, **kwargs)
         return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
 
 
@@ -52,6 +54,31 @@ def _dropout(
     if not (training and train) or p == 0:
         return input
     return func(input, p, True, True) if inplace else torch.native_dropout(input, p, True)[0]
+
+
+class _FusedNorm(torch.autograd.Function):
+    """The tensors of CUDA's _fused_rms_norm."""
+
+    @staticmethod
+    def forward(context: Any, input: Any, weight: Any, axes: int) -> Any:
+        scale = input.new_empty((*input.shape[: input.dim() - axes], *[1] * axes), dtype=torch.float32)
+        context.save_for_backward(input, weight, scale)
+        return torch.empty_like(input)
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        input, weight, _ = context.saved_tensors
+        return torch.empty_like(input), None if weight is None else torch.empty_like(weight), None
+
+
+def _normalise(func: Any, input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """One kernel on CUDA from PyTorch 2.9 on, if the types agree. The CPU composes the same result."""
+    if torch.is_autocast_enabled("cpu"):
+        input, weight = (_narrowed(tensor, torch.float32) for tensor in (input, weight))
+    has_kernel = hasattr(torch.ops.aten, "_fused_rms_norm_backward")
+    if not has_kernel or (weight is not None and weight.dtype != input.dtype):
+        return func(input, normalized_shape, weight, eps)
+    return _FusedNorm.apply(input, weight, len(normalized_shape))  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager

@@ -38,25 +38,35 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
     buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
     is_half = 2 * halves > trained + frozen
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [])
-    try:
-        first = run(model, args, kwargs, batch)
-    except Exception as reason:  # a module can raise any exception
-        program.notes.append(
-            "its memory is estimated from the operators, because a training step on tensors without data failed: "
-            f"{type(reason).__name__}: {next(iter(str(reason).splitlines()), '')[:200]}"
-        )
-        return program
-    if not is_half and first.timeline.autocast_dtype is not None:
+    first = _attempt(model, args, kwargs, batch)
+    second = _attempt(model, args, kwargs, batch, autocast=True) if is_half else first
+    if isinstance(first, TrainingRun) and not is_half and first.timeline.autocast_dtype is not None:
         program.precision = "amp-fp16" if first.timeline.autocast_dtype == torch.float16 else "amp-bf16"
     key = {"bf16": "bf16", "pytorch": "fp32"}.get(program.precision, "amp-fp16")
+    if is_half and isinstance(second, TrainingRun):  # a module that mixes types, for example for QLoRA, needs autocast
+        program.runs["amp-fp16"] = second
+        first = second if isinstance(first, Exception) else first
+    if isinstance(first, Exception):
+        program.notes.append(
+            "its memory is estimated from the operators, because a training step on tensors without data failed: "
+            f"{type(first).__name__}: {next(iter(str(first).splitlines()), '')[:200]}"
+        )
+        return program
     program.runs[key] = first
     if key == "fp32":
         for other, options in (("amp-fp16", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
-            try:
-                program.runs[other] = run(model, args, kwargs, batch, like=first, **options)
-            except Exception:  # this precision follows from the analytic model's ratio
-                continue
+            made = _attempt(model, args, kwargs, batch, like=first, **options)
+            if isinstance(made, TrainingRun):  # otherwise, this precision follows from the analytic model's ratio
+                program.runs[other] = made
     return program
+
+
+def _attempt(*args: Any, **options: Any) -> TrainingRun | Exception:
+    """A run, or the exception, because a module can raise any."""
+    try:
+        return run(*args, **options)
+    except Exception as reason:
+        return reason
 
 
 def _weights(model: nn.Module) -> tuple[int, int, int]:
