@@ -76,11 +76,16 @@ def _read(model: Model | Network):
             programs.keep_operands(network)
         if model.saves_every_second_product:
             programs.save_every_second_product(network.model.layers)
+        base = network.get_base_model() if model.lora_rank else network
+        if model.loss in programs.LOSSES:
+            base.loss_function = programs.LOSSES[model.loss]
         tokens = integers(TRACED_BATCH, model.sequence)
-        return Step(LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
+        return Step(programs.Autocast(LabelLoss(network)) if model.is_prepared else LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
 
     is_half = isinstance(model, Model) and model.type == "bfloat16"
     step = building.on_meta(make, "bf16" if is_half else "fp32")
+    if isinstance(model, Model) and model.is_prepared:
+        programs.prepare(step.module)
     return mdot.Job.from_torch(step.module, step.arguments, step.keywords, batch=TRACED_BATCH)
 
 

@@ -6,12 +6,12 @@ import csv
 import sys
 from pathlib import Path
 
-from mdot_lab.checks.memory.published import litgpt, llm_points, megatron, megatron_golden
+from mdot_lab.checks.memory.published import hf_trainer, litgpt, llm_points, megatron, megatron_golden
 from mdot_lab.checks.memory.published.point import Point, Reader
 
 FILES: dict[str, Reader] = {"llm_points.csv": llm_points.read, "litgpt_finetuning.csv": litgpt.read,
                             "bigscience_steps.csv": megatron.bigscience, "simumax_b200.csv": megatron.simumax,
-                            "megatron_golden.csv": megatron_golden.read}
+                            "megatron_golden.csv": megatron_golden.read, "fms_hf_finetuning.csv": hf_trainer.read}
 
 
 def read(folder: Path) -> list[Point]:

@@ -26,6 +26,10 @@ class Model:
     lora_dropout: float = 0.0
     keeps_operands: bool = False
     """Products with frozen weights keep their operand (bitsandbytes up to 0.44: MatMul4Bit)."""
+    is_prepared: bool = False
+    """Tensors besides the products' weights are fp32 (peft's prepare_model_for_kbit_training), and Trainer runs autocast."""
+    loss: str = ""
+    """A loss other than the library's own, by its name in programs.LOSSES."""
     saves_every_second_product: bool = False
     """Blocks are checkpointed, and save attention and every second product (torchtitan's selective checkpointing)."""
 
@@ -46,6 +50,8 @@ class Point:
     """Keywords that are passed if this mdot has them."""
     beside: float = 0
     """Bytes of workspaces that the program sets and the source counts."""
+    is_out_of_memory: bool = False
+    """The run failed for lack of memory, and has no peak."""
     missing: str = ""
     """The reason, if the point cannot be rebuilt from its source."""
 
@@ -55,10 +61,10 @@ Reader = Callable[[dict[str, str]], "Point | None"]
 
 
 def model(kind: str, sequence: int, lora_rank: int = 0, lora_modules: tuple[str, ...] = (), type: str = "bfloat16",
-          lora_dropout: float = 0.0, keeps_operands: bool = False, saves_every_second_product: bool = False,
-          **values: Any) -> Model:
+          lora_dropout: float = 0.0, keeps_operands: bool = False, is_prepared: bool = False, loss: str = "",
+          saves_every_second_product: bool = False, **values: Any) -> Model:
     return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout, keeps_operands,
-                 saves_every_second_product)
+                 is_prepared, loss, saves_every_second_product)
 
 
 LLAMA_3 = {

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
@@ -43,3 +44,60 @@ def save_every_second_product(blocks: nn.ModuleList) -> None:
     """Checkpoints each block. Attention and every second matmul, from the first on, save results."""
     for block in blocks:
         block.forward = functools.partial(checkpoint, block.forward, use_reentrant=False, context_fn=_contexts)
+
+
+def prepare(network: nn.Module) -> None:
+    """Converts the tensors besides the blocks' products to fp32, as peft's prepare_model_for_kbit_training. The output head stays
+    a product in half precision under autocast."""
+    products = {id(module.weight) for name, module in network.named_modules()
+                if isinstance(module, nn.Linear) and not name.endswith("lm_head")}
+    for parameter in network.parameters():
+        if id(parameter) not in products:
+            parameter.data = parameter.data.float()
+
+
+class _InPlace(torch.autograd.Function):
+    @staticmethod
+    def forward(context, logits, labels):
+        copy = logits.float()
+        picked = copy.gather(1, labels[:, None])
+        largest = copy.amax(1, keepdim=True)
+        total = copy.sub_(largest).exp_().sum(1, keepdim=True)
+        context.save_for_backward(copy.div_(total), labels)
+        context.dtype = logits.dtype
+        return (total.log() + largest - picked).mean()
+
+    @staticmethod
+    def backward(context, gradient):
+        copy, labels = context.saved_tensors
+        copy.scatter_add_(1, labels[:, None], torch.full_like(labels[:, None], -1, dtype=copy.dtype))
+        return copy.mul_(gradient / len(labels)).to(context.dtype), None
+
+
+def _next_tokens(labels: torch.Tensor) -> torch.Tensor:
+    return F.pad(labels, (0, 1))[..., 1:].flatten()
+
+
+def _in_place(logits: torch.Tensor, labels: torch.Tensor, **_: Any) -> torch.Tensor:
+    """In one fp32 copy of the logits, as fused kernels do."""
+    return _InPlace.apply(logits.flatten(0, 1), _next_tokens(labels))
+
+
+def _unconverted(logits: torch.Tensor, labels: torch.Tensor, **_: Any) -> torch.Tensor:
+    """GPTBigCode's before transformers 4.46."""
+    return F.cross_entropy(logits.flatten(0, 1), _next_tokens(labels))
+
+
+LOSSES = {"in place": _in_place, "in the type of the logits": _unconverted}
+
+
+class Autocast(nn.Module):
+    """Accelerate's wrapper of the forward pass."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, *arguments: Any, **keywords: Any) -> torch.Tensor:
+        with torch.autocast("cuda", torch.bfloat16):
+            return self.network(*arguments, **keywords)

@@ -1,0 +1,69 @@
+"""Peaks of Hugging Face Trainer (fms_hf_finetuning.csv): full fine-tuning, LoRA and QLoRA with checkpointed blocks and
+FlashAttention 2, in bf16 or fp16 weights, on one GPU or under FSDP.
+
+Accelerate upcasts the trained parameters of half-precision modules to fp32 under FSDP with automatic mixed precision. The
+baseline of QLoRA calls peft's prepare_model_for_kbit_training, and the accelerated ones do not. "foak" runs a fused
+cross-entropy in place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from mdot_lab.checks.memory.published.point import GIB, Model, Point, model
+
+SOURCE = "Trainer"
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+MISTRAL = ("Mistral", {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+                       "num_key_value_heads": 8, "vocab_size": 32000, "sliding_window": 4096})
+LLAMA_70B = ("Llama", {"hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+                       "num_key_value_heads": 8, "vocab_size": 32000})
+SANTACODER = ("GPTBigCode", {"n_embd": 2048, "n_layer": 24, "n_head": 16, "n_inner": 8192, "n_positions": 2048,
+                             "vocab_size": 49280, "multi_query": True, "activation_function": "gelu_pytorch_tanh"})
+MODELS = {"Mistral": MISTRAL, "Llama-2-70": LLAMA_70B, "Llama2-70": LLAMA_70B, "santacoder": SANTACODER}
+
+
+def _model(row: dict[str, str], method: str, program: str) -> Model | None:
+    found = next((values for part, values in MODELS.items() if part in row["model"]), None)
+    if found is None:
+        return None
+    kind, values = found
+    rank = re.search(r"r=(\d+)", method)
+    modules = ("c_attn",) if kind == "GPTBigCode" else ATTENTION
+    loss = "in place" if "foak" in program else "in the type of the logits" if kind == "GPTBigCode" else ""
+    return model(kind, int(row["seq_or_size"]), int(rank[1]) if rank else 0, modules if rank else (),
+                 is_prepared="baseline-peft-bnb" in program, loss=loss, **values)
+
+
+def options(row: dict[str, str], method: str) -> dict[str, Any]:
+    gpus, mixed = int(row["gpus"]), "amp" in row["precision"]
+    half = "fp16" if "float16" in row["precision"].replace("bfloat16", "") else "bf16"
+    precision = "bf16"
+    if mixed:
+        precision = f"amp-{half}" if gpus == 1 else f"mixed-{half}"
+    made: dict[str, Any] = {"batch": int(row["micro_batch"]), "precision": precision, "optimizer": "adamw", "checkpoint": "blocks",
+                            "attention": "flash"}
+    if gpus > 1:
+        made.update(gpus=gpus, zero=3)
+    if "4-bit nf4" in method:
+        made["frozen_weights"] = "nf4"
+    elif "GPTQ" in method:
+        made["frozen_weights"] = "nf4-single"
+    return made
+
+
+def read(row: dict[str, str]) -> Point | None:
+    notes = json.loads(row["notes"])
+    measured = float(row["peak_memory_gib"] or 0) * GIB
+    if not measured and not notes["oom"]:
+        return None
+    method, program = notes["method"], row["compile"]
+    name = f"{row['model']}; {method}; {row['precision']}; {row['gpus']} GPUs, batch {row['micro_batch']}; {program}"
+    if row["doubt"]:
+        return Point(SOURCE, name, measured, "allocated", row["gpu"], missing="lengths vary")
+    network = _model(row, method, program)
+    if network is None:
+        return Point(SOURCE, name, measured, "allocated", row["gpu"], missing="kernels of ScatterMoE")
+    return Point(SOURCE, name, measured, "allocated", "A100-SXM 80GB", network, options(row, method), is_out_of_memory=notes["oom"])
