@@ -83,7 +83,8 @@ static inline bool rt_is_megatron(const mdot_configuration *c)
 {
     bool has_main = c->gradient_type == MDOT_NUMBER_FP32 && c->reduce_type != MDOT_NUMBER_HALF;
     bool is_divided = c->tensor_parallel > 1 || c->pipeline_parallel > 1;
-    return rt_is_mixed(c->precision) && c->zero_stage < 3 && (has_main || is_divided);
+    bool is_alike = c->zero_stage < 3 && (has_main || is_divided);
+    return rt_is_mixed(c->precision) && (c->framework == MDOT_FRAMEWORK_MEGATRON || is_alike);
 }
 
 /* One stage of a pipeline, which resolved configurations combine: the operators before the blocks or behind them, the

@@ -306,6 +306,11 @@ static void megatron_computes_the_loss_in_place(void **state)
         rt_resolved_configuration r = resolve(job, c);
         assert_int_equal(rt_recorded_moments(job, &r, got), 1);
         assert_within(got[0].logits, 50 * (2 + 4.0) / tensor, 1e-9);
+        c = (mdot_configuration){.precision = MDOT_PRECISION_MIXED_FP16, .framework = MDOT_FRAMEWORK_MEGATRON};
+        c.tensor_parallel = tensor; /* its fp16 gradients are those of other frameworks, too */
+        r = resolve(job, c);
+        assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+        assert_within(got[0].logits, 50 * (2 + 4.0) / tensor, 1e-9);
     }
     mdot_job_destroy(job);
 }
