@@ -34,7 +34,7 @@ def _model(row: dict[str, str], method: str, program: str) -> Model | None:
     modules = ("c_attn",) if kind == "GPTBigCode" else ATTENTION
     loss = "in place" if "foak" in program else "in the type of the logits" if kind == "GPTBigCode" else ""
     return model(kind, int(row["seq_or_size"]), int(rank[1]) if rank else 0, modules if rank else (),
-                 is_prepared="baseline-peft-bnb" in program, loss=loss, **values)
+                 is_prepared="baseline-peft-bnb" in program and row["gpus"] == "1", loss=loss, **values)
 
 
 def options(row: dict[str, str], method: str) -> dict[str, Any]:
