@@ -104,6 +104,7 @@ class Predictions(Case):
 
         def gpus(job: Object) -> None:
             job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 20}}
+            job["metadata"]["annotations"][OPTIONS] += ",choose=time"  # the queue has 16 A100
 
         def selector(job: Object) -> None:
             job["spec"]["template"]["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}
