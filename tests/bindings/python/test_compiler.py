@@ -38,7 +38,8 @@ class Compiler(support.TestCase):
         self.assertTrue(verified)
         self.assertEqual({row.max_length for row in verified.rows}, {32, 128})
         self.assertEqual({row.level for row in verified.rows}, {"x86-64-v3"})
-        self.assertFalse(mdot.verify(predictor, MODEL, tolerance=1e-12))
+        strict = mdot.verify(predictor, MODEL, tolerance=1e-12)  # f32 itself is not that exact
+        self.assertTrue(all(row.worst_error > 1e-12 and row.bound > row.worst_error for row in strict.rows))
         pairs = [(job, mdot.Configuration(gpu=gpu, batch=64)) for gpu in ("A100", "T4")]
         rows = mdot.verify(predictor, MODEL, jobs=pairs, tolerance=1e-3)
         self.assertTrue(rows)
