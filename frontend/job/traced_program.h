@@ -8,8 +8,8 @@
 /* Is the graph a traced program (mdot.program = "1")? A composition in it stays one, because the program runs each of
  * its operators as a kernel. */
 bool fe_is_traced(const ir_graph *graph);
-/* The names in a note, one per line, for example mdot.frozen: initializers without a gradient. NULL if there are none or
- * memory ran out. */
+/* The names in a note, one per line, for example mdot.frozen: initializers without a gradient. NULL if there are none
+ * or memory ran out. */
 const fe_names *fe_noted_names(const ir_graph *graph, const char *key);
 /* Does the program run the module's forward pass again in the backward pass (mdot.recomputed, one path per line)? The
  * module may be NULL. */
