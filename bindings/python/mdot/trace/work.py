@@ -257,9 +257,7 @@ def formula_of(func: Any) -> Formula | None:
     if found is None and (packet := getattr(func, "_overloadpacket", None)) in flop_registry:
         registered = flop_registry[packet]
 
-        def found(args: Any, out: Any) -> float:
-            return float(registered(*args, out_val=out))
-
+        return lambda args, out: float(registered(*args, out_val=out))
     return found
 
 
