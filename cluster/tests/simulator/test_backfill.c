@@ -250,13 +250,17 @@ static void requested_limits_are_an_estimate(void **state)
     mdot_error err = {0};
     sc_workload w = workload_make(jobs, 2);
     sc_estimator estimator;
-    w.jobs[0].limit_s = 300;
     assert_int_equal(sc_estimator_make_limits(&w, &estimator, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "--user-limits");
+    w.jobs[0].limit_s = 300;
+    assert_int_equal(sc_estimator_make_limits(&w, &estimator, &err), MDOT_OK);
+    expect_number(estimator.factor(estimator.self, &w, 1, 200), 1.5); /* without a limit: the longest one */
+    sc_estimator_destroy(&estimator);
     w.jobs[1].limit_s = 200;
     assert_int_equal(sc_estimator_make_limits(&w, &estimator, &err), MDOT_OK);
     expect_number(estimator.factor(estimator.self, &w, 0, 100), 3);
     expect_number(estimator.factor(estimator.self, &w, 1, 200), 1);
+    sc_estimator_destroy(&estimator);
     sc_workload_free(&w);
 }
 
