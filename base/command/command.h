@@ -8,17 +8,10 @@
 #ifndef BASE_COMMAND_H
 #define BASE_COMMAND_H
 
+#include "base/choice_word.h"
 #include "mdot/mdot.h"
 
 #include <stdio.h>
-
-/* A synonym of a name in a list of choices. */
-typedef struct cli_word {
-    const char *word; /* NULL terminates a list */
-    const char *name;
-    bool is_same; /* true: the word is accepted as the name. false: it means something that mdot lacks, and the name
-                   * is the nearest */
-} cli_word;
 
 /* Type of an option's value. Its place is `at` bytes into the subcommand's request. */
 typedef enum cli_kind {
@@ -43,9 +36,9 @@ typedef struct cli_option {
     char letter;  /* 0: absent */
     bool repeats; /* may be given more than once, and accumulates. Flags may always be repeated */
     int64_t least, most;
-    const char *const *choices; /* names for CLI_CHOICE, terminated by NULL */
-    const cli_word *words;      /* other words for the choices; may be NULL */
-    const char *fallback;       /* value if only the name is given; a value must then follow '='. NULL: the value is
+    const char *const *choices;  /* names for CLI_CHOICE, terminated by NULL */
+    const bs_choice_word *words; /* other words for the choices; may be NULL */
+    const char *fallback;        /* value if only the name is given; a value must then follow '='. NULL: the value is
                                  * required */
     bool (*call)(const char *command, char *value, void *place); /* returns false after a usage error */
     const char *excludes, *needs; /* another option that must be absent, or present, together with this one */
@@ -54,6 +47,7 @@ typedef struct cli_option {
     const char *const *(*names)(void);
     bool is_list;
     const char *files;
+    bool takes_list; /* several values, in subcommands with `lists` */
 } cli_option;
 
 /* Environment variables, for man pages; terminated by a NULL name. */
@@ -68,12 +62,14 @@ typedef struct cli_command {
     const char *description;     /* paragraphs separated by empty lines */
     const cli_option *options;   /* --help is added to them */
     size_t option_count;
-    const char *notes;                 /* paragraphs behind the options; may be NULL */
-    const char *exit_status;           /* "0 success, 1 failure, 2 a wrong command line" */
-    const char *files;                 /* suffixes of its operands, for completion; NULL: it takes no files */
-    int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name; returns the exit status */
-    bool takes_command;                /* its operand is a subcommand's name; for completion */
-    const char *const *actions;        /* names for its first operand, for completion; may be NULL */
+    size_t lists;                       /* place of a cli_lists in the request; 0: each option has one value */
+    const bs_choice_word *option_words; /* names of options in other programs, for suggestions; may be NULL */
+    const char *notes;                  /* paragraphs behind the options; may be NULL */
+    const char *exit_status;            /* "0 success, 1 failure, 2 a wrong command line" */
+    const char *files;                  /* suffixes of its operands, for completion; NULL: it takes no files */
+    int (*run)(int argc, char **argv);  /* argv[0] is the subcommand's name; returns the exit status */
+    bool takes_command;                 /* its operand is a subcommand's name; for completion */
+    const char *const *actions;         /* names for its first operand, for completion; may be NULL */
     /* For a program: its subcommands in the order of `--help`, terminated by NULL, and its environment. NULL: none. */
     const struct cli_command *const *commands;
     const cli_variable *environment;
@@ -129,6 +125,33 @@ bool cli_read_line(const cli_command *command, int argc, char **argv, void *requ
  * from the end on. */
 const cli_option *cli_option_at(const cli_command *command, size_t i);
 
+/* ---- Lists of values --------------------------------------------------------------------------------------------- */
+
+/* The values of options that a command line gives several: "1,2,4"; "1..8", which is 1, 8 and the powers of two between
+ * them; or for keys, "dp=2,tp=1,4". An option whose value consists of keys may also be repeated. */
+enum { CLI_MAX_VALUES = 64, CLI_MAX_LISTS = 8, CLI_LIST_BYTES = 8192 };
+typedef struct cli_list {
+    const cli_option *option;
+    const char *value[CLI_MAX_VALUES];
+    size_t count;
+} cli_list;
+typedef struct cli_lists {
+    cli_list item[CLI_MAX_LISTS];
+    size_t count, used;
+    char text[CLI_LIST_BYTES];
+} cli_lists;
+
+/* Returns the number of combinations; 1 without a list. The last list varies fastest. */
+size_t cli_combination_count(const cli_lists *lists);
+/* Returns the value that a list has in a combination. */
+const char *cli_value_in(const cli_lists *lists, size_t list, size_t combination);
+/* Stores the values of a combination in the request. */
+void cli_set_combination(const char *command, const cli_lists *lists, size_t combination, void *request);
+
+/* Reads a value into the request, or a list of values, of which the first is stored; false after a usage error. */
+bool cli_set_value(const char *command, const cli_option *option, char *value, void *request);
+bool cli_set_values(const char *command, const cli_option *option, const char *text, cli_lists *lists, void *request);
+
 /* ---- Texts ------------------------------------------------------------------------------------------------------ */
 
 /* Prints `text` in lines of at most 80 columns, each after `indent` spaces; the first begins at `column`. Line breaks
@@ -176,17 +199,14 @@ bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out);
 /* Like cli_read_int, with a message to stderr. The first string after the command names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
-/* Finds a name in a list that NULL terminates, or in `words` (may be NULL), ignoring case. Returns the name's index,
- * or CLI_NO_CHOICE if it is unknown. */
-enum { CLI_NO_CHOICE = -1 };
-int cli_find_choice(const char *text, const char *const *names, const cli_word *words);
+enum { CLI_NO_CHOICE = BS_NO_CHOICE };
 /* Prints a usage error that suggests the nearest name and lists all names, followed by `besides` (may be NULL).
  * Returns false. */
 bool cli_refuse_choice(const char *command, const char *what, const char *text, const char *const *names,
-                       const cli_word *words, const char *besides);
-/* Combines cli_find_choice and cli_refuse_choice. */
+                       const bs_choice_word *words, const char *besides);
+/* Combines bs_find_choice and cli_refuse_choice. */
 bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
-                      const cli_word *words, int *out);
+                      const bs_choice_word *words, int *out);
 
 /* Splits "a,b,c" in place into at most `most` items; false after a usage error if an item is empty or there are too
  * many. */

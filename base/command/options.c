@@ -1,11 +1,9 @@
 /* options.c — the loop that reads command lines according to the table of a subcommand (command.h). */
 #include "base/command/command.h"
-#include "base/command/quantity.h"
 #include "base/file.h"
 #include "base/suggest.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,74 +32,12 @@ static const char *label_of(label *out, const cli_option *option)
     return out->text;
 }
 
-static bool read_real(const char *command, const char *what, const char *text, int64_t maximum, double *out)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end != text && *end == '\0' && value > 0 && isfinite(value) && (maximum == 0 || value <= (double)maximum)) {
-        *out = value;
-        return true;
-    }
-    if (maximum == 0)
-        cli_usage_error(command, "%s takes a positive number, not \"%s\"", what, text);
-    else
-        cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)maximum, text);
-    return false;
-}
-
-static bool read_count(const char *command, const char *what, const char *text, const cli_option *option, int64_t *out)
-{
-    const char *reason = cli_read_count(text, 1, option->least, option->most, out);
-    if (reason == NULL) return true;
-    cli_usage_error(command, "%s takes an integer from %lld to %lld, for example 100000, 1e5 or 100k, not \"%s\"", what,
-                    (long long)option->least, (long long)option->most, text);
-    return false;
-}
-
-static bool read_rate(const char *command, const char *what, const char *text, int64_t maximum, double *out)
-{
-    double gbps = 0;
-    const char *reason = cli_read_rate(text, &gbps);
-    if (reason == NULL && gbps <= (double)maximum) {
-        *out = gbps;
-        return true;
-    }
-    if (reason == NULL)
-        cli_usage_error(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)maximum, text);
-    else
-        cli_usage_error(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
-    return false;
-}
-
-static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
-{
-    if (texts->count == CLI_MAX_TEXTS) {
-        cli_usage_error(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
-        return false;
-    }
-    texts->item[texts->count++] = text;
-    return true;
-}
-
 static bool set(const line *l, const cli_option *option, char *value)
 {
-    const char *command = l->command->name;
-    void *place = (char *)l->request + option->at;
-    label what;
-    label_of(&what, option);
-    switch (option->kind) {
-    case CLI_FLAG: *(bool *)place = true; return true;
-    case CLI_TEXT: *(const char **)place = value; return true;
-    case CLI_WHOLE: return cli_parse_int(command, what.text, value, option->least, option->most, place);
-    case CLI_COUNT: return read_count(command, what.text, value, option, place);
-    case CLI_RATE: return read_rate(command, what.text, value, option->most, place);
-    case CLI_REAL: return read_real(command, what.text, value, option->most, place);
-    case CLI_CHOICE: return cli_parse_choice(command, what.text, value, option->choices, option->words, place);
-    case CLI_DIM: return cli_parse_dim(command, value, option->least, place);
-    case CLI_TEXTS: return add_text(command, what.text, value, place);
-    case CLI_CALL: return option->call(command, value, place);
-    }
-    return false;
+    if (!option->takes_list || l->command->lists == 0)
+        return cli_set_value(l->command->name, option, value, l->request);
+    cli_lists *lists = (cli_lists *)((char *)l->request + l->command->lists);
+    return cli_set_values(l->command->name, option, value, lists, l->request);
 }
 
 /* Finds an option by the first `length` letters; an abbreviation must fit exactly one option. */
@@ -135,6 +71,8 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     bs_suggest suggestion = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
         if (option->help != NULL) bs_suggest_add(&suggestion, option->name);
+    const bs_choice_word *word = ambiguous ? NULL : l->command->option_words;
+    for (; word != NULL && word->word != NULL; word++) bs_suggest_add_alias(&suggestion, word->word, word->name);
     if (suggestion.found != NULL)
         cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
                         suggestion.found);
@@ -169,7 +107,9 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
         l->helped = true;
         return true;
     }
-    if (l->is_set[index] && !option->repeats && option->kind != CLI_FLAG) {
+    bool repeats = option->repeats || option->kind == CLI_FLAG ||
+                   (option->takes_list && option->kind == CLI_CALL && l->command->lists != 0);
+    if (l->is_set[index] && !repeats) {
         cli_usage_error(l->command->name, "option %s is given twice", spelling);
         return false;
     }

@@ -6,8 +6,9 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 FILE *cli_open_file(const char *path, mdot_error *err)
@@ -40,17 +41,8 @@ bool cli_parse_int(const char *command, const char *what, const char *text, int6
     return false;
 }
 
-int cli_find_choice(const char *text, const char *const *names, const cli_word *words)
-{
-    for (; words != NULL && words->word != NULL; words++)
-        if (words->is_same && strcasecmp(text, words->word) == 0) return cli_find_choice(words->name, names, NULL);
-    for (int i = 0; names[i] != NULL; i++)
-        if (strcasecmp(text, names[i]) == 0) return i;
-    return CLI_NO_CHOICE;
-}
-
 bool cli_refuse_choice(const char *command, const char *what, const char *text, const char *const *names,
-                       const cli_word *words, const char *besides)
+                       const bs_choice_word *words, const char *besides)
 {
     char known[256];
     bs_join list;
@@ -68,9 +60,9 @@ bool cli_refuse_choice(const char *command, const char *what, const char *text, 
 }
 
 bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
-                      const cli_word *words, int *out)
+                      const bs_choice_word *words, int *out)
 {
-    int found = cli_find_choice(text, names, words);
+    int found = bs_find_choice(text, names, words);
     if (found == CLI_NO_CHOICE) return cli_refuse_choice(command, what, text, names, words, NULL);
     *out = found;
     return true;
@@ -110,4 +102,73 @@ bool cli_parse_dim(const char *command, char *text, int64_t minimum, cli_dims *d
     bool is_number = strchr("+-0123456789", equals[1]) != NULL;
     if (!is_number) dim->same_as = equals + 1;
     return !is_number || cli_parse_int(command, "--dim", equals + 1, minimum, INT32_MAX, &dim->value);
+}
+
+static bool read_real(const char *command, const char *what, const char *text, int64_t maximum, double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end != text && *end == '\0' && value > 0 && isfinite(value) && (maximum == 0 || value <= (double)maximum)) {
+        *out = value;
+        return true;
+    }
+    if (maximum == 0)
+        cli_usage_error(command, "%s takes a positive number, not \"%s\"", what, text);
+    else
+        cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)maximum, text);
+    return false;
+}
+
+static bool read_count(const char *command, const char *what, const char *text, const cli_option *option, int64_t *out)
+{
+    const char *reason = cli_read_count(text, 1, option->least, option->most, out);
+    if (reason == NULL) return true;
+    cli_usage_error(command, "%s takes an integer from %lld to %lld, for example 100000, 1e5 or 100k, not \"%s\"", what,
+                    (long long)option->least, (long long)option->most, text);
+    return false;
+}
+
+static bool read_rate(const char *command, const char *what, const char *text, int64_t maximum, double *out)
+{
+    double gbps = 0;
+    const char *reason = cli_read_rate(text, &gbps);
+    if (reason == NULL && gbps <= (double)maximum) {
+        *out = gbps;
+        return true;
+    }
+    if (reason == NULL)
+        cli_usage_error(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)maximum, text);
+    else
+        cli_usage_error(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
+    return false;
+}
+
+static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
+{
+    if (texts->count == CLI_MAX_TEXTS) {
+        cli_usage_error(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
+        return false;
+    }
+    texts->item[texts->count++] = text;
+    return true;
+}
+
+bool cli_set_value(const char *command, const cli_option *option, char *value, void *request)
+{
+    void *place = (char *)request + option->at;
+    char what[64];
+    snprintf(what, sizeof what, "--%s", option->name);
+    switch (option->kind) {
+    case CLI_FLAG: *(bool *)place = true; return true;
+    case CLI_TEXT: *(const char **)place = value; return true;
+    case CLI_WHOLE: return cli_parse_int(command, what, value, option->least, option->most, place);
+    case CLI_COUNT: return read_count(command, what, value, option, place);
+    case CLI_RATE: return read_rate(command, what, value, option->most, place);
+    case CLI_REAL: return read_real(command, what, value, option->most, place);
+    case CLI_CHOICE: return cli_parse_choice(command, what, value, option->choices, option->words, place);
+    case CLI_DIM: return cli_parse_dim(command, value, option->least, place);
+    case CLI_TEXTS: return add_text(command, what, value, place);
+    case CLI_CALL: return option->call(command, value, place);
+    }
+    return false;
 }

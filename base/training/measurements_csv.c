@@ -37,7 +37,7 @@ static const cli_option options[] = {
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
 };
-static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options)};
+static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options), .option_words = rt_option_words};
 
 /* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
@@ -83,6 +83,8 @@ static mdot_status check_names(const table *t)
         if (is_own_column(name) || (find_option(name) != NULL && strcmp(name, "help") != 0)) continue;
         bs_suggest near = bs_suggest_begin(name);
         for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_add(&near, row_command.options[k].name);
+        for (const bs_choice_word *w = rt_option_words; w->word != NULL; w++)
+            bs_suggest_add_alias(&near, w->word, w->name);
         return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no %s \"%.64s\"%s", noun_of(t), name,
                     bs_suggest_end(&near).text);
     }

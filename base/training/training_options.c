@@ -6,57 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD(word, name, is_same) {word, name, is_same},
-const cli_word cli_precision_words[] = {
-#define PRECISION_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_layout_words[] = {
-#define LAYOUT_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_optimizer_words[] = {
-#define OPTIMIZER_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_optimizer_kernels_words[] = {{0}};
-const cli_word cli_gradient_type_words[] = {
-#define NUMBER_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_offload_words[] = {
-#define OFFLOAD_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_loss_words[] = {
-#define LOSS_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_mode_words[] = {
-#define MODE_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_schedule_words[] = {
-#define SCHEDULE_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_frozen_weights_words[] = {
-#define FROZEN_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_attention_words[] = {
-#define ATTENTION_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_framework_words[] = {
-#define FRAMEWORK_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-const cli_word cli_recompute_words[] = {
-#define RECOMPUTE_WORD WORD
-#include "runtime/job/configuration.def"
-    {0}};
-
 /* ---- From the command line --------------------------------------------------------------------------------------- */
 
 void cli_training_begin(cli_training *training)
@@ -71,6 +20,8 @@ bool cli_parse_link(const char *command, char *text, void *training)
     cli_training *t = training;
     const char *const *names = rt_link_names + 1; /* all but the default */
     const rt_option *rate = &rt_options[RT_OPTION_link_gbps];
+    t->value[RT_OPTION_link].choice = CLI_NO_CHOICE;
+    t->value[RT_OPTION_link_gbps].real = 0;
     double gbps = 0;
     const char *reason = cli_read_rate(text, &gbps);
     if (reason == NULL && gbps <= rate->most) {
@@ -82,7 +33,7 @@ bool cli_parse_link(const char *command, char *text, void *training)
                         rate->most, text, reason != NULL ? ": " : "", reason != NULL ? reason : "");
         return false;
     }
-    int choice = cli_find_choice(text, names, NULL);
+    int choice = bs_find_choice(text, names, NULL);
     if (choice == CLI_NO_CHOICE) return cli_refuse_choice(command, "--link", text, names, NULL, "a number (GB/s)");
     t->value[RT_OPTION_link].choice = choice + 1;
     return true;
@@ -92,7 +43,7 @@ bool cli_parse_link(const char *command, char *text, void *training)
 typedef struct degrees {
     size_t option[RT_OPTION_COUNT]; /* RT_OPTION_… of each key */
     const char *names[RT_OPTION_COUNT + 1];
-    cli_word words[RT_OPTION_COUNT + 4];
+    bs_choice_word words[RT_OPTION_COUNT + 4];
     size_t count;
 } degrees;
 
@@ -101,11 +52,11 @@ typedef struct degrees {
 
 static void list_degrees(degrees *out)
 {
-    static const cli_word nearest[] = {{"tensor", "tp", false}, {"expert", "ep", false}};
+    static const bs_choice_word nearest[] = {{"tensor", "tp", false}, {"expert", "ep", false}};
     *out = (degrees){0};
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         if (rt_options[i].section != RT_SECTION_DEGREE) continue;
-        out->words[out->count] = (cli_word){rt_options[i].field, rt_options[i].command, true};
+        out->words[out->count] = (bs_choice_word){rt_options[i].field, rt_options[i].command, true};
         out->option[out->count] = i;
         out->names[out->count++] = rt_options[i].command;
     }
@@ -119,6 +70,9 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     cli_training *t = training;
     degrees keys;
     list_degrees(&keys);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (t->by_parallel[i]) t->value[i].whole = 0;
+    memset(t->by_parallel, 0, sizeof t->by_parallel);
     bool is_set[RT_OPTION_COUNT] = {false}, shards = false;
     const char *items[RT_OPTION_COUNT];
     size_t count;
@@ -142,7 +96,7 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
             cli_usage_error(command, "--parallel has %s twice", option->command);
             return false;
         }
-        is_set[keys.option[key]] = true;
+        is_set[keys.option[key]] = t->by_parallel[keys.option[key]] = true;
         if (strcmp(keys.names[key], FSDP) == 0) shards = true;
     }
     if (!shards) return true;
@@ -151,6 +105,7 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
         return false;
     }
     t->value[RT_OPTION_zero_stage].whole = 3;
+    t->by_parallel[RT_OPTION_zero_stage] = true;
     return true;
 }
 

@@ -21,14 +21,9 @@ typedef union cli_training_value {
 typedef struct cli_training {
     cli_training_value value[RT_OPTION_COUNT]; /* indexed by RT_OPTION_…; 0 and CLI_NO_CHOICE: absent */
     uint32_t torch[CLI_MAX_VERSIONS];          /* 100 * major + minor */
+    bool by_parallel[RT_OPTION_COUNT];         /* set by --parallel, whose next value replaces them */
     size_t torch_count;                        /* number of versions; each gets an own prediction */
 } cli_training;
-
-/* Other words for the choices. */
-extern const cli_word cli_precision_words[], cli_layout_words[], cli_optimizer_words[], cli_attention_words[],
-    cli_framework_words[], cli_recompute_words[], cli_optimizer_kernels_words[], cli_gradient_type_words[],
-    cli_offload_words[], cli_frozen_weights_words[], cli_schedule_words[], cli_loss_words[], cli_mode_words[];
-#define cli_reduce_type_words cli_gradient_type_words
 
 void cli_training_begin(cli_training *training);
 
@@ -85,18 +80,23 @@ bool cli_parse_torch(const char *command, char *text, void *training);
      .fallback = BARE,                                                                                                 \
      CLI_ROW_##KIND(FIELD, LEAST, MOST)},
 #define CLI_GROUP_ROW(SECTION, NAME, VALUE, HELP)                                                                      \
-    {.name = #NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = cli_parse_##NAME},
+    {.name = #NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = cli_parse_##NAME, CLI_LISTS_##NAME},
+#define CLI_LISTS_parallel .takes_list = true
+#define CLI_LISTS_link .takes_list = true
+#define CLI_LISTS_stages .takes_list = false /* the value itself is a list */
 
 #define CLI_HEADING(option)                                                                                            \
     ((option) == RT_OPTION_precision ? "Training" : (option) == RT_OPTION_gpu_count ? "Several GPUs" : NULL)
 #define CLI_ROW_AT(field) .at = offsetof(cli_training, value[RT_OPTION_##field])
-#define CLI_ROW_COUNT(field, first, last) .kind = CLI_WHOLE, CLI_ROW_AT(field), .least = (first), .most = (last)
+#define CLI_ROW_COUNT(field, first, last)                                                                              \
+    .kind = CLI_WHOLE, CLI_ROW_AT(field), .least = (first), .most = (last), .takes_list = true
 #define CLI_ROW_WHOLE CLI_ROW_COUNT
 #define CLI_ROW_REAL(field, first, last)                                                                               \
     .kind = RT_OPTION_##field == RT_OPTION_network_gbps ? CLI_RATE : CLI_REAL, CLI_ROW_AT(field),                      \
-    .most = (int64_t)(last)
+    .most = (int64_t)(last), .takes_list = true
 #define CLI_ROW_CHOICE(field, first, last)                                                                             \
-    .kind = CLI_CHOICE, CLI_ROW_AT(field), .choices = rt_##field##_names, .words = cli_##field##_words
+    .kind = CLI_CHOICE, CLI_ROW_AT(field), .choices = rt_##field##_names, .words = rt_##field##_words,                 \
+    .takes_list = true
 #define CLI_ROW_FLAG(field, first, last) .kind = CLI_FLAG, CLI_ROW_AT(field)
 #define CLI_ROW_VERSION(field, first, last) .kind = CLI_CALL, .call = cli_parse_##field, .repeats = true
 

@@ -54,4 +54,37 @@ bool cli_read_gpu_prices(const char *command, char *text, void *out_prices);
 /* Returns the hourly GPU price, NAN if unknown. */
 double cli_gpu_price_of(const cli_gpu_prices *prices, const char *gpu);
 
+/* The length of a training, and prices. 0: the option is absent. */
+typedef struct cli_total {
+    int64_t steps, epochs, dataset;
+    cli_gpu_prices prices;
+} cli_total;
+
+#define CLI_MAX_STEPS (INT64_C(1) << 50) /* exact in a double, with space for a product */
+
+/* Option rows for a cli_total at `total` in `request`. */
+#define CLI_LENGTH_OPTION(request, place, NAME, VALUE, HELP, ...)                                                      \
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_COUNT, .at = offsetof(request, place), .least = 1,     \
+        .most = CLI_MAX_STEPS, __VA_ARGS__                                                                             \
+    }
+#define CLI_LENGTH_OPTIONS(request, total)                                                                             \
+    CLI_LENGTH_OPTION(request, total.steps, "steps", "N", "also show the time of N steps", .excludes = "epochs"),      \
+        CLI_LENGTH_OPTION(request, total.epochs, "epochs", "E",                                                        \
+                          "also show the time of E epochs over the samples of --dataset", .needs = "dataset"),         \
+        CLI_LENGTH_OPTION(request, total.dataset, "dataset", "N", "number of samples of an epoch, for --epochs",       \
+                          .needs = "epochs")
+#define CLI_PRICE_OPTION(request, total)                                                                               \
+    {                                                                                                                  \
+        .name = "price", .value = "X/h|FILE",                                                                          \
+        .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". "  \
+                "Shows the cost of the training, or of a million samples if the number of steps is unknown",           \
+        .kind = CLI_CALL, .call = cli_read_gpu_prices, .at = offsetof(request, total.prices), .files = "*"             \
+    }
+
+/* Returns the number of steps; 0 if it is unknown. A last batch that is partly filled counts as a step. */
+double cli_total_steps(const cli_total *total, const mdot_configuration *c);
+/* Returns the cost of all steps, or of a million samples if their number is unknown; NAN without a price. */
+double cli_total_cost(const cli_total *total, const mdot_configuration *c, const mdot_prediction *p);
+
 #endif

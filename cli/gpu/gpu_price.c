@@ -1,5 +1,6 @@
 /* gpu_price.c — prices on the command line (gpu_argument.h). */
 #include "base/command/quantity.h"
+#include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
 
 #include <math.h>
@@ -81,4 +82,18 @@ double cli_gpu_price_of(const cli_gpu_prices *prices, const char *gpu)
     for (size_t i = 0; i < prices->count; i++)
         if (strcmp(prices->item[i].name, gpu) == 0) return prices->item[i].an_hour;
     return NAN;
+}
+
+double cli_total_steps(const cli_total *total, const mdot_configuration *c)
+{
+    if (total->steps > 0) return (double)total->steps;
+    return (double)total->epochs * ceil((double)total->dataset / cli_samples_of_step(c));
+}
+
+double cli_total_cost(const cli_total *total, const mdot_configuration *c, const mdot_prediction *p)
+{
+    if (!total->prices.is_set) return NAN;
+    double steps = cli_total_steps(total, c);
+    double ms = steps > 0 ? steps * p->step_ms : 1e6 / cli_samples_of_step(c) * p->step_ms;
+    return ms / 3.6e6 * cli_gpu_count(c) * cli_gpu_price_of(&total->prices, c->gpu_spec->name);
 }

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEPS (INT64_C(1) << 50) /* exact in a double, with space for a product */
-
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
 static bool refuse_values(const char *command, const char *what, const char *text, int64_t maximum)
@@ -71,6 +69,12 @@ static bool parse_sweep(const char *command, char *text, void *request)
         return false;
     }
     *equals = '\0';
+    for (size_t i = 0; i < cli_predict.option_count; i++)
+        if (cli_predict.options[i].takes_list && strcmp(cli_predict.options[i].name, text) == 0) {
+            cli_usage_error(command, "--sweep takes the batch or a dimension; --%s itself takes a list: --%s %s", text,
+                            text, equals + 1);
+            return false;
+        }
     if (strcmp(text, "batch") == 0) {
         if (r->sweeps_batch) return is_swept_twice(command, text);
         if (r->batch_count > 0) {
@@ -128,30 +132,7 @@ static const cli_option options[] = {
      .call = parse_sweep,
      .repeats = true},
     CLI_READING_OPTIONS(predict_request, reading),
-    {.name = "steps",
-     .value = "N",
-     .help = "also show the time of N steps",
-     .kind = CLI_COUNT,
-     .at = offsetof(predict_request, steps),
-     .least = 1,
-     .most = MAX_STEPS,
-     .excludes = "epochs"},
-    {.name = "epochs",
-     .value = "E",
-     .help = "also show the time of E epochs over the samples of --dataset",
-     .kind = CLI_COUNT,
-     .at = offsetof(predict_request, epochs),
-     .least = 1,
-     .most = MAX_STEPS,
-     .needs = "dataset"},
-    {.name = "dataset",
-     .value = "N",
-     .help = "number of samples of an epoch, for --epochs",
-     .kind = CLI_COUNT,
-     .at = offsetof(predict_request, dataset),
-     .least = 1,
-     .most = MAX_STEPS,
-     .needs = "epochs"},
+    CLI_LENGTH_OPTIONS(predict_request, total),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
     CLI_GPU_OPTION(predict_request, gpus, "one or several GPUs, or \"all\" (required)"),
@@ -173,14 +154,7 @@ static const cli_option options[] = {
      .kind = CLI_FLAG,
      .at = offsetof(predict_request, fit),
      .excludes = "batch"},
-    {.name = "price",
-     .value = "X/h|FILE",
-     .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". Shows "
-             "the cost of the training, or of a million samples if the number of steps is unknown",
-     .kind = CLI_CALL,
-     .call = cli_read_gpu_prices,
-     .at = offsetof(predict_request, prices),
-     .files = "*"},
+    CLI_PRICE_OPTION(predict_request, total),
     {.name = "sort",
      .value = "BY",
      .help = "sort the table by time, throughput or cost, the best first",
@@ -276,17 +250,22 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
 
 static size_t at_least_one(size_t count) { return count > 0 ? count : 1; }
 
-/* Lists one configuration for each variant, GPU, batch and version of PyTorch, in this order, with defaults from the
- * job. */
-static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
+/* Lists one configuration for each variant, GPU, combination of listed options, batch and version of PyTorch, in this
+ * order, with defaults from the job. */
+static mdot_status list_configurations(predict_request *r, predict_answers *answers, mdot_error *err)
 {
     size_t batch_count = at_least_one(r->batch_count), torch_count = at_least_one(r->training.torch_count);
-    size_t gpu_each = batch_count * torch_count, per_gpu_model = r->gpus.count * gpu_each;
+    size_t combinations = cli_combination_count(&r->lists), each = batch_count * torch_count;
+    if (combinations > PREDICT_MAX_ROWS / (answers->variant_count * r->gpus.count * each))
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "the options have more than %d combinations", PREDICT_MAX_ROWS);
+    size_t gpu_each = combinations * each, per_gpu_model = r->gpus.count * gpu_each;
     answers->count = answers->variant_count * per_gpu_model;
     answers->configurations = calloc(answers->count, sizeof *answers->configurations);
     answers->predictions = calloc(answers->count, sizeof *answers->predictions);
     answers->variant = calloc(answers->count, sizeof *answers->variant);
-    if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL)
+    answers->combination = calloc(answers->count, sizeof *answers->combination);
+    if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL ||
+        answers->combination == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < answers->count; i++) {
         const mdot_job_info *info = &answers->variants[i / per_gpu_model].info;
@@ -296,10 +275,13 @@ static mdot_status list_configurations(const predict_request *r, predict_answers
         *c = (mdot_configuration){.struct_size = sizeof *c,
                                   .batch = cli_job_batch(info),
                                   .gpu_spec = &r->gpus.item[i % per_gpu_model / gpu_each]};
-        if (r->batch_count > 0) c->batch = r->batches[i % gpu_each / torch_count];
+        if (r->batch_count > 0) c->batch = r->batches[i % each / torch_count];
+        answers->combination[i] = i % gpu_each / each;
+        cli_set_combination("predict", &r->lists, answers->combination[i], r);
         cli_training_apply(&r->training, info, c);
         c->torch = r->training.torch[i % torch_count];
     }
+    cli_set_combination("predict", &r->lists, 0, r);
     return MDOT_OK;
 }
 
@@ -384,6 +366,41 @@ static mdot_status calibrate_all(const predict_request *r, mdot_context *context
     return status;
 }
 
+/* Predicts the configurations of one variant. With lists of options, refused combinations are only counted. */
+static mdot_status predict_rows(const predict_request *r, mdot_context *context, predict_answers *answers, size_t first,
+                                size_t count, mdot_error *err)
+{
+    mdot_error reason = {0};
+    mdot_status status = mdot_sweep(context, job_of(answers, first), &answers->configurations[first], count,
+                                    &answers->predictions[first], &reason);
+    if (status == MDOT_OK) return status;
+    if (cli_combination_count(&r->lists) == 1) return mdot_fail(err, status, "%s", reason.message);
+    size_t refused = 0;
+    for (size_t i = first; i < first + count; i++) refused += answers->predictions[i].status != MDOT_OK;
+    if (refused == 0) return mdot_fail(err, status, "%s", reason.message);
+    const char *text = strncmp(reason.message, "pair ", 5) == 0 ? strstr(reason.message, ": ") + 2 : reason.message;
+    if (answers->left_out == 0) mdot_fail(&answers->reason, status, "%s", text);
+    answers->left_out += refused;
+    return MDOT_OK;
+}
+
+/* Removes the refused combinations; fails if none is left. */
+static mdot_status drop_refused(predict_answers *answers, mdot_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < answers->count; i++) {
+        if (answers->predictions[i].status != MDOT_OK) continue;
+        answers->predictions[kept] = answers->predictions[i];
+        answers->configurations[kept] = answers->configurations[i];
+        answers->variant[kept] = answers->variant[i];
+        answers->combination[kept++] = answers->combination[i];
+    }
+    answers->count = kept;
+    if (kept > 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "none of the combinations is possible, for example: %s",
+                     answers->reason.message);
+}
+
 /* Opens the predictor and evaluates every configuration. */
 static mdot_status predict_all(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
@@ -397,12 +414,14 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
         snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
         answers->choices.torch = info.assumed_torch;
     }
-    for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++)
+    for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++) {
         status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);
+        if (cli_combination_count(&r->lists) > 1) status = MDOT_OK; /* refused below */
+    }
     size_t stride = answers->count / answers->variant_count;
     for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
-        status = mdot_sweep(context, answers->variants[v].job, &answers->configurations[v * stride], stride,
-                            &answers->predictions[v * stride], err);
+        status = predict_rows(r, context, answers, v * stride, stride, err);
+    if (status == MDOT_OK && answers->left_out > 0) status = drop_refused(answers, err);
     bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
     if (status == MDOT_OK && (r->explain || calibrates)) status = explain_all(context, answers, err);
     if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);
@@ -425,7 +444,7 @@ static int run(int argc, char **argv)
     if (operands.count > 1)
         return cli_usage_error("predict", "expected one job, not \"%s\" and \"%s\"", operands.item[0],
                                operands.item[1]);
-    if (request.sort == PREDICT_BY_COST && !request.prices.is_set)
+    if (request.sort == PREDICT_BY_COST && !request.total.prices.is_set)
         return cli_usage_error("predict", "--sort cost requires --price");
     if (request.fit && request.batch_count > 0)
         return cli_usage_error("predict", "--fit excludes --batch and --sweep, because it determines the batch");
@@ -439,7 +458,7 @@ static int run(int argc, char **argv)
     if (request.swept_dim != NULL && request.measured_count > 0)
         return cli_usage_error("predict", "--measured excludes --sweep of a dimension, because its step has one size");
     bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1 ||
-                   request.training.torch_count > 1;
+                   request.training.torch_count > 1 || cli_combination_count(&request.lists) > 1;
     if (request.explain && several && !request.json)
         return cli_usage_error("predict", "--explain requires a single prediction, or --json");
     if (request.explain) request.reading.keep_names = true;
@@ -460,6 +479,7 @@ static int run(int argc, char **argv)
     free(answers.configurations);
     free(answers.predictions);
     free(answers.variant);
+    free(answers.combination);
     for (size_t i = 0; i < answers.variant_count; i++) mdot_job_destroy(answers.variants[i].job);
     free(answers.variants);
     return status == MDOT_OK ? CLI_OK : cli_report("predict", &err);
@@ -471,8 +491,11 @@ const cli_command cli_predict = {
     .synopsis = synopsis,
     .description = "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % "
                    "interval, and its peak memory. Several GPUs, batches or versions of PyTorch give a table of all "
-                   "combinations.",
+                   "combinations, and so do several values of a training option or of one for several GPUs: --gpus "
+                   "1..8, --precision bf16,fp8, --parallel dp=2,tp=1,2. Impossible combinations are left out.",
     CLI_OPTIONS(options),
+    .lists = offsetof(predict_request, lists),
+    .option_words = rt_option_words,
     .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,

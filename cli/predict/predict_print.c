@@ -154,6 +154,21 @@ static void explain_warnings(const predict_answers *answers)
     }
 }
 
+/* Names the options for several GPUs that the command line gives to one. */
+static void explain_ignored(const predict_answers *answers)
+{
+    char names[160];
+    bs_join list;
+    bs_join_begin(&list, names, sizeof names);
+    for (size_t i = 0; i < answers->count; i++)
+        if (cli_gpu_count(&answers->configurations[i]) > 1) return;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].section >= RT_SECTION_CLUSTER &&
+            rt_option_is_set(&answers->configurations[0], &rt_options[i]))
+            bs_join_add(&list, "%s", rt_option_label_of(&rt_options[i]).text);
+    if (list.count > 0) cli_message("predict", "warning: %s has no effect on one GPU: pass --gpus N", names);
+}
+
 /* Prints the properties shared by all predictions, in lines; the first line begins at `column`. */
 static void print_common(const predict_request *r, const predict_answers *answers, const char *before, int indent,
                          int column)
@@ -216,7 +231,7 @@ static void print_energy(const predict_request *r, const mdot_configuration *c, 
     cell a, b, d;
     printf("  energy      %s W%s, %s J per step", number(&a, p->average_watts), cli_gpu_count(c) > 1 ? " per GPU" : "",
            number(&b, p->energy_joules));
-    double steps = predict_total_steps(r, c);
+    double steps = cli_total_steps(&r->total, c);
     if (steps > 0) printf(", %s kWh in total", number(&d, steps * p->energy_joules / JOULES_PER_KWH));
     putchar('\n');
 }
@@ -247,11 +262,11 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     if (answers->calibrated_rows > 0)
         printf("  calibrated  by %zu measured step%s\n", answers->calibrated_rows,
                answers->calibrated_rows == 1 ? "" : "s");
-    double steps = predict_total_steps(r, c);
+    double steps = cli_total_steps(&r->total, c);
     if (steps > 0)
         printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
                steps == 1 ? "" : "s");
-    double cost = predict_cost(r, c, p);
+    double cost = cli_total_cost(&r->total, c, p);
     if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " per million samples");
 }
 
@@ -262,7 +277,8 @@ enum {
     BATCH,
     DIM,
     TORCH,
-    STEP,
+    LISTS, /* the first list of an option's values */
+    STEP = LISTS + CLI_MAX_LISTS,
     LOWER,
     UPPER,
     RATE,
@@ -295,6 +311,9 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     const mdot_prediction *p = &answers->predictions[i];
     snprintf(out[GPU].text, sizeof out[GPU].text, "%s", c->gpu_spec->name);
     snprintf(out[BATCH].text, sizeof out[BATCH].text, "%" PRId64, c->batch);
+    for (size_t k = 0; k < r->lists.count; k++)
+        snprintf(out[LISTS + k].text, sizeof out[LISTS + k].text, "%s",
+                 cli_value_in(&r->lists, k, answers->combination[i]));
     number(&out[STEP], p->step_ms);
     number(&out[LOWER], p->lower_ms);
     number(&out[UPPER], p->upper_ms);
@@ -310,8 +329,8 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     double used = 100 * (double)p->reserved_bytes / (double)p->usable_bytes; /* near 100, decimals show the side */
     snprintf(out[USED].text, sizeof out[USED].text, "%.*f %%", used > 99.5 && used < 100.5 ? 2 : 0, used);
     snprintf(out[FITS].text, sizeof out[FITS].text, "%s", p->fits ? "yes" : "no");
-    duration(&out[TOTAL], predict_total_steps(r, c) * p->step_ms / 1000);
-    double cost = predict_cost(r, c, p);
+    duration(&out[TOTAL], cli_total_steps(&r->total, c) * p->step_ms / 1000);
+    double cost = cli_total_cost(&r->total, c, p);
     if (isnan(cost))
         snprintf(out[COST].text, sizeof out[COST].text, "-");
     else
@@ -368,11 +387,17 @@ static void print_table(const predict_request *r, const predict_answers *answers
         widths[c] = (int)strlen(titles[c].text);
         is_shown[c] = true;
     }
+    for (size_t k = 0; k < CLI_MAX_LISTS; k++) is_shown[LISTS + k] = false;
+    for (size_t k = 0; k < r->lists.count; k++) {
+        snprintf(titles[LISTS + k].text, sizeof titles[LISTS + k].text, "%s", r->lists.item[k].option->name);
+        widths[LISTS + k] = (int)strlen(titles[LISTS + k].text);
+        is_shown[LISTS + k] = r->lists.item[k].count > 1;
+    }
     is_shown[DIM] = r->swept_dim != NULL;
     is_shown[TORCH] = r->training.torch_count > 1;
     is_shown[TOKENS] = predict_tokens_per_second(answers, 0) > 0;
-    is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
-    is_shown[COST] = r->prices.is_set;
+    is_shown[TOTAL] = cli_total_steps(&r->total, &answers->configurations[0]) > 0;
+    is_shown[COST] = r->total.prices.is_set;
     is_shown[WARNINGS] = all_warnings(answers) != 0;
     for (size_t i = 0; i < answers->count; i++) {
         row cells;
@@ -381,15 +406,22 @@ static void print_table(const predict_request *r, const predict_answers *answers
             if ((int)strlen(cells[c].text) > widths[c]) widths[c] = (int)strlen(cells[c].text);
     }
     cell batch = {""};
+    int used = 0;
+    for (size_t k = 0; k < r->lists.count && used < (int)sizeof batch.text / 2; k++)
+        if (is_shown[LISTS + k])
+            used += snprintf(batch.text + used, sizeof batch.text - (size_t)used, "%s%s", used > 0 ? ", " : "",
+                             titles[LISTS + k].text);
+    if (used > 0) used += snprintf(batch.text + used, sizeof batch.text - (size_t)used, " by row; in the first: ");
     if (r->batch_count == 0 && !r->fit)
-        snprintf(batch.text, sizeof batch.text, "batch %" PRId64 " (the file's), ", answers->configurations[0].batch);
+        snprintf(batch.text + used, sizeof batch.text - (size_t)used, "batch %" PRId64 " (the file's), ",
+                 answers->configurations[0].batch);
     printf("%s: ", cli_printable(&name, r->job_path));
     print_common(r, answers, batch.text, 2, 2);
     print_work(answers);
     if (answers->calibrated_rows > 0)
         printf("; calibrated by %zu measured step%s", answers->calibrated_rows,
                answers->calibrated_rows == 1 ? "" : "s");
-    if (r->prices.is_set && predict_total_steps(r, &answers->configurations[0]) == 0)
+    if (r->total.prices.is_set && cli_total_steps(&r->total, &answers->configurations[0]) == 0)
         printf("; cost per million samples");
     puts("\n");
     if (!r->wide) drop_columns(widths, is_shown);
@@ -442,9 +474,9 @@ static void print_json_prediction(const predict_request *r, const predict_answer
         cli_json_string(stdout, r->swept_dim);
         printf(": %" PRId64 "}, ", answers->variants[answers->variant[i]].value);
     }
-    double steps = predict_total_steps(r, c);
+    double steps = cli_total_steps(&r->total, c);
     if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
-    double cost = predict_cost(r, c, p);
+    double cost = cli_total_cost(&r->total, c, p);
     if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
     printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f, ",
            p->weight_bytes, p->gradient_bytes, p->optimizer_bytes, p->activation_bytes);
@@ -499,7 +531,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
     mdot_status status = MDOT_OK;
     if (request->json) {
         print_json(request, answers);
-    } else if (answers->count == 1) {
+    } else if (answers->count == 1 && answers->left_out == 0) {
         print_one(request, answers);
         if (answers->factors != NULL) predict_correction(answers);
         if (request->explain) status = predict_explain(answers, err);
@@ -508,5 +540,9 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
     }
     fflush(stdout); /* comments on the answers follow the answers */
     if (status == MDOT_OK && !request->reading.quiet) explain_warnings(answers);
+    if (status == MDOT_OK && !request->reading.quiet) explain_ignored(answers);
+    if (status == MDOT_OK && answers->left_out > 0 && !request->reading.quiet)
+        cli_message("predict", "%zu combinations are left out, for example: %s", answers->left_out,
+                    answers->reason.message);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
 
-enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256 };
+enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256, PREDICT_MAX_ROWS = 1000000 };
 
 /* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
 typedef struct predict_request {
@@ -14,16 +14,16 @@ typedef struct predict_request {
     const char *job_path, *model_path, *calibration_path;
     cli_reading reading;
     cli_gpus gpus;
+    cli_lists lists; /* of training options */
     int64_t batches[PREDICT_MAX_BATCHES];
     size_t batch_count;
     bool sweeps_batch;
     const char *swept_dim; /* a symbolic dimension with these values in turn; may be NULL */
     int64_t dim_values[PREDICT_MAX_BATCHES];
     size_t dim_value_count;
-    int64_t steps, epochs, dataset;
     const char *measured[PREDICT_MAX_MEASURED]; /* steps, as texts */
     size_t measured_count;
-    cli_gpu_prices prices;
+    cli_total total;
     int sort; /* predict_order, or CLI_NO_CHOICE */
     bool fit, explain, json, wide;
 } predict_request;
@@ -49,6 +49,9 @@ typedef struct predict_answers {
     predict_variant *variants;
     size_t variant_count;
     size_t *variant;           /* variant of each prediction */
+    size_t *combination;       /* of the options' lists, for each prediction */
+    size_t left_out;           /* combinations that the job or the options refuse */
+    mdot_error reason;         /* of the first one */
     const mdot_job *first_job; /* the first variant's job; its description stands for all variants */
     mdot_job_info job;         /* info of the first variant's job */
     cli_job_choices choices;

@@ -4,13 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A last batch that is partly filled counts as a step. */
-double predict_total_steps(const predict_request *r, const mdot_configuration *c)
-{
-    if (r->steps > 0) return (double)r->steps;
-    return (double)r->epochs * ceil((double)r->dataset / cli_samples_of_step(c));
-}
-
 double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p)
 {
     return 1000 * cli_samples_of_step(c) / p->step_ms;
@@ -22,17 +15,10 @@ double predict_tokens_per_second(const predict_answers *answers, size_t i)
     return tokens * predict_samples_per_second(&answers->configurations[i], &answers->predictions[i]);
 }
 
-double predict_cost(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
-{
-    if (!r->prices.is_set) return NAN;
-    double steps = predict_total_steps(r, c);
-    double ms = steps > 0 ? steps * p->step_ms : 1e9 / predict_samples_per_second(c, p);
-    return ms / 3.6e6 * cli_gpu_count(c) * cli_gpu_price_of(&r->prices, c->gpu_spec->name);
-}
-
 typedef struct line {
+    bool fits;  /* first, because a step that does not fit is no choice */
     double key; /* smaller is better */
-    size_t index, variant;
+    size_t index, variant, combination;
     mdot_configuration configuration;
     mdot_prediction prediction;
     mdot_explanation *explanation;
@@ -42,6 +28,7 @@ typedef struct line {
 static int compare(const void *a, const void *b)
 {
     const line *x = a, *y = b;
+    if (x->fits != y->fits) return x->fits ? -1 : 1;
     if (x->key != y->key) return x->key < y->key ? -1 : 1;
     return x->index < y->index ? -1 : 1;
 }
@@ -49,11 +36,11 @@ static int compare(const void *a, const void *b)
 static double key_of(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
 {
     if (r->sort == PREDICT_BY_TIME) {
-        double steps = predict_total_steps(r, c);
+        double steps = cli_total_steps(&r->total, c);
         return steps > 0 ? steps * p->step_ms : p->step_ms;
     }
     if (r->sort == PREDICT_BY_THROUGHPUT) return -predict_samples_per_second(c, p);
-    double cost = predict_cost(r, c, p);
+    double cost = cli_total_cost(&r->total, c, p);
     return isnan(cost) ? INFINITY : cost;
 }
 
@@ -65,8 +52,13 @@ bool predict_sort(const predict_request *r, predict_answers *answers)
     for (size_t i = 0; i < answers->count; i++) {
         const mdot_configuration *c = &answers->configurations[i];
         const mdot_prediction *p = &answers->predictions[i];
-        lines[i] = (line){
-            .key = key_of(r, c, p), .index = i, .variant = answers->variant[i], .configuration = *c, .prediction = *p};
+        lines[i] = (line){.fits = p->fits,
+                          .key = key_of(r, c, p),
+                          .index = i,
+                          .variant = answers->variant[i],
+                          .combination = answers->combination[i],
+                          .configuration = *c,
+                          .prediction = *p};
         if (answers->explanations != NULL) lines[i].explanation = answers->explanations[i];
         if (answers->factors != NULL) lines[i].factors = answers->factors[i];
     }
@@ -75,6 +67,7 @@ bool predict_sort(const predict_request *r, predict_answers *answers)
         answers->configurations[i] = lines[i].configuration;
         answers->predictions[i] = lines[i].prediction;
         answers->variant[i] = lines[i].variant;
+        answers->combination[i] = lines[i].combination;
         if (answers->explanations != NULL) answers->explanations[i] = lines[i].explanation;
         if (answers->factors != NULL) answers->factors[i] = lines[i].factors;
     }

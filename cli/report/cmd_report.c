@@ -13,6 +13,7 @@ typedef struct report_request {
     cli_reading reading;
     cli_gpus gpus;
     int64_t batch; /* 0: the default */
+    cli_total total;
     const char *output, *model_path, *calibration_path;
 } report_request;
 
@@ -30,6 +31,8 @@ static const cli_option options[] = {
      .least = 1,
      .most = CLI_MAX_BATCH},
     CLI_READING_OPTIONS(report_request, reading),
+    CLI_LENGTH_OPTIONS(report_request, total),
+    CLI_PRICE_OPTION(report_request, total),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
     CLI_GPU_OPTION(report_request, gpus, "up to 16 GPUs (default: T4, L4, RTX-3090, A100, L40S, H100, H200)"),
@@ -108,10 +111,18 @@ static int64_t unit_of(const cli_training *t)
     return stages > 0 ? stages : 1;
 }
 
+static bool fits_batch(const report_job *job, size_t batch)
+{
+    for (size_t i = 0; i < job->result_count; i++)
+        if (job->results[i].at[batch].fits) return true;
+    return false;
+}
+
 static mdot_status predict_job(const calibrated_model *model, const report_request *r, const char *path,
                                report_job *job, mdot_error *err)
 {
     *job = (report_job){.path = path,
+                        .total = &r->total,
                         .info = MDOT_INIT(mdot_job_info),
                         .result_count = r->gpus.count,
                         .calibrated_rows = model->calibrated_rows};
@@ -125,6 +136,7 @@ static mdot_status predict_job(const calibrated_model *model, const report_reque
         job->results[i].gpu = &r->gpus.item[i];
         status = predict_result(model, r, job, &job->results[i], err);
     }
+    while (status == MDOT_OK && job->batch_count > 1 && !fits_batch(job, job->batch_count - 1)) job->batch_count--;
     return status;
 }
 
@@ -208,6 +220,7 @@ const cli_command cli_report_command = {
                    "against batch, breakdowns of time and memory, and warnings. If several versions of PyTorch are "
                    "given, a table compares them, and the other sections use the first one.",
     CLI_OPTIONS(options),
+    .option_words = rt_option_words,
     .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,

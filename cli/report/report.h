@@ -4,6 +4,7 @@
 #define CLI_REPORT_H
 
 #include "base/training/training_options.h"
+#include "cli/gpu/gpu_argument.h"
 
 enum { REPORT_MAX_GPUS = 16, REPORT_MAX_BATCHES = 24 };
 
@@ -22,6 +23,7 @@ typedef struct report_job {
     mdot_job *job;
     mdot_job_info info;
     cli_job_choices choices;
+    const cli_total *total;
     report_result results[REPORT_MAX_GPUS];
     size_t result_count;
     int64_t batches[REPORT_MAX_BATCHES];

@@ -136,17 +136,37 @@ static void write_number(FILE *out, const char *class, double value)
     fprintf(out, "<td%s>%s</td>", class, report_number(value, text));
 }
 
+/* Writes the headings for the whole training, if the options state its length or a price. */
+static void write_total_headings(FILE *out, const report_job *job)
+{
+    bool is_long = cli_total_steps(job->total, &job->results[0].configuration) > 0;
+    if (is_long) fputs("<th>hours</th>", out);
+    if (job->total->prices.is_set) fputs(is_long ? "<th>cost</th>" : "<th>cost of 10<sup>6</sup> samples</th>", out);
+}
+
+static void write_total(FILE *out, const report_job *job, const report_result *result)
+{
+    double steps = cli_total_steps(job->total, &result->configuration);
+    double cost = cli_total_cost(job->total, &result->configuration, &result->prediction);
+    if (steps > 0) write_number(out, "", steps * result->prediction.step_ms / 3.6e6);
+    if (job->total->prices.is_set && isnan(cost))
+        fputs("<td>-</td>", out);
+    else if (job->total->prices.is_set)
+        write_number(out, "", cost);
+}
+
 static void write_table(FILE *out, const report_job *job)
 {
     static const char always[] = "", more[] = " class=\"more\"";
     size_t best = best_result(job);
     bool several = count_equal(job) > 1;
-    fprintf(
-        out,
-        "<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th%s>90 %% "
-        "interval</th><th%s>samples/s</th><th>GiB</th><th%s>reserved</th><th>of</th><th>fits</th><th%s>utilisation</th>"
-        "</tr>\n",
-        more, more, more, more);
+    fprintf(out,
+            "<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th%s>90 %% "
+            "interval</th><th%s>samples/s</th><th>GiB</th><th%s>reserved</th><th>of</th><th>fits</"
+            "th><th%s>utilisation</th>",
+            more, more, more, more);
+    write_total_headings(out, job);
+    fputs("</tr>\n", out);
     for (size_t i = 0; i < job->result_count; i++) {
         const report_result *result = &job->results[i];
         const mdot_prediction *p = &result->prediction;
@@ -161,8 +181,10 @@ static void write_table(FILE *out, const report_job *job)
         write_number(out, always, (double)p->peak_memory_bytes / CLI_GIB);
         write_number(out, more, (double)p->reserved_bytes / CLI_GIB);
         write_number(out, always, (double)p->usable_bytes / CLI_GIB);
-        fprintf(out, "<td class=\"%s\">%s</td><td%s>%.0f %%</td></tr>\n", p->fits ? "yes" : "no",
-                p->fits ? "yes" : "no", more, 100 * fmax(p->compute_share, p->memory_share));
+        fprintf(out, "<td class=\"%s\">%s</td><td%s>%.0f %%</td>", p->fits ? "yes" : "no", p->fits ? "yes" : "no", more,
+                100 * fmax(p->compute_share, p->memory_share));
+        write_total(out, job, result);
+        fputs("</tr>\n", out);
     }
     fputs("</table></div>\n", out);
 }

@@ -243,5 +243,15 @@ static void draw_bars(FILE *out, const report_bars *bars, const layout *l)
 
 void report_draw_bars(FILE *out, const report_bars *bars)
 {
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) draw_bars(out, bars, &layouts[i]);
+    enum { LETTER = 8, GAP = 16 };
+    int needed = 0; /* space for the longest name */
+    for (size_t row = 0; row < bars->row_count; row++) {
+        int length = GAP + LETTER * (int)strnlen(bars->names[row], 48);
+        if (length > needed) needed = length;
+    }
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        layout l = layouts[i];
+        if (!l.is_narrow && l.name_width < needed) l.name_width = needed;
+        draw_bars(out, bars, &l);
+    }
 }

@@ -1,12 +1,14 @@
 /* configuration_table.h — the training options of configuration.def as arrays, for programs that read, check or print
  * them: the libraries, the command, the Slurm plugin, the simulator and the text generator (scripts/tables). The header
- * contains data and includes only public headers, so that it needs no library. */
+ * contains data and includes only headers that need no library. */
 #ifndef RT_CONFIGURATION_TABLE_H
 #define RT_CONFIGURATION_TABLE_H
 
+#include "base/choice_word.h"
 #include "mdot/mdot_predict.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef enum rt_option_kind {
@@ -63,13 +65,6 @@ typedef enum rt_option_fact {
 #define RT_FACTS(...) RT_FACTS_COLUMN(__VA_ARGS__, RT_DEFAULT_FACTS, 0)
 #define RT_FACTS_COLUMN(DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, HELP, MEANING, FACTS, ...) (FACTS)
 
-/* Another word for a choice. */
-typedef struct rt_choice_word {
-    const char *word; /* NULL terminates a list */
-    const char *name;
-    bool is_same; /* false: it means something that mdot lacks, and the name is the nearest */
-} rt_choice_word;
-
 /* One row; configuration.def describes the columns. */
 typedef struct rt_option {
     rt_option_section section;
@@ -83,7 +78,7 @@ typedef struct rt_option {
     const char *default_text;
     const char *command, *bare, *value, *json, *slurm, *python, *help, *meaning;
     const char *const *choices; /* names in the order of the enum, terminated by NULL; NULL for other kinds */
-    const rt_choice_word *words;
+    const bs_choice_word *words;
     int facts; /* bits of rt_option_fact */
 } rt_option;
 
@@ -148,57 +143,63 @@ static const char *const rt_link_names[] = {
 #define LINK_CHOICE RT_NAME
 #include "runtime/job/configuration.def"
     NULL};
-static const rt_choice_word rt_precision_words[] = {
+static const bs_choice_word rt_precision_words[] = {
 #define PRECISION_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_layout_words[] = {
+static const bs_choice_word rt_layout_words[] = {
 #define LAYOUT_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_optimizer_words[] = {
+static const bs_choice_word rt_optimizer_words[] = {
 #define OPTIMIZER_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_optimizer_kernels_words[] = {{NULL, NULL, false}};
-static const rt_choice_word rt_gradient_type_words[] = {
+static const bs_choice_word rt_optimizer_kernels_words[] = {{NULL, NULL, false}};
+static const bs_choice_word rt_gradient_type_words[] = {
 #define NUMBER_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
 #define rt_reduce_type_words rt_gradient_type_words
-static const rt_choice_word rt_offload_words[] = {
+static const bs_choice_word rt_offload_words[] = {
 #define OFFLOAD_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_frozen_weights_words[] = {
+static const bs_choice_word rt_frozen_weights_words[] = {
 #define FROZEN_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_attention_words[] = {
+static const bs_choice_word rt_attention_words[] = {
 #define ATTENTION_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_framework_words[] = {
+static const bs_choice_word rt_framework_words[] = {
 #define FRAMEWORK_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_recompute_words[] = {
+static const bs_choice_word rt_recompute_words[] = {
 #define RECOMPUTE_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_schedule_words[] = {
+static const bs_choice_word rt_schedule_words[] = {
 #define SCHEDULE_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_loss_words[] = {
+static const bs_choice_word rt_loss_words[] = {
 #define LOSS_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_mode_words[] = {
+static const bs_choice_word rt_mode_words[] = {
 #define MODE_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
-static const rt_choice_word rt_link_words[] = {{NULL, NULL, false}};
+static const bs_choice_word rt_link_words[] = {{NULL, NULL, false}};
+
+/* Names of options in other programs. */
+static const bs_choice_word rt_option_words[] = {
+#define OPTION_WORD(word, name) {word, name, false},
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
@@ -265,6 +266,18 @@ enum { RT_OPTION_INPUT_COUNT = sizeof rt_option_inputs / sizeof *rt_option_input
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
+/* An option's name in messages: "--gpus", or "--parallel tp". Bindings replace it by their own name. */
+typedef struct rt_option_label {
+    char text[40];
+} rt_option_label;
+static inline rt_option_label rt_option_label_of(const rt_option *option)
+{
+    rt_option_label label;
+    snprintf(label.text, sizeof label.text, "--%s%s", option->section == RT_SECTION_DEGREE ? "parallel " : "",
+             option->command);
+    return label;
+}
+
 /* Returns the value of an option; 0 for a pointer. */
 static inline double rt_option_get(const mdot_configuration *c, const rt_option *option)
 {
@@ -286,14 +299,10 @@ static inline bool rt_option_is_set(const mdot_configuration *c, const rt_option
     return option->kind == RT_KIND_COUNT ? value > 1 : value != option->fallback;
 }
 
-/* Returns the choice with this name, or for which this is another word; -1 if there is none. */
+/* Returns the choice with this name, or for which this is another word; BS_NO_CHOICE if there is none. */
 static inline int rt_option_find_choice(const rt_option *option, const char *text)
 {
-    int choice = 0;
-    for (const rt_choice_word *w = option->words; w->word != NULL; w++)
-        if (w->is_same && strcmp(text, w->word) == 0) text = w->name;
-    while (option->choices[choice] != NULL && strcmp(option->choices[choice], text) != 0) choice++;
-    return option->choices[choice] != NULL ? choice : -1;
+    return bs_find_choice(text, option->choices, option->words);
 }
 
 /* Stores a value in the option's range. Pointers keep their values. */

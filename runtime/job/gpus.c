@@ -150,7 +150,7 @@ mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *
 {
     if (name == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "gpu is missing: pass the name of a known GPU or its spec values as gpu_spec");
+                         "--gpu is missing: pass the name of a known GPU, or its spec values as --gpu-spec");
     const char *core = skip_brand(name);
     for (size_t i = 0; i < ROW_COUNT; i++) {
         if (!is_called(&rows[i], core)) continue;

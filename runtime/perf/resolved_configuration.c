@@ -10,11 +10,11 @@ static mdot_status check_experts(const mdot_configuration *c, const rt_experts *
 {
     if (c->expert_parallel > 1 && experts->common_count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "expert_parallel is %u, but the job lacks experts, which are a matmul with several matrices "
-                         "behind a TopK that routes tokens: leave expert_parallel at 1",
+                         "--parallel ep is %u, but the job lacks experts, which are a matmul with several matrices "
+                         "behind a TopK that routes tokens: leave --parallel ep at 1",
                          c->expert_parallel);
     if (experts->common_count % c->expert_parallel == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "expert_parallel is %u; it must divide the %llu experts of a layer",
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--parallel ep is %u; it must divide the %llu experts of a layer",
                      c->expert_parallel, (unsigned long long)experts->common_count);
 }
 
@@ -52,7 +52,7 @@ static mdot_status check_stages(const mdot_configuration *c, uint32_t blocks, md
     if (d.given + d.sharing <= blocks && (d.sharing > 0 || d.given == blocks)) return MDOT_OK;
     if (d.given == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "pipeline_parallel is %u; each stage needs a block, and the job has %u", c->pipeline_parallel,
+                         "--parallel pp is %u; each stage needs a block, and the job has %u", c->pipeline_parallel,
                          blocks);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                      "the ends of the pipeline have %u and %u blocks, and %u other stages share the rest of %u blocks: "
@@ -67,36 +67,36 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     uint64_t common = sharding->common;
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "recompute is blocks, but the job lacks blocks: use selective or nothing");
+                         "--checkpoint is blocks, but the job lacks blocks: use selective or nothing");
     mdot_status status = check_stages(c, job->info.block_count, err);
     if (status != MDOT_OK) return status;
     if (c->tensor_parallel > 1 && common == 0)
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,
-            "tensor_parallel needs matmuls that can be sharded, which the job lacks: leave tensor_parallel at 1");
+            "--parallel tp needs matmuls that can be sharded, which the job lacks: leave --parallel tp at 1");
     if (common % c->tensor_parallel != 0)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "tensor_parallel is %u; it must divide %llu, the common divisor of the job's channels and heads",
-            c->tensor_parallel, (unsigned long long)common);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "--parallel tp is %u; it must divide %llu, the common divisor of the job's channels and heads",
+                         c->tensor_parallel, (unsigned long long)common);
     if (c->offload_activations != 0 && job->info.block_count == 0)
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,
-            "offload_activations moves the tensors of one block after the other, but the job lacks blocks");
+            "--offload-activations moves the tensors of one block after the other, but the job lacks blocks");
     if (c->loss != MDOT_LOSS_WHOLE && job->analysis->totals.logits == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "loss is %s, but the job has no cross-entropy of a matmul's result: read the network with its "
-                         "loss, or leave loss at whole",
-                         c->loss == MDOT_LOSS_FUSED ? "fused" : "chunked");
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "--loss is %s, but the job has no cross-entropy of a matmul's result: read the network with its "
+            "loss, or leave --loss at whole",
+            c->loss == MDOT_LOSS_FUSED ? "fused" : "chunked");
     if (c->context_parallel > 1 && !job->analysis->totals.has_attention)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "context_parallel is %u, but the job lacks attention, whose sequences it divides: leave "
-                         "context_parallel at 1",
+                         "--parallel cp is %u, but the job lacks attention, whose sequences it divides: leave "
+                         "--parallel cp at 1",
                          c->context_parallel);
     bool has_blocks = (double)c->virtual_stages * c->pipeline_parallel <= (double)job->info.block_count + 2;
     if (c->virtual_stages > 1 && !has_blocks)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "virtual_stages is %u on each of %u stages; each part needs a block, besides one for the "
+                         "--parallel vpp is %u on each of %u stages; each part needs a block, besides one for the "
                          "embedding and one for the head, and the job has %u",
                          c->virtual_stages, c->pipeline_parallel, job->info.block_count);
     return check_experts(c, &sharding->experts, err);

@@ -114,7 +114,7 @@ static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size
 {
     if (name == NULL || name[0] == '\0')
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a calibration needs a name for each GPU: set gpu, or name in gpu_spec");
+                         "a calibration needs a name for each GPU: set --gpu, or name in --gpu-spec");
     const rt_calibration_gpu *known = rt_calibration_find_gpu(calibration, name);
     *out_index = known != NULL ? (size_t)(known - calibration->gpus) : calibration->gpu_count;
     if (known == NULL) {
@@ -195,6 +195,21 @@ static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *i
                                 p->lower_ms, p->upper_ms);
 }
 
+/* A step takes at least this part of the time of its FLOPs and of its bytes at the GPU's peak rates: a causal mask
+ * skips half of the FLOPs, and caches and fused kernels save most bytes. */
+#define LEAST_OF_COMPUTE 0.5
+#define LEAST_OF_MEMORY 0.125
+
+static mdot_status check_possible(const mdot_measurement *m, const mdot_prediction *p, mdot_error *err)
+{
+    double bound_ms = p->step_ms * fmax(LEAST_OF_COMPUTE * p->compute_share, LEAST_OF_MEMORY * p->memory_share);
+    if (m->step_ms == 0 || m->step_ms >= bound_ms) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "the measured step of %g ms is impossible: at the GPU's peak rates it takes at least %.3g ms; the "
+                     "unit is milliseconds",
+                     m->step_ms, bound_ms);
+}
+
 static double residual_of(double measured, double predicted)
 {
     if (!(predicted > 0)) return 0;
@@ -209,6 +224,7 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
     const char *name = NULL;
     mdot_status status = check_row(m, function, err);
     if (status == MDOT_OK) status = rt_explain_one(context, m->job, m->configuration, &p, &info, err);
+    if (status == MDOT_OK) status = check_possible(m, &p, err);
     if (status == MDOT_OK) status = read_prediction(m, &p, err);
     if (status == MDOT_OK) status = rt_calibration_step(m->configuration, &out->step, &name, err);
     if (status == MDOT_OK) status = add_gpu(calibration, name, &out->gpu, err);

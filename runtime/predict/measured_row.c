@@ -105,7 +105,7 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
     if (status != MDOT_OK) return status;
     if (checked.gpu.name == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a measured row needs the name of its GPU: set gpu or gpu_spec.name");
+                         "a measured row needs the name of its GPU: set --gpu, or name in --gpu-spec");
     status = rt_gpu_find(checked.gpu.name, &gpu, err);
     if (status != MDOT_OK) return status;
     if (row->job == NULL || row->job[0] == '\0' || !bs_is_printable(row->job))

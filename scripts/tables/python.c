@@ -98,6 +98,45 @@ static void write_fields(FILE *out)
           out);
 }
 
+/* Writes the words that are accepted, or those that are only suggested. */
+static void write_words(FILE *out, const char *name, bool is_same, const char *meaning)
+{
+    fprintf(out, "%s: dict[str, dict[str, str]] = {\n", name);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (o->choices == NULL) continue;
+        fprintf(out, "    \"%s\": {", o->python);
+        const char *between = "\n";
+        for (const bs_choice_word *w = o->words; w->word != NULL; w++) {
+            if (w->is_same != is_same) continue;
+            fprintf(out, "%s        \"%s\": \"%s\",\n", between, w->word, w->name);
+            between = "";
+        }
+        fputs(*between == '\0' ? "    },\n" : "},\n", out);
+    }
+    fprintf(out, "}\n\"\"\"%s\"\"\"\n\n", meaning);
+}
+
+static void write_commands(FILE *out)
+{
+    fputs("COMMANDS: dict[str, str] = {\n", out);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        if (i > 0 && strcmp(rt_options[i].command, rt_options[i - 1].command) == 0) continue;
+        fprintf(out, "    \"%s\": \"%s\",\n", rt_option_label_of(&rt_options[i]).text + 2, rt_options[i].python);
+    }
+    fputs("}\n\"\"\"Keywords by the options' names on the command line, which messages of the libraries have.\"\"\"\n\n"
+          "GPU_KEYS: dict[str, str] = {\n",
+          out);
+#define COLUMN(field, key, ...) fprintf(out, "    \"%s\": \"%s\",\n", key, #field);
+#include "runtime/job/gpus.def"
+    fputs("}\n\"\"\"Columns of a GPU by the keys of --gpu-spec.\"\"\"\n\nOPTION_WORDS: dict[str, str] = {\n", out);
+    for (const bs_choice_word *w = rt_option_words; w->word != NULL; w++)
+        for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+            if (strcmp(rt_option_label_of(&rt_options[i]).text + 2, w->name) == 0 && is_keyword(&rt_options[i]))
+                fprintf(out, "    \"%s\": \"%s\",\n", w->word, rt_options[i].python);
+    fputs("}\n\"\"\"Keywords by names of options in other programs, for suggestions.\"\"\"\n\n", out);
+}
+
 static void write_choices(FILE *out)
 {
     fputs("CHOICES: dict[str, tuple[str, ...]] = {\n", out);
@@ -108,20 +147,10 @@ static void write_choices(FILE *out)
         for (size_t k = 0; o->choices[k] != NULL; k++) fprintf(out, "%s\"%s\"", k > 0 ? ", " : "", o->choices[k]);
         fputs("),\n", out);
     }
-    fputs("}\n\"\"\"Names in the order of the enums in C.\"\"\"\n\nWORDS: dict[str, dict[str, str]] = {\n", out);
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
-        const rt_option *o = &rt_options[i];
-        if (o->choices == NULL) continue;
-        fprintf(out, "    \"%s\": {", o->python);
-        const char *between = "\n";
-        for (const rt_choice_word *w = o->words; w->word != NULL; w++) {
-            if (!w->is_same) continue;
-            fprintf(out, "%s        \"%s\": \"%s\",\n", between, w->word, w->name);
-            between = "";
-        }
-        fputs(*between == '\0' ? "    },\n" : "},\n", out);
-    }
-    fputs("}\n\"\"\"Other words for the choices.\"\"\"\n\n", out);
+    fputs("}\n\"\"\"Names in the order of the enums in C.\"\"\"\n\n", out);
+    write_words(out, "WORDS", true, "Other words for the choices.");
+    write_words(out, "NEAREST", false, "The nearest choice for words that mean something else.");
+    write_commands(out);
 }
 
 static void write_rows(FILE *out)
@@ -134,8 +163,13 @@ static void write_rows(FILE *out)
         const rt_option *o = &rt_options[i];
         if (o->kind == RT_KIND_GPU || o->section == RT_SECTION_LINK) continue;
         bool from_zero = o->accepts_zero && !begins_at_one(o);
-        fprintf(out, "    Row(\"%s\", \"%s\", \"%s\", %.15g, %.15g, \"%s\"),\n", o->python, o->field, kinds[o->kind],
+        fprintf(out, "    Row(\"%s\", \"%s\", \"%s\", %.15g, %.15g, \"%s\", ", o->python, o->field, kinds[o->kind],
                 from_zero ? 0 : o->least, o->most, o->command);
+        if (o->bare != NULL)
+            tables_write_string(out, o->bare);
+        else
+            fputs("None", out);
+        fprintf(out, ", %s),\n", o->section == RT_SECTION_TRAINING || o->section == RT_SECTION_JOB ? "False" : "True");
     }
     fputs(")\n\"\"\"The options, except the GPU and the link, which take several forms.\"\"\"\n\n\n", out);
 }
@@ -168,9 +202,11 @@ void tables_write_python(FILE *out)
           "from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union\n\n"
           "if TYPE_CHECKING:\n    from mdot.gpus import GPU\n\n\n"
           "class Row(NamedTuple):\n"
-          "    \"\"\"A keyword, its member of mdot_configuration, the range of values, and the command's "
-          "spelling.\"\"\"\n\n"
-          "    keyword: str\n    field: str\n    kind: str\n    least: float\n    most: float\n    command: str\n\n\n",
+          "    \"\"\"A keyword, its member of mdot_configuration, the range of values, the command's spelling, the "
+          "value\n"
+          "    where only the name is given, and whether it is for several GPUs.\"\"\"\n\n"
+          "    keyword: str\n    field: str\n    kind: str\n    least: float\n    most: float\n    command: str\n"
+          "    bare: Union[str, None]\n    several: bool\n\n\n",
           out);
     write_fields(out);
     write_choices(out);

@@ -138,7 +138,7 @@ static void write_option(FILE *out, const rt_option *o)
         for (size_t i = 0; o->choices[i] != NULL; i++) fprintf(out, "%s\"%s\"", i > 0 ? ", " : "", o->choices[i]);
         fputs("], \"words\": {", out);
         const char *between = "";
-        for (const rt_choice_word *w = o->words; w->word != NULL; w++) {
+        for (const bs_choice_word *w = o->words; w->word != NULL; w++) {
             if (!w->is_same) continue;
             fprintf(out, "%s\"%s\": \"%s\"", between, w->word, w->name);
             between = ", ";

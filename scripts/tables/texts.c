@@ -72,12 +72,12 @@ static void write_spellings(FILE *out)
 /* One row per choice: all words for it. */
 static void write_words_of(FILE *out, const rt_option *option)
 {
-    for (const rt_choice_word *first = option->words; first != NULL && first->word != NULL; first++) {
-        const rt_choice_word *earlier = option->words;
+    for (const bs_choice_word *first = option->words; first != NULL && first->word != NULL; first++) {
+        const bs_choice_word *earlier = option->words;
         while (earlier < first && (!earlier->is_same || strcmp(earlier->name, first->name) != 0)) earlier++;
         if (!first->is_same || earlier != first) continue;
         fprintf(out, "| `%s` | %s | %s", option->field, first->name, first->word);
-        for (const rt_choice_word *word = first + 1; word->word != NULL; word++)
+        for (const bs_choice_word *word = first + 1; word->word != NULL; word++)
             if (word->is_same && strcmp(word->name, first->name) == 0) fprintf(out, ", %s", word->word);
         fputs(" |\n", out);
     }

@@ -335,6 +335,23 @@ static void hostile_steps_are_refused(void **state)
     assert_int_equal(f->result.status, USAGE);
 }
 
+/* A step below the bound of the GPU's peak rates is refused with the bound, in an option and in a table. */
+static void impossible_steps_are_refused_with_the_bound(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "-q", "--measured", "ms=.05");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err,
+                    "the measured step of 0.05 ms is impossible: at the GPU's peak rates it takes at least ");
+    double bound = strtod(strstr(f->result.err, "at least ") + strlen("at least "), NULL);
+    assert_compare(bound, >, 1);
+    assert_compare(bound, <, 30);
+    char measured[32];
+    snprintf(measured, sizeof measured, "ms=%g", 1.01 * bound);
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "-q", "--measured", measured);
+    assert_int_equal(f->result.status, OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +369,8 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(hostile_steps_are_refused, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(columns_match_the_options_of_predict, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(impossible_steps_are_refused_with_the_bound, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void power_limits_are_within_those_of_the_gpu(void **state)
     assert_compare(watts[1], >, watts[2]);
     assert_compare(watts[2], >, 50);
     RUN(f, resnet, "--gpu=A100", "--power-limit=500");
-    expect_contains(f->result.err, "power_limit is 500 W; accepted for A100-SXM-40GB: 80 to 400 W");
+    expect_contains(f->result.err, "--power-limit is 500 W; accepted for A100-SXM-40GB: 80 to 400 W");
     RUN(f, resnet, "--gpu=A100", "--power-limit=70");
     expect_contains(f->result.err, "power_limit is 70 W");
 }

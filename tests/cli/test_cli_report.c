@@ -256,6 +256,32 @@ static void names_are_escaped(void **state)
     free(job);
 }
 
+/* The page takes the length and the price that `mdot predict` takes, draws no batch that fits nowhere, and has space
+ * for the longest operator's name. */
+static void a_page_has_the_cost_and_whole_names(void **state)
+{
+    predict_command *f = *state;
+    static char page[MAX_BYTES];
+    char *path = NULL;
+    assert_compare(asprintf(&path, "%s/cost.html", f->folder), >, 0);
+    process_run((const char *const[]){MDOT_CLI, "report", bert, "-o", path, "--gpu", "T4,RTX-3090", "--dim",
+                                      "sequence=512", "--epochs", "3", "--dataset", "10000", "--price", "2/h", "-q",
+                                      NULL},
+                &f->result);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    read_page(path, page);
+    assert_well_formed(page);
+    expect_contains(page, "<th>hours</th><th>cost</th></tr>");
+    assert_null(strstr(page, ">1024<"));
+    expect_contains(page, ">16<");
+    for (const char *name = page; (name = strstr(name, "<text class=\"name\" x=\"")) != NULL; name++) {
+        double end = strtod(name + strlen("<text class=\"name\" x=\""), NULL);
+        const char *text = strchr(name, '>') + 1;
+        if (end > 0 && strstr(name, "\"end\"") < text) assert_compare(7.4 * (double)strcspn(text, "<"), <, end);
+    }
+    free(path);
+}
+
 static void wrong_command_lines_are_refused(void **state)
 {
     predict_command *f = *state;
@@ -283,6 +309,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(versions_of_pytorch_are_compared_in_a_table, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(names_are_escaped, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_page_has_the_cost_and_whole_names, predict_command_set_up,
+                                        predict_command_tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, predict_command_set_up,
                                         predict_command_tear_down),
     };

@@ -108,9 +108,9 @@ static void unsupported_sweeps_are_refused(void **state)
     RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "--sweep", "length=3");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "--sweep takes the batch and one dimension");
-    RUN(f, resnet, "--gpu", "A100", "--sweep", "gpus=1..8");
+    RUN(f, resnet, "--gpu", "A100", "--sweep", "width=1..8");
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "there is no symbolic dimension 'gpus' to sweep");
+    expect_contains(f->result.err, "there is no symbolic dimension 'width' to sweep");
     RUN(f, resnet, "--gpu", "A100", "--sweep", "bacth=1..8");
     expect_contains(f->result.err, "'bacth' to sweep (did you mean batch?)");
     RUN(f, "-", "--gpu", "A100", "--sweep", "sequence=1..8");
@@ -169,6 +169,61 @@ static void a_job_is_read_from_standard_input(void **state)
     free(job);
 }
 
+/* Each row of lists of options equals the prediction with the row's values alone. */
+static void lists_of_options_give_each_combination(void **state)
+{
+    predict_command *f = *state;
+    static const char *const gpus[] = {"1", "2", "4"}, *const precisions[] = {"amp-bf16", "fp32"};
+    double rows[MOST], count[MOST], one[1];
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b8", "--gpus=1..4", "--precision=amp-bf16,float32", "--json",
+        "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_true(json_is_valid(f->result.out));
+    assert_int_equal(json_numbers(f->result.out, "step_ms", rows, MOST), 6);
+    assert_int_equal(json_numbers(f->result.out, "gpus", count, MOST), 6);
+    for (size_t i = 0; i < 6; i++) {
+        RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b8", "--gpus", gpus[i / 2], "--precision", precisions[i % 2],
+            "--json", "-q");
+        assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
+        assert_compare(one[0], ==, rows[i]);
+    }
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b8", "--gpus=2,4", "--precision=bf16,fp32", "-q");
+    expect_contains(f->result.out, "gpus, precision by row");
+    expect_contains(f->result.out, "GPU            batch  gpus  precision");
+}
+
+static void impossible_combinations_are_left_out(void **state)
+{
+    predict_command *f = *state;
+    double rows[MOST];
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b8", "--gpus=2,4,6", "--parallel=tp=2,4",
+        "--parallel=dp=2,tp=1,3", "--json");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", rows, MOST), 6); /* tp=2 thrice, tp=4, dp=2, dp=2,tp=3 */
+    expect_contains(f->result.err, "6 combinations are left out, for example: --parallel ");
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b8", "--gpus=2,3", "--parallel=tp=5,7");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "none of the combinations is possible, for example: --parallel dp=1");
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b8", "--sweep=gpus=1..8");
+    expect_contains(f->result.err, "--gpus 1..8");
+}
+
+/* A step that does not fit the memory stands behind all that do, in each order. */
+static void sorting_ranks_steps_that_fit_first(void **state)
+{
+    predict_command *f = *state;
+    static const char *const orders[] = {"time", "throughput", "cost"};
+    for (size_t i = 0; i < 3; i++) {
+        RUN(f, bert, "--dim=sequence=512", "--gpu=T4,A100,H100", "-b8,64,512", "--price=1", "--sort", orders[i], "-q");
+        assert_int_equal(f->result.status, OK);
+        const char *last = NULL, *first = strstr(f->result.out, "  no"), *yes = f->result.out;
+        while ((yes = strstr(yes, "  yes")) != NULL) last = yes++;
+        assert_non_null(first);
+        assert_non_null(last);
+        assert_true(last < first);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +236,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_sweep_combines_every_gpu_batch_and_version, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(unsupported_sweeps_are_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(lists_of_options_give_each_combination, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(impossible_combinations_are_left_out, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(sorting_ranks_steps_that_fit_first, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_is_read_from_standard_input, predict_command_set_up,
                                         predict_command_tear_down),

@@ -114,15 +114,15 @@ static void parameters_may_be_frozen(void **state)
 static void configurations_that_a_job_cannot_use_are_refused(void **state)
 {
     predict_command *f = *state;
-    static const char *const lines[][2] = {{"--parallel=tp=5", "tensor_parallel is 5; it must divide"},
+    static const char *const lines[][2] = {{"--parallel=tp=5", "--parallel tp is 5; it must divide"},
                                            {"--parallel=pp=64", "each stage needs a block"},
                                            {"--parallel=ep=2", "the job lacks experts"},
-                                           {"--parallel=dp=3,tp=2", "multiply to 6 GPUs, but gpu_count is 8"},
-                                           {"--parallel=micro=2", "micro_batches needs pipeline_parallel"},
-                                           {"--nodes=3", "a multiple of node_count, 3"}};
+                                           {"--parallel=dp=3,tp=2", "multiply to 6 GPUs, but --gpus is 8"},
+                                           {"--parallel=micro=2", "--parallel micro needs --parallel pp"},
+                                           {"--nodes=3", "a multiple of --nodes, 3"}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const char *gpus =
-            strstr(lines[i][1], "multiply") != NULL || strstr(lines[i][1], "node_count") != NULL ? "--gpus=8" : "-q";
+            strstr(lines[i][1], "multiply") != NULL || strstr(lines[i][1], "--nodes") != NULL ? "--gpus=8" : "-q";
         RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b64", lines[i][0], gpus);
         assert_int_equal(f->result.status, FAILED);
         expect_contains(f->result.err, lines[i][1]);

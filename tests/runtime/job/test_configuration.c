@@ -116,13 +116,13 @@ static void implausible_spec_values_are_refused_by_name(void **state)
     static const double wrong[] = {-1, 5e-324, 9e-7, 1.1e9, 1e300, NAN, INFINITY}, right[] = {1e-6, 1, 1e9};
     mdot_gpu known = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &known, NULL), MDOT_OK);
-#define COLUMN(field, ...)                                                                                             \
+#define COLUMN(field, key, ...)                                                                                        \
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {                                                        \
         mdot_gpu gpu = known;                                                                                          \
         mdot_error err = {0};                                                                                          \
         gpu.field = wrong[i];                                                                                          \
         assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);            \
-        expect_contains(err.message, "the GPU's " #field " is ");                                                      \
+        expect_contains(err.message, "--gpu-spec " key " is ");                                                        \
         expect_contains(err.message, "; accepted: 1e-06 to 1e+09");                                                    \
         gpu.field = right[i % 3];                                                                                      \
         assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);                          \
@@ -161,8 +161,8 @@ static void power_limit_of_an_unlimited_gpu_is_refused(void **state)
     assert_int_equal(read_status(c, &err), MDOT_OK);
     gpu.watts = 0;
     assert_int_equal(read_status(c, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "power_limit is 200 W"));
-    assert_non_null(strstr(err.message, "set the GPU's watts"));
+    assert_non_null(strstr(err.message, "--power-limit is 200 W"));
+    assert_non_null(strstr(err.message, "set --gpu-spec power"));
 }
 
 /* ---- Refused configurations -------------------------------------------------------------------------------------- */
@@ -193,14 +193,14 @@ static void each_option_has_its_range(void **state)
                  is_version                ? "%s is "
                  : o->kind == RT_KIND_REAL ? "%s is %g; accepted: 0, or "
                                            : "%s is %.0f; accepted: ",
-                 o->field, is_version ? 0 : o->most * 2);
+                 rt_option_label_of(o).text, is_version ? 0 : o->most * 2);
         rt_option_set(&c, o, o->most * 2); /* 2 for a flag, and far beyond each choice but the first */
         assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
         expect_contains(err.message, range);
         double beyond = o->kind == RT_KIND_REAL ? o->most * 1.001 : o->most + 1;
         rt_option_set(&c, o, beyond);
         assert_int_equal(read_refused(c, &err), MDOT_INVALID_ARGUMENT);
-        snprintf(range, sizeof range, "%s is ", o->field);
+        snprintf(range, sizeof range, "%s is ", rt_option_label_of(o).text);
         expect_contains(err.message, range);
         expect_contains(err.message, is_version ? "a version is" : "accepted: ");
         /* The last value may be refused for another reason, which does not name a range. */
@@ -222,6 +222,31 @@ static void each_option_has_its_range(void **state)
     expect_contains(err.message, "attention is 3; accepted: 0 to 2: program, eager, flash");
 }
 
+static bool is_option(const char *name, size_t length)
+{
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        rt_option_label label = rt_option_label_of(&rt_options[i]);
+        if (strlen(label.text + 2) == length && strncmp(label.text + 2, name, length) == 0) return true;
+    }
+    return false;
+}
+
+/* A message names options as the command line does, each of which exists, and no member of the C struct. */
+static void expect_option_names(const char *message)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (strchr(rt_options[i].field, '_') != NULL && strstr(message, rt_options[i].field) != NULL)
+            fail_msg("%s: names the member %s", message, rt_options[i].field);
+    for (const char *dashes = message; (dashes = strstr(dashes, "--")) != NULL; count++) {
+        dashes += 2;
+        size_t length = strspn(dashes, "abcdefghijklmnopqrstuvwxyz-");
+        if (strncmp(dashes, "parallel ", 9) == 0) length = 9 + strspn(dashes + 9, "abcdefghijklmnopqrstuvwxyz");
+        if (!is_option(dashes, length)) fail_msg("%s: %.*s is no option", message, (int)length, dashes);
+    }
+    if (count == 0) fail_msg("%s: names no option", message);
+}
+
 /* Each row is refused because of one option or an option pair, and accepted after the change in the next column. */
 static void options_that_exclude_each_other_are_refused(void **state)
 {
@@ -235,16 +260,16 @@ static void options_that_exclude_each_other_are_refused(void **state)
         mdot_configuration refused, accepted;
         const char *reason;
     } cases[] = {
-        {{.compiled = 1, .torch = 199}, {.compiled = 1, .torch = 200}, "compiled needs PyTorch 2.0 or later"},
+        {{.compiled = 1, .torch = 199}, {.compiled = 1, .torch = 200}, "--compile needs PyTorch 2.0 or later"},
         {{.compiled = 1, .torch = 100}, {.compiled = 1, .torch = 201}, "torch is 1.0"},
         {{.compiled = 1, .torch = 113}, {.compiled = 0, .torch = 113}, "torch is 1.13"},
         {{.compiled = 1, .torch = 113}, {.compiled = 1}, "torch is 1.13"},
         {{.gradient_type = MDOT_NUMBER_HALF},
          {.gradient_type = MDOT_NUMBER_HALF, .precision = MDOT_PRECISION_BF16},
-         "gradient_type is half"},
+         "--gradient-type is half"},
         {{.gradient_type = MDOT_NUMBER_HALF, .precision = MDOT_PRECISION_AMP},
          {.gradient_type = MDOT_NUMBER_HALF, .precision = MDOT_PRECISION_MIXED_FP16},
-         "set precision to bf16"},
+         "set --precision to bf16"},
         {{.step_in_backward = 1, .accumulate = 2}, {.step_in_backward = 1, .accumulate = 1}, "after one pass"},
         {{.step_in_backward = 1, .pipeline_parallel = 2, .gpu_count = 2},
          {.step_in_backward = 1, .pipeline_parallel = 1},
@@ -252,26 +277,26 @@ static void options_that_exclude_each_other_are_refused(void **state)
         {{.step_in_backward = 1, .micro_batches = 2}, {.step_in_backward = 1, .micro_batches = 1}, "after one pass"},
         {{.offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 2},
          {.offload = MDOT_OFFLOAD_PARAMETERS, .zero_stage = 3},
-         "needs zero_stage 3, because only that stage"},
+         "needs --parallel zero=3, because only that stage"},
         {{.offload = MDOT_OFFLOAD_OPTIMIZER, .step_in_backward = 1},
          {.offload = MDOT_OFFLOAD_PAGES, .optimizer = MDOT_OPTIMIZER_ADAMW8BIT, .step_in_backward = 1},
          "set one of them"},
-        {{.keep_gathered = 1, .zero_stage = 2}, {.keep_gathered = 1, .zero_stage = 3}, "keep_gathered needs"},
+        {{.keep_gathered = 1, .zero_stage = 2}, {.keep_gathered = 1, .zero_stage = 3}, "--keep-gathered needs"},
         {{.whole_gradients = 1, .zero_stage = 2, .accumulate = 2},
          {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2},
-         "whole_gradients needs zero_stage 3"},
+         "--whole-gradients needs --parallel zero=3"},
         {{.whole_gradients = 1, .zero_stage = 3},
          {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2},
-         "whole_gradients needs zero_stage 3"},
+         "--whole-gradients needs --parallel zero=3"},
         {{.whole_gradients = 1, .zero_stage = 3, .accumulate = 2, .offload = MDOT_OFFLOAD_PARAMETERS},
          {.whole_gradients = 1, .zero_stage = 3, .accumulate = 2, .offload = MDOT_OFFLOAD_OPTIMIZER},
-         "whole_gradients works neither with pipelines"},
+         "--whole-gradients works neither with pipelines"},
         {{.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH},
          {.optimizer = MDOT_OPTIMIZER_ADAM_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED},
-         "optimizer is adam-fused, but optimizer_kernels is foreach: set optimizer to adam,"},
+         "--optimizer is adam-fused, but --optimizer-kernels is foreach: set --optimizer to adam,"},
         {{.optimizer = MDOT_OPTIMIZER_ADAMW_FUSED, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP},
          {.optimizer = MDOT_OPTIMIZER_ADAMW, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP},
-         "set optimizer to adamw,"},
+         "set --optimizer to adamw,"},
         {{.precision = MDOT_PRECISION_FP8}, {.precision = MDOT_PRECISION_FP8, .gpu = "H100"}, "lacks FP8"},
         {{.precision = MDOT_PRECISION_MXFP8, .gpu = "H100"},
          {.precision = MDOT_PRECISION_MXFP8, .gpu = "B200"},
@@ -283,37 +308,37 @@ static void options_that_exclude_each_other_are_refused(void **state)
         {{.power_limit = 401}, {.power_limit = 400}, "80 to 400 W"},
         {{.power_limit = 200, .gpu_spec = &unknown_watts},
          {.power_limit = 200, .gpu_spec = &plain},
-         "set the GPU's watts, too"},
-        {{.gpu = "A100", .gpu_spec = &plain}, {.gpu_spec = &plain}, "sets both gpu and gpu_spec"},
-        {{.link = MDOT_LINK_PCIE, .link_gbps = 5}, {.link_gbps = 5}, "sets both link and link_gbps"},
+         "set --gpu-spec power, too"},
+        {{.gpu = "A100", .gpu_spec = &plain}, {.gpu_spec = &plain}, "--gpu and --gpu-spec are both set"},
+        {{.link = MDOT_LINK_PCIE, .link_gbps = 5}, {.link_gbps = 5}, "--link is both a kind and a rate"},
         {{.link = MDOT_LINK_NVLINK, .gpu = "T4"}, {.link = MDOT_LINK_PCIE, .gpu = "T4"}, "T4 lacks NVLink"},
         {{.gpu_count = 6, .tensor_parallel = 4},
          {.gpu_count = 8, .tensor_parallel = 4},
-         "multiply to 4 GPUs, but gpu_count is 6"},
+         "multiply to 4 GPUs, but --gpus is 6"},
         {{.gpu_count = 8, .data_parallel = 2, .expert_parallel = 2},
          {.gpu_count = 4, .data_parallel = 2, .expert_parallel = 2},
-         "data_parallel 2, tensor_parallel 1, pipeline_parallel 1, expert_parallel 2"},
+         "--parallel dp=2, --parallel ep=2 multiply to 4"},
         {{.gpu_count = 8, .data_parallel = 2, .context_parallel = 2},
          {.gpu_count = 4, .data_parallel = 2, .context_parallel = 2},
-         "context_parallel 2 multiply to 4"},
+         "--parallel cp=2 multiply to 4"},
         {{.tensor_parallel = 1 << 16, .pipeline_parallel = 1 << 16},
          {.tensor_parallel = 1 << 16},
          "multiply to 4294967296"},
-        {{.gpu_count = 4, .node_count = 3}, {.gpu_count = 4, .node_count = 2}, "gpu_count is 4; it must be a multiple"},
-        {{.sequence_parallel = 1}, {.sequence_parallel = 1, .tensor_parallel = 2}, "sequence_parallel needs"},
+        {{.gpu_count = 4, .node_count = 3}, {.gpu_count = 4, .node_count = 2}, "--gpus is 4; it must be a multiple"},
+        {{.sequence_parallel = 1}, {.sequence_parallel = 1, .tensor_parallel = 2}, "--parallel sp needs"},
         {{.virtual_stages = 2},
          {.virtual_stages = 2, .pipeline_parallel = 2, .micro_batches = 4},
-         "virtual_stages needs pipeline_parallel"},
+         "--parallel vpp needs --parallel pp"},
         {{.schedule = MDOT_SCHEDULE_ZERO_BUBBLE},
          {.schedule = MDOT_SCHEDULE_ZERO_BUBBLE, .pipeline_parallel = 2},
-         "schedule zero-bubble needs"},
+         "--schedule zero-bubble needs"},
         {{.schedule = MDOT_SCHEDULE_ZERO_BUBBLE, .pipeline_parallel = 2, .virtual_stages = 2},
          {.schedule = MDOT_SCHEDULE_ZERO_BUBBLE, .pipeline_parallel = 2, .virtual_stages = 1},
-         "leave virtual_stages at 1"},
+         "leave --parallel vpp at 1"},
         {{.virtual_stages = 2, .pipeline_parallel = 4, .micro_batches = 2},
          {.virtual_stages = 2, .pipeline_parallel = 4, .micro_batches = 8},
-         "micro_batches is 2; with virtual_stages it must be at least pipeline_parallel, 4"},
-        {{.micro_batches = 2}, {.micro_batches = 2, .pipeline_parallel = 2}, "micro_batches needs pipeline_parallel"},
+         "--parallel micro is 2; with --parallel vpp it must be at least --parallel pp, 4"},
+        {{.micro_batches = 2}, {.micro_batches = 2, .pipeline_parallel = 2}, "--parallel micro needs --parallel pp"},
         {{.batch = 9, .pipeline_parallel = 2},
          {.batch = 10, .pipeline_parallel = 2},
          "batch is 9; it must be a multiple"},
@@ -323,6 +348,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
         mdot_status status = read_refused(cases[i].refused, &err);
         if (status != MDOT_INVALID_ARGUMENT) fail_msg("case %zu (%s): status %d", i, cases[i].reason, (int)status);
         expect_contains(err.message, cases[i].reason);
+        expect_option_names(err.message);
         if (read_refused(cases[i].accepted, &err) != MDOT_OK) fail_msg("case %zu: %s", i, err.message);
     }
     assert_int_equal(read_refused((mdot_configuration){.gpu = "A10x"}, &err), MDOT_INVALID_ARGUMENT);
@@ -429,20 +455,20 @@ static void inference_refuses_options_of_the_backward_pass_and_several_gpus(void
         const char *name;
     } cases[] = {
         {{.gpu = "A100", .accumulate = 2}, "accumulate"},
-        {{.gpu = "A100", .recompute = MDOT_RECOMPUTE_SELECTIVE}, "recompute"},
-        {{.gpu = "A100", .offload = MDOT_OFFLOAD_OPTIMIZER}, "leave offload at"},
-        {{.gpu = "A100", .offload_activations = 1}, "offload_activations"},
-        {{.gpu = "A100", .step_in_backward = 1}, "step_in_backward"},
+        {{.gpu = "A100", .recompute = MDOT_RECOMPUTE_SELECTIVE}, "--checkpoint"},
+        {{.gpu = "A100", .offload = MDOT_OFFLOAD_OPTIMIZER}, "leave --offload at"},
+        {{.gpu = "A100", .offload_activations = 1}, "--offload-activations"},
+        {{.gpu = "A100", .step_in_backward = 1}, "--step-in-backward"},
         {{.gpu = "A100", .ema = 1}, "ema"},
-        {{.gpu = "A100", .gradient_type = MDOT_NUMBER_FP32}, "gradient_type"},
-        {{.gpu = "A100", .reduce_type = MDOT_NUMBER_FP32}, "reduce_type"},
-        {{.gpu = "A100", .zero_stage = 1}, "zero_stage"},
-        {{.gpu = "A100", .gpu_count = 2}, "number of GPUs"},
-        {{.gpu = "A100", .data_parallel = 2}, "number of GPUs"},
-        {{.gpu = "A100", .tensor_parallel = 2}, "number of GPUs"},
-        {{.gpu = "A100", .pipeline_parallel = 2}, "number of GPUs"},
-        {{.gpu = "A100", .expert_parallel = 2}, "number of GPUs"},
-        {{.gpu = "A100", .context_parallel = 2}, "number of GPUs"},
+        {{.gpu = "A100", .gradient_type = MDOT_NUMBER_FP32}, "--gradient-type"},
+        {{.gpu = "A100", .reduce_type = MDOT_NUMBER_FP32}, "--reduce-type"},
+        {{.gpu = "A100", .zero_stage = 1}, "--parallel zero"},
+        {{.gpu = "A100", .gpu_count = 2}, "leave --gpus at 1"},
+        {{.gpu = "A100", .data_parallel = 2}, "leave --gpus at 1"},
+        {{.gpu = "A100", .tensor_parallel = 2}, "leave --gpus at 1"},
+        {{.gpu = "A100", .pipeline_parallel = 2}, "leave --gpus at 1"},
+        {{.gpu = "A100", .expert_parallel = 2}, "leave --gpus at 1"},
+        {{.gpu = "A100", .context_parallel = 2}, "leave --gpus at 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_configuration c = cases[i].c;

@@ -81,7 +81,8 @@ static void inference_refuses_each_option_of_training_alone(void **state)
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *option = &rt_options[i];
         if ((option->facts & (RT_TRAINING_ONLY | RT_SEVERAL_GPUS)) == 0) continue;
-        const char *subject = (option->facts & RT_TRAINING_ONLY) != 0 ? option->field : "number of GPUs";
+        rt_option_label label = rt_option_label_of(option);
+        const char *subject = (option->facts & RT_TRAINING_ONLY) != 0 ? label.text : "--gpus";
         mdot_configuration c = defaults();
         mdot_error err = {0};
         c.mode = MDOT_MODE_INFERENCE;

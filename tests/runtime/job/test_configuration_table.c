@@ -45,7 +45,7 @@ static void expect_value_refused(const rt_option *option, double value)
     mdot_error err = {0};
     char name[64];
     rt_option_set(&c, option, value);
-    snprintf(name, sizeof name, "%s is ", option->field);
+    snprintf(name, sizeof name, "%s is ", rt_option_label_of(option).text);
     if (read_status(c, &err) != MDOT_INVALID_ARGUMENT) fail_msg("%s accepts %g", option->field, value);
     expect_contains(err.message, name);
 }
@@ -108,12 +108,44 @@ static void each_synonym_stands_for_a_choice(void **state)
 {
     (void)state;
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)
-        for (const rt_choice_word *w = rt_options[i].words; w != NULL && w->word != NULL; w++) {
+        for (const bs_choice_word *w = rt_options[i].words; w != NULL && w->word != NULL; w++) {
             const char *const *name = rt_options[i].choices;
             while (*name != NULL && strcmp(*name, w->name) != 0) name++;
             if (*name == NULL)
                 fail_msg("%s: %s stands for %s, which is no choice", rt_options[i].field, w->word, w->name);
         }
+}
+
+/* Each accepted word is found in any case, with either dash, and behind a dotted name. */
+static void each_word_is_accepted_or_only_suggested(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        for (const bs_choice_word *w = rt_options[i].words; w != NULL && w->word != NULL; w++) {
+            char changed[64];
+            snprintf(changed, sizeof changed, "some.package.%s", w->word);
+            int found = rt_option_find_choice(&rt_options[i], changed);
+            for (char *c = changed; *c != '\0'; c++) *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+            assert_int_equal(found, rt_option_find_choice(&rt_options[i], changed));
+            assert_int_equal(found, rt_option_find_choice(&rt_options[i], w->word));
+            assert_int_equal(found, w->is_same ? bs_find_choice(w->name, rt_options[i].choices, NULL) : BS_NO_CHOICE);
+        }
+}
+
+/* A word for one option is neither another word's nor an option's name, and stands for an option. */
+static void each_foreign_option_stands_for_one_option(void **state)
+{
+    (void)state;
+    for (const bs_choice_word *w = rt_option_words; w->word != NULL; w++) {
+        bool is_found = false;
+        for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+            is_found = is_found || strcmp(rt_option_label_of(&rt_options[i]).text + 2, w->name) == 0;
+            if (rt_options[i].section != RT_SECTION_DEGREE) assert_string_not_equal(rt_options[i].command, w->word);
+        }
+        if (!is_found) fail_msg("%s stands for %s, which is no option", w->word, w->name);
+        for (const bs_choice_word *other = rt_option_words; other < w; other++)
+            assert_string_not_equal(other->word, w->word);
+    }
 }
 
 /* The caller frees it. */
@@ -198,6 +230,8 @@ int main(void)
         cmocka_unit_test(values_are_stored_in_their_members),
         cmocka_unit_test(inputs_are_those_of_the_public_map),
         cmocka_unit_test(each_synonym_stands_for_a_choice),
+        cmocka_unit_test(each_word_is_accepted_or_only_suggested),
+        cmocka_unit_test(each_foreign_option_stands_for_one_option),
         cmocka_unit_test(header_documents_the_meaning_and_range_of_each_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

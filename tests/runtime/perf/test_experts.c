@@ -436,13 +436,12 @@ static void expert_parallelism_without_experts_is_refused(void **state)
                      MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "the job lacks experts"));
     assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 3}, &resolved, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "expert_parallel is 3; it must divide the 8 experts"));
+    assert_non_null(strstr(err.message, "--parallel ep is 3; it must divide the 8 experts"));
     assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 16}, &resolved, &err),
                      MDOT_INVALID_ARGUMENT);
     assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 4, .gpu_count = 6}, &resolved, &err),
                      MDOT_INVALID_ARGUMENT);
-    assert_non_null(
-        strstr(err.message, "expert_parallel 4 and context_parallel 1 multiply to 4 GPUs, but gpu_count is 6"));
+    assert_non_null(strstr(err.message, "--parallel ep=4 multiply to 24 GPUs, but --gpus is 6"));
     mdot_job_destroy(with);
     mdot_job_destroy(without);
 }

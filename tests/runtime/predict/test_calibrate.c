@@ -263,7 +263,7 @@ static void an_outlier_hardly_counts(void **state)
 static void contradictory_rows_widen_the_interval(void **state)
 {
     site *s = *state;
-    for (int64_t i = 0; i < 16; i++) add_row(s, "T4", 8 + i, i % 2 == 0 ? 8 : 1 / 8.0);
+    for (int64_t i = 0; i < 16; i++) add_row(s, "T4", 8 + i, i % 2 == 0 ? 6 : 1 / 6.0);
     mdot_calibration *calibration = calibrate(s);
     assert_compare(gpu_of(calibration, 0).interval, >, 1.5);
     assert_compare(gpu_of(calibration, 0).factor, >, 0.8);

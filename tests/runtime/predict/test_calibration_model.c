@@ -506,11 +506,15 @@ static void hostile_rows_are_refused(void **state)
     s->rows[0].job = NULL;
     assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "row 0: the job or the configuration is NULL");
-    /* the accepted extremes give finite corrections */
     s->rows[0].job = s->jobs[0];
+    s->rows[0].step_ms = 1e-300;
+    assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "row 0: the measured step of 1e-300 ms is impossible");
+    /* the accepted extremes give finite corrections */
     static const double extremes[] = {1e-300, 1e300};
     for (size_t i = 0; i < 2; i++) {
-        s->rows[0].step_ms = s->rows[0].memory_bytes = extremes[i];
+        s->rows[0].step_ms = i == 0 ? 0 : extremes[i];
+        s->rows[0].memory_bytes = extremes[i];
         calibration = calibration_site_calibrate(s);
         mdot_calibration_factors f =
             calibration_site_factors(s, calibration, s->jobs[0], calibration_site_configure("T4", 16));

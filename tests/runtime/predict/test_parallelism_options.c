@@ -99,7 +99,7 @@ static void context_parallelism_divides_sequences(void **state)
     expect_error(without, two, "lacks attention");
     two.gpu_count = 4;
     two.data_parallel = 4;
-    expect_error(job, two, "context_parallel 2 multiply to 8");
+    expect_error(job, two, "--parallel cp=2 multiply to 8");
     mdot_job_destroy(without);
     mdot_job_destroy(job);
 }
@@ -117,7 +117,7 @@ static void sequence_parallelism_divides_replicated_tensors(void **state)
     assert_true(is_near(divided.activation_bytes, 8 * a->all / 4));
     assert_compare(divided.step_ms, <, replicated.step_ms); /* normalisations */
     c.tensor_parallel = 1;
-    expect_error(job, c, "sequence_parallel needs tensor_parallel");
+    expect_error(job, c, "--parallel sp needs --parallel tp");
     mdot_job_destroy(job);
 }
 
@@ -138,7 +138,7 @@ static void pipelines_trade_waiting_for_activations(void **state)
     expect_error(job, c, "each part needs a block");
     c.virtual_stages = 2;
     c.micro_batches = 2;
-    expect_error(job, c, "at least pipeline_parallel");
+    expect_error(job, c, "at least --parallel pp");
     c.micro_batches = 8;
     c.schedule = MDOT_SCHEDULE_ZERO_BUBBLE;
     expect_error(job, c, "zero-bubble");
@@ -149,7 +149,7 @@ static void pipelines_trade_waiting_for_activations(void **state)
     assert_compare(filled.step_ms, >, plain.step_ms * (8 + 0.9) / 11);
     c.pipeline_parallel = 1;
     c.micro_batches = 1;
-    expect_error(job, c, "zero-bubble needs pipeline_parallel");
+    expect_error(job, c, "zero-bubble needs --parallel pp");
     mdot_job_destroy(job);
 }
 

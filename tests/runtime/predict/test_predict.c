@@ -336,7 +336,7 @@ static void invalid_spec_values_are_refused_by_name(void **state)
         size_t offset;
         const char *name;
     } columns[] = {
-#define COLUMN(field, ...) {offsetof(mdot_gpu, field), #field},
+#define COLUMN(field, key, ...) {offsetof(mdot_gpu, field), key},
 #include "runtime/job/gpus.def"
     };
     static const double values[] = {0, -1, NAN, INFINITY};
@@ -363,7 +363,7 @@ static void invalid_spec_values_are_refused_by_name(void **state)
     gpu = known;
     c.gpu = "T4";
     assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "both gpu and gpu_spec"));
+    assert_non_null(strstr(err.message, "--gpu and --gpu-spec are both set"));
     mdot_job_destroy(job);
 }
 
@@ -376,41 +376,41 @@ static const struct {
     {{SIZED, .batch = 0, .gpu = "T4"}, "batch is 0; accepted: 1 to 16777216"},
     {{SIZED, .batch = -3, .gpu = "T4"}, "batch is -3"},
     {{SIZED, .batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "gpu_count is -1; accepted: 0 to 65536"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "--gpus is -1; accepted: 0 to 65536"},
     {{SIZED, .batch = 1, .gpu = "T4", .precision = (mdot_precision)11},
      "precision is 11; accepted: 0 to 10: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, "
      "fp8-rowwise, mxfp8"},
     {{SIZED, .batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)11}, "optimizer is 11"},
     {{SIZED, .batch = 1, .gpu = "T4", .attention = (mdot_attention)3}, "attention is 3"},
-    {{SIZED, .batch = 1, .gpu = "T4", .recompute = (mdot_recompute)3}, "recompute is 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .recompute = (mdot_recompute)3}, "--checkpoint is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .link = (mdot_link)3}, "link is 3"},
-    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 2}, "compiled is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 2}, "--compile is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .compiled = 1, .torch = 112}, "torch is 1.12"},
     {{SIZED, .batch = 1, .gpu = "T4", .accumulate = 65537}, "accumulate is 65537"},
-    {{SIZED, .batch = 1, .gpu = "T4", .zero_stage = 4}, "zero_stage is 4; accepted: 0 to 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .zero_stage = 4}, "--parallel zero is 4; accepted: 0 to 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .torch = 24}, "torch is 24; a version is 100 * major + minor"},
     {{SIZED, .batch = 1, .gpu = "T4", .torch = 99}, "torch is 99"},
     {{SIZED, .batch = 1, .gpu = "T4", .torch = 10000}, "torch is 10000"},
-    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = -1}, "link_gbps is -1"},
-    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 1e-300}, "link_gbps is 1e-300; accepted: 0, or 1e-06 to 1e+09"},
-    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 9e-7}, "link_gbps is 9e-07"},
-    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = 1.1e9}, "network_gbps is 1.1e+09"},
-    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = NAN}, "network_gbps is nan"},
-    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = INFINITY}, "network_gbps is inf"},
-    {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_PCIE, .link_gbps = 5}, "both link and link_gbps"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = -1}, "--link is -1"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 1e-300}, "--link is 1e-300; accepted: 0, or 1e-06 to 1e+09"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 9e-7}, "--link is 9e-07"},
+    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = 1.1e9}, "--network is 1.1e+09"},
+    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = NAN}, "--network is nan"},
+    {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = INFINITY}, "--network is inf"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_PCIE, .link_gbps = 5}, "both a kind and a rate"},
     {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_NVLINK}, "T4 lacks NVLink"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .tensor_parallel = 3}, "multiply to 3 GPUs, but gpu_count is 8"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 2, .data_parallel = 4}, "multiply to 4 GPUs, but gpu_count is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .tensor_parallel = 3}, "multiply to 3 GPUs, but --gpus is 8"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 2, .data_parallel = 4}, "multiply to 4 GPUs, but --gpus is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .expert_parallel = 2}, "the job lacks experts"},
-    {{SIZED, .batch = 4, .gpu = "T4", .micro_batches = 2}, "micro_batches needs pipeline_parallel"},
-    {{SIZED, .batch = 6, .gpu = "T4", .pipeline_parallel = 2, .micro_batches = 4}, "a multiple of micro_batches, 4"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .node_count = 3}, "a multiple of node_count, 3"},
+    {{SIZED, .batch = 4, .gpu = "T4", .micro_batches = 2}, "--parallel micro needs --parallel pp"},
+    {{SIZED, .batch = 6, .gpu = "T4", .pipeline_parallel = 2, .micro_batches = 4}, "a multiple of --parallel micro, 4"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .node_count = 3}, "a multiple of --nodes, 3"},
     {{SIZED, .batch = 2, .gpu = "T4", .pipeline_parallel = 2},
-     "pipeline_parallel is 2; each stage needs a block, and the job has 0"},
-    {{SIZED, .batch = 1, .gpu = "T4", .tensor_parallel = 2}, "tensor_parallel needs matmuls that can be sharded"},
+     "--parallel pp is 2; each stage needs a block, and the job has 0"},
+    {{SIZED, .batch = 1, .gpu = "T4", .tensor_parallel = 2}, "--parallel tp needs matmuls that can be sharded"},
     {{SIZED, .batch = 1, .gpu = "T4", .recompute = MDOT_RECOMPUTE_BLOCKS},
-     "recompute is blocks, but the job lacks blocks"},
+     "--checkpoint is blocks, but the job lacks blocks"},
     {{SIZED, .batch = 1, .gpu = "T5"}, "\"T5\""},
     {{SIZED, .batch = 1, .gpu = NULL}, "gpu is missing"},
 };
@@ -478,7 +478,7 @@ static void every_pair_reports_its_fault_and_the_call_the_first(void **state)
     mdot_prediction p[3] = {{.struct_size = sizeof(mdot_prediction)}};
     mdot_error err = {0};
     assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, 3, p, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "pair 0: batch is 0"));
+    assert_non_null(strstr(err.message, "pair 0: --batch is 0"));
     assert_int_equal(p[0].status, MDOT_INVALID_ARGUMENT);
     assert_int_equal(p[1].status, MDOT_INVALID_ARGUMENT);
     assert_int_equal(p[2].status, MDOT_OK);

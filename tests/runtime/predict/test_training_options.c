@@ -158,7 +158,7 @@ static void a_step_in_the_backward_pass_keeps_one_gradient(void **state)
     assert_compare((double)p.peak_memory_bytes, <, before - 3 * all_parameters);
     assert_compare(p.step_ms, >, before_ms); /* a kernel for each tensor */
     c.accumulate = 2;
-    expect_error(c, "step_in_backward");
+    expect_error(c, "--step-in-backward");
     mdot_job_destroy(job);
 }
 
@@ -185,7 +185,7 @@ static void mixed_precision_has_two_weights_below_stage_3(void **state)
     c.zero_stage = 2;
     assert_true(is_near(predict(job, c).gradient_bytes, 4 * n / 8));
     mdot_configuration fp32 = {BASE, .gradient_type = MDOT_NUMBER_HALF};
-    expect_error(fp32, "gradient_type is half");
+    expect_error(fp32, "--gradient-type is half");
     mdot_job_destroy(job);
 }
 
@@ -207,7 +207,7 @@ static void stage_3_gathers_weights_in_the_type_of_computation(void **state)
     assert_compare(kept.peak_memory_bytes, >, p.peak_memory_bytes);
     assert_compare(kept.step_ms, <, p.step_ms); /* the backward pass gathers nothing */
     c.zero_stage = 2;
-    expect_error(c, "keep_gathered");
+    expect_error(c, "--keep-gathered");
     mdot_job_destroy(job);
 }
 
@@ -259,7 +259,7 @@ static void offloading_trades_memory_for_transfers(void **state)
     assert_compare(parameters.peak_memory_bytes, <, optimizer.peak_memory_bytes);
     assert_true(is_near(parameters.weight_bytes, 2 * (2 * block_parameters + matrix)));
     c.zero_stage = 2;
-    expect_error(c, "zero_stage 3");
+    expect_error(c, "--parallel zero=3");
     mdot_job_destroy(job);
 }
 
