@@ -92,11 +92,18 @@ def _export(parsed: argparse.Namespace) -> None:
             network.model, network.args, kwargs, loss=loss, targets=targets, batch=parsed.batch, name=network.name
         )
         output.write_bytes(serialise(traced.graph, traced.batch))
-        print(f"{output}: {output.stat().st_size} bytes")
+        print(f"{output}: {output.stat().st_size} bytes, batch {traced.batch}; {_assumed(network)}")
         return
     job = mdot.Job.from_network(network, batch=parsed.batch)
     job.save(output)
-    print(f"{output}: {len(job)} operators, {job.parameters} parameters")
+    print(f"{output}: {len(job)} operators, {job.parameters} parameters, batch {job.batch}; {_assumed(network)}")
+
+
+def _assumed(network: Any) -> str:
+    """The shapes of the example inputs, whose lengths and sides the job keeps."""
+    inputs = [*((f"input {i + 1}", one) for i, one in enumerate(network.args)), *network.kwargs.items()]
+    shapes = [f"{name} {list(one.shape)}" for name, one in inputs if hasattr(one, "shape")]
+    return f"assumed inputs: {', '.join(shapes) or 'a list of images'}; --batch, --length and --size change them"
 
 
 def _record_trace(parsed: argparse.Namespace) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+import sys
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 
 from mdot.configuration import Configuration, as_array
 from mdot.library import structs as c
@@ -232,37 +233,67 @@ def read_images(handle: ctypes.c_void_p, count: int, of: tuple[Entry, ...]) -> t
 # ---- Running ---------------------------------------------------------------------------------------------------------
 
 
-def _view(name: str, value: Any) -> memoryview:
+class _Buffer(NamedTuple):
+    """An input's elements, row-major."""
+
+    data: Any
+    shape: tuple[int, ...]
+    format: str
+
+
+def _buffer(name: str, value: Any) -> _Buffer:
     try:
         view = memoryview(value)
-    except TypeError:
+    except (TypeError, ValueError, BufferError):
+        remedy = "; of a tensor, pass its numpy()" if hasattr(value, "numpy") else ""
         raise InvalidArgumentError(
-            f"input {name!r} is a {type(value).__name__}; pass a buffer, for example a numpy array or an array.array"
+            f"input {name!r} is a {type(value).__name__}; pass a buffer, for example a numpy array or an array.array{remedy}"
         ) from None
-    if view.c_contiguous:
-        return view
-    copy: memoryview = memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)  # type: ignore[call-overload]
-    return copy
+    data = view.tobytes()  # in the order of the elements, also of a view with strides
+    return _Buffer((ctypes.c_char * len(data)).from_buffer_copy(data), tuple(view.shape or ()), view.format)
 
 
-def _dtype(name: str, view: memoryview, declared: Tensor | None) -> int:
-    """mdot_dtype of a buffer. If the format stands for several types, the declared type is preferred."""
-    form = view.format.lstrip("@=<")
+def _dtype(name: str, given: str, declared: Tensor | None) -> int:
+    """mdot_dtype of a buffer's format. If it stands for several types, the declared type is preferred."""
+    form = given.lstrip("@=<")
     form = _SAME_FORMATS.get(form, form)
     if declared is not None and _FORMATS.get(declared.dtype) == form:
         return declared._number
     for number in range(1, 32):
         if _FORMATS.get(read_text(runtime().mdot_dtype_name(number))) == form:
             return number
-    raise InvalidArgumentError(f"input {name!r} has elements of the unsupported format {view.format!r}")
+    needed = f"; it must be {declared.dtype}" if declared is not None else ""
+    raise InvalidArgumentError(f"input {name!r} has elements of the unsupported format {given!r}{needed}")
 
 
-def _length(entry: Entry, views: Mapping[str, memoryview]) -> int:
+def _result(buffer: Any, dtype: str, shape: Sequence[int]) -> memoryview:
+    """A memoryview on the elements. Before Python 3.12, memoryview itself lacks half precision, and it cannot be cast to a
+    shape without elements: numpy makes these, or ctypes."""
+    form = _FORMATS[dtype]
+    if 0 not in shape and (form != "e" or sys.version_info >= (3, 12)):
+        made: memoryview = memoryview(buffer).cast("B").cast(form, list(shape))  # type: ignore[call-overload]
+        return made
+    try:
+        import numpy
+    except ImportError:
+        whole: Any = functools.reduce(lambda element, extent: element * extent, reversed(shape), _CTYPES[form])
+        return memoryview(whole.from_buffer_copy(buffer))
+    return memoryview(numpy.frombuffer(bytes(buffer), form).reshape(shape))
+
+
+_CTYPES: dict[str, Any] = {
+    "f": ctypes.c_float, "d": ctypes.c_double, "e": ctypes.c_uint16, "?": ctypes.c_bool, "b": ctypes.c_int8, "B": ctypes.c_uint8,
+    "h": ctypes.c_int16, "H": ctypes.c_uint16, "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64,
+    "Q": ctypes.c_uint64,
+}  # fmt: skip
+
+
+def _length(entry: Entry, buffers: Mapping[str, _Buffer]) -> int:
     for tensor in entry.inputs:
-        view = views.get(tensor.name)
+        given = buffers.get(tensor.name)
         for axis, (scale, offset) in enumerate(tensor.dims):
-            if scale != 0 and view is not None and axis < view.ndim:
-                return (view.shape[axis] - offset) // scale if view.shape is not None else 0
+            if scale != 0 and given is not None and axis < len(given.shape):
+                return (given.shape[axis] - offset) // scale
     return 0
 
 
@@ -295,7 +326,7 @@ def compute_inputs(predictor: Predictor, name: str, job: Job, configuration: Con
             check(runtime().mdot_job_inputs_get(handle, i, ctypes.byref(one)))
             shape = [one.dims[axis] for axis in range(one.rank)]
             data = ctypes.string_at(one.data, functools.reduce(lambda a, b: a * b, shape, tensor._size))
-            made[tensor.name] = memoryview(data).cast("B").cast(_FORMATS[tensor.dtype], shape)  # type: ignore[call-overload]
+            made[tensor.name] = _result(data, tensor.dtype, shape)
         return made
     finally:
         runtime().mdot_job_inputs_destroy(handle)
@@ -306,15 +337,14 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
     number = _find(predictor, name)
     entry = predictor.entries[number]
     declared = {tensor.name: tensor for tensor in entry.inputs}
-    views = {key: _view(key, value) for key, value in inputs.items()}
+    views = {key: _buffer(key, value) for key, value in inputs.items()}
     array = (c.mdot_input * max(len(views), 1))()
     keep: list[Any] = []
     for one, (key, view) in zip(array, views.items()):
-        data = (ctypes.c_char * view.nbytes).from_buffer_copy(view.cast("B") if view.nbytes > 0 else b"")
-        dims = (ctypes.c_int64 * max(view.ndim, 1))(*(view.shape or ()))
-        keep += [data, dims]
-        one.name, one.dtype, one.rank = encode_text(key), _dtype(key, view, declared.get(key)), view.ndim
-        one.dims, one.data = dims, ctypes.cast(data, ctypes.c_void_p)
+        dims = (ctypes.c_int64 * max(len(view.shape), 1))(*view.shape)
+        keep.append(dims)
+        one.name, one.dtype, one.rank = encode_text(key), _dtype(key, view.format, declared.get(key)), len(view.shape)
+        one.dims, one.data = dims, ctypes.cast(view.data, ctypes.c_void_p)
     length = max(_length(entry, views), 0)
     shapes = [tensor.shape(length) for tensor in entry.outputs]
     sizes = [functools.reduce(lambda a, b: a * b, shape, t._size) for t, shape in zip(entry.outputs, shapes)]
@@ -323,16 +353,13 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
     for at, tensor, buffer in zip(out, entry.outputs, buffers):
         at.name, at.data, at.size_bytes = encode_text(tensor.name), ctypes.addressof(buffer), len(buffer)
     call(runtime().mdot_run, predictor._context(), number, array, len(views), out, len(buffers))
-    return {
-        tensor.name: memoryview(buffer).cast("B").cast(_FORMATS[tensor.dtype], list(shape))  # type: ignore[call-overload]
-        for tensor, buffer, shape in zip(entry.outputs, buffers, shapes)
-    }
+    return {t.name: _result(buffer, t.dtype, shape) for t, buffer, shape in zip(entry.outputs, buffers, shapes)}
 
 
 def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any]) -> tuple[int, list[int]]:
     """An item's length, and the input addresses in the entry point's order. Checks the inputs, because mdot_run_many
     omits the checks in mdot_run."""
-    views = {key: _view(key, value) for key, value in inputs.items()}
+    views = {key: _buffer(key, value) for key, value in inputs.items()}
     unknown = set(views) - {tensor.name for tensor in entry.inputs}
     if unknown:
         raise InvalidArgumentError(f"item {item}: {entry.name!r} has no input {min(unknown)!r}")
@@ -341,11 +368,10 @@ def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any])
         if tensor.name not in views:
             raise InvalidArgumentError(f"item {item} lacks the input {tensor.name!r}")
         view = views[tensor.name]
-        if _dtype(tensor.name, view, tensor) != tensor._number or tuple(view.shape or ()) != tensor.shape(length):
+        if _dtype(tensor.name, view.format, tensor) != tensor._number or view.shape != tensor.shape(length):
             raise InvalidArgumentError(f"item {item}: input {tensor.name!r} must be {tensor} with L = {length}")
-        data = (ctypes.c_char * view.nbytes).from_buffer_copy(view.cast("B") if view.nbytes > 0 else b"")
-        keep.append(data)
-        found.append(ctypes.addressof(data))
+        keep.append(view.data)
+        found.append(ctypes.addressof(view.data))
     return length, found
 
 
@@ -366,9 +392,6 @@ def run_entry_many(predictor: Predictor, items: Sequence[Mapping[str, Any]], nam
         made.append((shapes, buffers))
     call(runtime().mdot_run_many, predictor._context(), number, array, len(items))
     return [
-        {
-            tensor.name: memoryview(buffer).cast("B").cast(_FORMATS[tensor.dtype], list(shape))  # type: ignore[call-overload]
-            for tensor, buffer, shape in zip(entry.outputs, buffers, shapes)
-        }
+        {t.name: _result(buffer, t.dtype, shape) for t, buffer, shape in zip(entry.outputs, buffers, shapes)}
         for shapes, buffers in made
     ]

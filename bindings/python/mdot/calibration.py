@@ -12,7 +12,7 @@ from mdot.configuration import Configuration, as_array
 from mdot.explanation import Handle
 from mdot.job import Job
 from mdot.library import structs as c
-from mdot.library.libraries import call, check, encode_path, read_text, runtime
+from mdot.library.libraries import call, check, encode_path, read_text, runtime, saved_bytes
 from mdot.prediction import GIB, Prediction, warning_bits
 
 if TYPE_CHECKING:
@@ -129,6 +129,9 @@ class Calibration:
         call(runtime().mdot_calibrate_measured, predictor._context(), array, len(steps), ctypes.byref(handle))
         assert handle.value is not None
         return cls(handle.value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Calibration.from_bytes, (saved_bytes(self.save),)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a text file of a few lines. The file appears in one step, complete."""

@@ -6,16 +6,16 @@ import ctypes
 import dataclasses
 import math
 import re
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping
 
 from mdot.gpus import GPU
 from mdot.job import choose
 from mdot.library import structs as c
-from mdot.library.errors import InvalidArgumentError
+from mdot.library.errors import InvalidArgumentError, UnknownOptionError, suggest
 from mdot.library.libraries import encode_text
-from mdot.options import CHOICES, ROWS, WORDS, ConfigurationOptions, Row
+from mdot.options import CHOICES, COMMANDS, NEAREST, OPTION_WORDS, ROWS, WORDS, ConfigurationOptions, Row
 from mdot.options import Options as Options
-from mdot.quantities import read_rate
+from mdot.quantities import read_rate, whole_number
 
 PRECISIONS = CHOICES["precision"]
 LAYOUTS = CHOICES["layout"]
@@ -24,25 +24,28 @@ RECOMPUTES = CHOICES["checkpoint"]
 LINKS = CHOICES["link"]
 
 
-def _whole(option: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        number = least - 1
-    if isinstance(value, bool) or number != value or not least <= number <= most:
-        raise InvalidArgumentError(f"{option} must be a whole number from {least} to {most}, not {value!r}")
-    return number
+def refuse_list(option: str, value: Any) -> None:
+    if isinstance(value, (list, tuple, range, set)) or hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0:
+        raise InvalidArgumentError(
+            f"{option} is one value here, not {value!r}; sweep takes lists: mdot.sweep(job, gpu, batch, …)"
+        )
 
 
-def _rate(option: str, value: Any) -> float:
-    if isinstance(value, str):
+def _rate(option: str, value: Any, unit: str | None) -> float:
+    """A number from 0 on; with a unit, also a rate as text."""
+    if unit is not None and isinstance(value, str):
         try:
             return read_rate(value)
         except InvalidArgumentError as reason:
             raise InvalidArgumentError(f"{option} must be a rate: {reason}") from None
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
-        return float(value)
-    raise InvalidArgumentError(f"{option} must be a rate in GB/s, not {value!r}")
+    try:
+        number = float(value) if not isinstance(value, bool) else -1.0
+    except (TypeError, ValueError):
+        number = -1.0
+    if math.isfinite(number) and number >= 0:
+        return number
+    what = "a number from 0 on" if unit is None else f"a rate in {unit}"
+    raise InvalidArgumentError(f"{option} must be {what}, not {value!r}")
 
 
 def _version(option: str, value: Any) -> int:
@@ -55,16 +58,21 @@ def _version(option: str, value: Any) -> int:
 
 def _number(row: Row, value: Any) -> float:
     """The value of an option as the C struct holds it."""
+    refuse_list(row.keyword, value)
     if row.kind == "choice":
         choices = CHOICES[row.keyword]
-        return choose(row.keyword, choices[0] if value is None else value, choices, WORDS[row.keyword])
+        if isinstance(value, bool) and row.bare is not None:
+            value = row.bare if value else choices[0]
+        return choose(
+            row.keyword, choices[0] if value is None else value, choices, WORDS[row.keyword], NEAREST[row.keyword]
+        )
     if row.kind == "flag":
         return int(bool(value))
     if row.kind == "version":
         return _version(row.keyword, value) if value is not None else 0
     if row.kind == "rate":
-        return _rate(row.keyword, value)
-    return _whole(row.keyword, value, int(row.least), int(row.most))
+        return _rate(row.keyword, value, "GB/s" if row.keyword == "network" else None)
+    return whole_number(row.keyword, value, int(row.least), int(row.most))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +110,46 @@ class Configuration(ConfigurationOptions):
         return self.batch * self.accumulate * self.workers
 
 
-OPTIONS = tuple(field.name for field in dataclasses.fields(Configuration))
+    @property
+    def without_effect(self) -> str | None:
+        """The options for several GPUs that one GPU ignores, with the remedy, or None."""
+        if self.gpu_total > 1:
+            return None
+        ignored = [row.keyword for row in ROWS if row.several and getattr(self, row.keyword) != _DEFAULTS[row.keyword]]
+        ignored = [name for name in [*ignored, *(["link"] if self.link is not None else [])] if getattr(self, name) != 1]
+        if not ignored:
+            return None
+        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in ignored)
+        return f"{given} has no effect on one GPU: pass gpus=N"
+
+
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(Configuration)}
+OPTIONS = tuple(_DEFAULTS)
+DEGREES = {command.split()[1]: keyword for command, keyword in COMMANDS.items() if command.startswith("parallel ")}
+"""Keywords by the keys of --parallel, for example dp and tp."""
+
+
+def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by their keywords. Also takes the keys of --parallel, and fsdp=N for data_parallel=N with zero=3.
+    Raises UnknownOptionError for other names."""
+    read: dict[str, Any] = {}
+    for name, value in options.items():
+        keyword = DEGREES.get(name, name)
+        if keyword not in OPTIONS and keyword != "fsdp":
+            word = OPTION_WORDS.get(name.replace("_", "-")) or suggest(name, [*OPTIONS, *DEGREES, *OPTION_WORDS])
+            word = OPTION_WORDS.get(word or "", word)
+            hint = f" (did you mean {word}?)" if word is not None else ""
+            raise UnknownOptionError(f"unknown option {name!r}{hint}; the options are {', '.join(OPTIONS)}")
+        if keyword in read:
+            raise InvalidArgumentError(f"{keyword} is given twice, also as {name}")
+        read[keyword] = value
+    shards = read.pop("fsdp", None)
+    if shards is None:
+        return read
+    degree = whole_number("fsdp, the number of GPUs that shard the model,", shards, 1, 1 << 16)
+    if read.get("zero") not in (None, 3) or read.get("data_parallel") not in (None, degree):
+        raise InvalidArgumentError(f"fsdp={degree} is data_parallel={degree} and zero=3, which exclude other values")
+    return {**read, "data_parallel": degree, "zero": 3}
 
 
 def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any]) -> None:
@@ -114,14 +161,18 @@ def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any
         keep.append(specs)
         out.gpu_spec = ctypes.pointer(specs)
     else:
-        out.gpu = encode_text(str(configuration.gpu))
+        refuse_list("gpu", configuration.gpu)
+        if not isinstance(configuration.gpu, str):
+            raise InvalidArgumentError(f"gpu must be a name or an mdot.GPU, not {configuration.gpu!r}; mdot.gpus() has all")
+        out.gpu = encode_text(configuration.gpu)
     for row in ROWS:
         setattr(out, row.field, _number(row, getattr(configuration, row.keyword)))
     link = configuration.link
+    refuse_list("link", link)
     if link is None or (isinstance(link, str) and not link[:1].isdigit()):
         out.link = choose("link", link or "default", LINKS)
     else:
-        out.link_gbps = _rate("link", link)
+        out.link_gbps = _rate("link", link, "GB/s")
 
 
 def as_array(configurations: Iterable[Configuration], keep: list[Any]) -> Any:

@@ -27,6 +27,9 @@ class Encoding:
         call(runtime().mdot_encoding_create, predictor._context(), job._handle, ctypes.byref(self._handle))
         weakref.finalize(self, _destroy, self._handle, job)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Encoding, (self.predictor, self.job)
+
     def evaluate(self, configurations: Iterable[Configuration]) -> list[Prediction | Error]:
         """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one library
         call. An invalid configuration leaves the others alone: an exception with the reason takes its position.

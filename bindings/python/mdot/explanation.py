@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, overload
 from mdot.configuration import Configuration, as_array
 from mdot.job import Job, Operator
 from mdot.library import structs as c
+from mdot.library.errors import require
 from mdot.library.libraries import call, check, runtime
 
 if TYPE_CHECKING:
@@ -121,14 +122,12 @@ class Explanation(Sequence[Share]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each operator. Requires pandas."""
-        import pandas
-
-        return pandas.DataFrame.from_records(
-            [
-                {"type": op.type, "module": op.module, "block": op.block, **dataclasses.asdict(share), "ms": share.ms}
-                for op, share in zip(self.job, self.operators)
-            ]
-        )
+        rows = [
+            {"type": op.type, "module": op.module, "block": op.block, **dataclasses.asdict(share), "ms": share.ms}
+            for op, share in zip(self.job, self.operators)
+        ]
+        frame: pandas.DataFrame = require("pandas").DataFrame.from_records(rows)
+        return frame
 
     def __str__(self) -> str:
         parts = {

@@ -11,11 +11,13 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
+from mdot.example_inputs import check_inputs, named
 from mdot.library import structs as c
-from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
-from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime
+from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError, suggest
+from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime, saved_bytes
 from mdot.options import CHOICES
 from mdot.program import Program, WorkCheck, from_struct, to_struct
+from mdot.quantities import check_number
 
 if TYPE_CHECKING:
     import torch
@@ -199,12 +201,18 @@ class Job:
         Traces in several threads run one after another. Pause other PyTorch work in the process meanwhile, because a
         trace replaces functions of PyTorch for all threads.
         """
+        args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+        expected = targets if isinstance(targets, (tuple, list)) else (targets,)
         from mdot.trace.check import compare
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
 
-        args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-        expected = targets if isinstance(targets, (tuple, list)) else (targets,)
+        if isinstance(model, (Job, str, os.PathLike)):
+            raise InvalidArgumentError(
+                f"model is {named(model)}: pass a module; for a name, use Job.from_name, and for a file, Job.read"
+            )
+        check_number("batch", batch)
+        check_inputs(args, example_kwargs or {}, expected, batch)
         traced = trace(model, args, example_kwargs or {}, loss=loss, targets=expected, batch=batch, name=name)
 
         job = cls.from_onnx(serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name)
@@ -238,6 +246,8 @@ class Job:
         `length` is the number of tokens or frames, and `size` the side of an image in pixels. Requires PyTorch and
         the network's library.
         """
+        for option, value in (("batch", batch), ("length", length), ("size", size)):
+            check_number(option, value)
         from mdot.trace.models import build
 
         network = build(name, batch=batch, length=length, size=size, settings=settings)
@@ -270,15 +280,18 @@ class Job:
     def from_transformers(
         cls, kind: Any, config: Any = None, *, batch: int = 2, length: int | None = None, size: int | None = None
     ) -> Job:
-        """Reads a class of transformers, or a class name, without weights. The default is the class's own configuration.
+        """Reads a class of transformers, or a class name, without weights. `config` is a configuration, a dictionary of
+        its settings, or a folder or file with a config.json; the default is the class's own configuration.
 
         `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs and labels
         follow from the forward function's arguments. For other classes, pass the model to `from_torch`.
         """
-        from mdot.trace.models import class_of_transformers, of_transformers
+        for option, value in (("batch", batch), ("length", length), ("size", size)):
+            check_number(option, value)
+        from mdot.trace.models import class_of_transformers, configuration_of, of_transformers
 
         made = class_of_transformers(kind) if isinstance(kind, str) else kind
-        network = of_transformers(made, config if config is not None else made.config_class(), batch, length, size)
+        network = of_transformers(made, configuration_of(made, config), batch, length, size)
         return cls.from_network(network, batch=batch)
 
     @classmethod
@@ -347,6 +360,13 @@ class Job:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a `.job` file. The file appears in one step, complete."""
         call(runtime().mdot_job_save, self._handle, encode_path(path))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of a `.job` file, for `from_bytes`. Pickles and copies of a job consist of them."""
+        return saved_bytes(self.save)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Job.from_bytes, (self.to_bytes(),)
 
     def freeze(self, frozen: Sequence[str] = (), trained: Sequence[str] = ()) -> Job:
         """A copy of the job with parameters frozen by module name patterns (mdot_job.h, mdot_job_freezing).
@@ -502,13 +522,25 @@ def optimizer_load(optimizer: str, parameters: float) -> Load:
     return Load(load.flops, load.bytes_read, load.bytes_written)
 
 
-def choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[str, str] = {}) -> int:
-    """The enum value of a word, in any letter case. For other words, InvalidArgumentError lists the choices."""
-    word = str(value).lower()
-    word = aliases.get(word, word)
-    if word not in choices:
-        raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
-    return choices.index(word)
+def choose(
+    option: str,
+    value: Any,
+    choices: tuple[str, ...],
+    aliases: Mapping[str, str] = {},
+    nearest: Mapping[str, str] = {},
+) -> int:
+    """The enum value of a word as in configuration.def, or of an object with this name, for example torch.bfloat16 or
+    torch.optim.AdamW. For other words, InvalidArgumentError lists the choices and the nearest one."""
+    name = value.__name__ if isinstance(value, type) else str(getattr(value, "value", value))
+    if not isinstance(getattr(value, "value", ""), str):
+        name = str(value)  # an Enum of numbers
+    word = name.rpartition(".")[2].lower().replace("_", "-")
+    known = {**{choice.replace("_", "-"): choice for choice in choices}, **aliases}
+    if word in known:
+        return choices.index(known[word])
+    suggestion = nearest.get(word) or suggest(word, known)
+    hint = "" if suggestion is None else f" (did you mean {known.get(suggestion, suggestion)}?)"
+    raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{hint}")
 
 
 def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
 from mdot.configuration import CHOICES, OPTIONS, Configuration, _number, fill
 from mdot.gpus import GPU, gpu as find_gpu
 from mdot.library import structs as c
-from mdot.library.errors import InvalidArgumentError
+from mdot.library.errors import InvalidArgumentError, require
 from mdot.library.libraries import call, encode_text, runtime
 from mdot.options import ROWS
 from mdot.prediction import Prediction, of_struct
@@ -153,9 +153,8 @@ class Plan(Sequence[Layout]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """The records as a DataFrame. Requires pandas."""
-        import pandas
-
-        return pandas.DataFrame.from_records(self.records())
+        frame: pandas.DataFrame = require("pandas").DataFrame.from_records(self.records())
+        return frame
 
 
 def _axes(tried: Mapping[str, Sequence[Any]]) -> tuple[Any, list[Any]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence, overload
 
 from mdot.configuration import Configuration
 from mdot.library import structs as c
+from mdot.library.errors import require
 from mdot.library.libraries import read_text, runtime
 
 if TYPE_CHECKING:
@@ -104,10 +105,12 @@ class Prediction:
 
     def __str__(self) -> str:
         fits = "fits" if self.fits else "does not fit"
+        ignored = self.configuration.without_effect
         return (
             f"{self.configuration.gpu_name}, batch {self.configuration.batch}: {short(self.step_ms)} ms, 90 % interval "
             f"{short(self.lower_ms)} to {short(self.upper_ms)} ms; {short(self.samples_per_second)} samples/s; "
             f"{short(self.memory_gib)} GiB allocated, {_limit(self.reserved_gib, self.usable_gib)} GiB usable: {fits}"
+            + (f"; {ignored}" if ignored is not None else "")
         )
 
 
@@ -192,8 +195,10 @@ class Table(Sequence[Prediction]):
         return iter(self._rows)
 
     def sorted(self, by: str = "step_ms") -> Table:
-        """Sorts by an attribute of the predictions, lowest first; throughput is sorted highest first."""
-        return Table(sorted(self._rows, key=lambda row: getattr(row, by), reverse=by == "samples_per_second"))
+        """Sorts by an attribute of the predictions, lowest first; throughput is sorted highest first. Steps that do not
+        fit the memory come last."""
+        is_reverse = by == "samples_per_second"
+        return Table(sorted(self._rows, key=lambda row: (row.fits == is_reverse, getattr(row, by)), reverse=is_reverse))
 
     def records(self) -> list[dict[str, Any]]:
         """A flat dictionary for each row: configuration options, then prediction values."""
@@ -208,9 +213,8 @@ class Table(Sequence[Prediction]):
 
     def to_pandas(self) -> pandas.DataFrame:
         """The records as a DataFrame. Requires pandas."""
-        import pandas
-
-        return pandas.DataFrame.from_records(self.records())
+        frame: pandas.DataFrame = require("pandas").DataFrame.from_records(self.records())
+        return frame
 
     def _cells(self) -> list[list[str]]:
         varied = [

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Un
 
 from mdot.artefact import Entry, Image, compute_inputs, read_entries, read_images, run_entry, run_entry_many
 from mdot.calibration import Calibration, Measurement
-from mdot.configuration import OPTIONS, Configuration, Options, as_array
+from mdot.configuration import Configuration, Options, as_array, read_options
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, explain_step
-from mdot.gpus import GPU
+from mdot.example_inputs import is_module, named
+from mdot.gpus import GPU, gpus
 from mdot.job import Job, _warn
 from mdot.library import structs as c
 from mdot.library.errors import (
@@ -28,7 +29,7 @@ from mdot.library.errors import (
     SoftwareNotMeasuredWarning,
     of_status,
 )
-from mdot.library.libraries import call, check, encode_path, encode_text, read_text, runtime, shipped_predictor
+from mdot.library.libraries import call, check, encode_path, encode_text, in_python, read_text, runtime, shipped_predictor
 from mdot.prediction import Prediction, Table, implausible_text, of_struct
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Predictor:
         predictor.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
+        whole = None if path is None else os.path.abspath(path)
+        self._made = (whole, device, cpu_isa, kernel_precision, device_timeout_ms, threads)
         texts = {"device": device, "cpu_isa": cpu_isa, "kernel_precision": kernel_precision}
         options = c.new(
             c.mdot_open_options,
@@ -94,6 +97,10 @@ class Predictor:
             raise IncompatibleError(
                 f"the calibration was made with predictor \"{calibration.predictor}\", not \"{self.info['name']}\""
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also in another process, opens the file again: the same path, or that process's default predictor."""
+        return _reopened, (*self._made, self.calibration)
 
     def _context(self) -> ctypes.c_void_p:
         if not hasattr(self._local, "context"):
@@ -214,7 +221,7 @@ class Predictor:
         answer, error = c.new(c.mdot_prediction), c.mdot_error()
         array = (c.mdot_configuration * 1)(configuration)
         runtime().mdot_sweep(self._context(), job._handle, array, 1, ctypes.byref(answer), ctypes.byref(error))
-        return of_status(status, read_text(error.message))
+        return of_status(status, in_python(read_text(error.message)))
 
     def predict(
         self,
@@ -251,13 +258,14 @@ class Predictor:
         **options: Any,
     ) -> Table:
         """Predicts every combination of options given as lists, for example `sweep(job, ["T4", "A100"], [32, 64],
-        precision=["fp32", "amp"])`.
+        precision=["fp32", "amp"])`. The GPU "all" stands for all of `mdot.gpus()`.
 
         The first invalid combination raises an exception.
         """
         read = as_job(job)
         lists = {"gpu": gpu, "batch": batch, **options}
-        lists = {name: list(v) if isinstance(v, (list, tuple, range)) else [v] for name, v in lists.items()}
+        lists = {name: _values(value) for name, value in lists.items()}
+        lists["gpu"] = [one for name in lists["gpu"] for one in ([g.name for g in gpus()] if name == "all" else [name])]
         empty = [name for name, values in lists.items() if not values]
         if empty:
             raise InvalidArgumentError(f"{empty[0]} is an empty list")
@@ -306,11 +314,31 @@ class Predictor:
         return least * unit
 
 
+def _reopened(path: str | None, device: str | None, isa: str | None, precision: str | None, timeout_ms: int, threads: int,
+              calibration: Calibration | None) -> Predictor:  # fmt: skip
+    return Predictor(path, device=device, cpu_isa=isa, kernel_precision=precision, device_timeout_ms=timeout_ms,
+                     threads=threads, calibration=calibration)  # fmt: skip
+
+
 # ---- Jobs and configurations -----------------------------------------------------------------------------------------
 
 
 def as_job(job: JobLike) -> Job:
-    return job if isinstance(job, Job) else Job.read(job)
+    if isinstance(job, Job):
+        return job
+    if isinstance(job, (str, os.PathLike)):
+        return Job.read(job)
+    if is_module(job):
+        remedy = "pass mdot.Job.from_torch(module, example_inputs)"
+        raise InvalidArgumentError(f"the job is {named(job)}, a PyTorch module: {remedy}")
+    raise InvalidArgumentError(f"the job must be an mdot.Job or a file (.job or .onnx), not {named(job)}")
+
+
+def _values(value: Any) -> list[Any]:
+    """The values of an option in a sweep: of a list, a range, an array or another iterable, or a single value."""
+    if isinstance(value, (str, bytes, GPU, type)) or not hasattr(value, "__iter__"):
+        return [value]
+    return list(value.tolist() if hasattr(value, "tolist") else value)
 
 
 def as_measurement(job: Job, row: MeasuredLike, asked: Mapping[str, Any]) -> Measurement:
@@ -331,10 +359,7 @@ def as_measurement(job: Job, row: MeasuredLike, asked: Mapping[str, Any]) -> Mea
 
 def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str, Any]) -> Configuration:
     """Makes a configuration. The batch and the optimizer default to those of the job."""
-    unknown = sorted(set(options) - set(OPTIONS))
-    if unknown:
-        raise TypeError(f"unknown option {unknown[0]!r}; the options are {', '.join(OPTIONS)}")
-    fields = {name: value for name, value in options.items() if value is not None}
+    fields = {name: value for name, value in read_options(options).items() if value is not None}
     fields.setdefault("optimizer", job.optimizer or "sgd")
     return Configuration(gpu=gpu, batch=batch if batch is not None else job.batch, **fields)
 
@@ -348,6 +373,9 @@ def _specific_warnings(row: Prediction) -> list[str]:
 
 def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
     """Issues each kind of warning once."""
+    for ignored in dict.fromkeys(row.configuration.without_effect for row in rows):
+        if ignored is not None and all(row.configuration.gpu_total == 1 for row in rows):
+            _warn(ignored, PredictionWarning)
     for name in dict.fromkeys(name for row in rows for name in _specific_warnings(row)):
         bit = next(bit for bit in range(32) if read_text(runtime().mdot_warning_name(1 << bit)) == name)
         text = f"{name}: {read_text(runtime().mdot_warning_text(1 << bit))}"

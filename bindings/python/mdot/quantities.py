@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from mdot.library.errors import InvalidArgumentError
 
 _NUMBER = r"[+-]?(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _COUNT = re.compile(rf"({_NUMBER})([kMGT]?)", re.IGNORECASE)
 _RATE = re.compile(rf"\s*({_NUMBER})\s*(?:([kKmMgGtT])(i(?=[bB]))?((?i:bits?|bytes?)|[bB])(?i:/s|ps|/sec))?")
+
+
+def whole_number(option: str, value: Any, least: int, most: int) -> int:
+    """A whole number in a range. InvalidArgumentError names the option, the range and the value."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = least - 1
+    if isinstance(value, bool) or number != value or not least <= number <= most:
+        raise InvalidArgumentError(f"{option} must be a whole number from {least} to {most}, not {value!r}")
+    return number
+
+
+def check_number(option: str, value: Any) -> None:
+    """Refuses a number of samples, tokens or pixels below 1; None is accepted."""
+    if value is not None:
+        whole_number(option, value, 1, 1 << 24)
 
 
 def read_count(text: str) -> int:

@@ -7,23 +7,16 @@ import ast
 import functools
 from typing import Any, Callable, Mapping
 
+from mdot.configuration import DEGREES, read_options
 from mdot.library.errors import InvalidArgumentError
-from mdot.options import ROWS, Options
+from mdot.options import COMMANDS, ROWS, Options
 
-DEGREES = {
-    "dp": "data_parallel",
-    "tp": "tensor_parallel",
-    "pp": "pipeline_parallel",
-    "ep": "expert_parallel",
-    "cp": "context_parallel",
-    "sp": "sequence_parallel",
-    "micro": "micro_batches",
-    "vpp": "virtual_stages",
-    "zero": "zero",
-}
-"""The keys in --parallel dp=2,tp=4 and the options behind them."""
 KINDS = {row.keyword: row.kind for row in ROWS}
-BARE = {"compiled": True, "checkpoint": "blocks"}
+BARE = {
+    row.keyword: True if row.kind == "flag" else row.bare
+    for row in ROWS
+    if row.kind == "flag" or row.bare is not None
+}
 """Values for options without one."""
 
 
@@ -41,7 +34,7 @@ def argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def flag_of(option: str) -> str:
     """The name on the command line: "compile" for the option compiled."""
-    return "compile" if option == "compiled" else option.replace("_", "-")
+    return next((command for command, keyword in COMMANDS.items() if keyword == option and " " not in command), option.replace("_", "-"))
 
 
 def option_value(option: str, text: str) -> Any:
@@ -72,11 +65,13 @@ def read_parallel(text: str) -> dict[str, int]:
     degrees: dict[str, int] = {}
     for item in text.split(","):
         key, _, value = item.partition("=")
-        name = DEGREES.get(key.strip(), key.strip())
-        if name not in DEGREES.values() or not value.strip().isdigit():
-            raise InvalidArgumentError(f"expected KIND=N, as in dp=4,tp=2, with a kind of {', '.join(DEGREES)}, not {item!r}")
+        name = key.strip()
+        if name not in {*DEGREES, *DEGREES.values(), "fsdp"} or not value.strip().isdigit():
+            raise InvalidArgumentError(
+                f"expected KIND=N, as in dp=4,tp=2, with a kind of {', '.join(DEGREES)}, fsdp, not {item!r}"
+            )
         degrees[name] = int(value)
-    return degrees
+    return read_options(degrees)
 
 
 def training_of(parsed: Mapping[str, Any]) -> dict[str, Any]:

@@ -293,7 +293,7 @@ class Tables(RecordingCase):
             {"gpus": 16, "nodes": 2, "data_parallel": 16, "zero": 1, "link": "pcie", "network": "100Gb/s"},
             {"data_parallel": 2, "tensor_parallel": 2, "sequence_parallel": 1, "link": 40.0, "checkpoint": "selective"},
         ):
-            with self.recorder(job=self.bert(), **options) as recorder:
+            with self.recorder(job=self.bert(), **{"batch": 4, **options}) as recorder:
                 self.train(recorder, 80 * recorder.usual_passes)
         self.assertEqual(self.calibrate().row_count, 4)
 

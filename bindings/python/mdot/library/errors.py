@@ -6,6 +6,10 @@ exception with the same meaning, so that `except ValueError` catches a batch of 
 
 from __future__ import annotations
 
+import difflib
+import importlib
+from typing import Any, Iterable
+
 
 class Error(Exception):
     """Base class of mdot's exceptions. `status` is the name in mdot_base.h, for example "MDOT_NOT_FOUND"; the message names
@@ -25,6 +29,16 @@ class InvalidArgumentError(Error, ValueError):
     """An argument is wrong."""
 
     status = "MDOT_INVALID_ARGUMENT"
+
+
+class UnknownOptionError(InvalidArgumentError, TypeError):
+    """A keyword is no option. The message has the nearest name."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like an unknown one, or None if all differ much."""
+    found = difflib.get_close_matches(name.lower(), list(known), 1)
+    return found[0] if found else None
 
 
 class NotFoundError(Error, LookupError):
@@ -106,6 +120,14 @@ BY_STATUS: tuple[type[Error], ...] = (
     DeviceError,
 )
 """In the order of MDOT_STATUS_MAP."""
+
+
+def require(package: str) -> Any:
+    """Imports an optional package. NotFoundError with the command that installs it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as fault:
+        raise NotFoundError(f"this needs {package}, which cannot be imported ({fault}): pip install {package}") from fault
 
 
 def of_status(status: int, message: str) -> Error:

@@ -11,12 +11,15 @@ import ctypes
 import functools
 import importlib.util
 import os
+import re
+import tempfile
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from mdot.library import errors
 from mdot.library import structs as c
+from mdot.options import COMMANDS, GPU_KEYS
 
 SOVERSION = "0.4"
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -221,6 +224,14 @@ def shipped_predictor() -> Path:
     raise errors.NotFoundError(f"there is no predictor at {path}; pass a path, or set MDOT_PREDICTOR")
 
 
+def saved_bytes(save: Callable[[str], None]) -> bytes:
+    """The bytes of the file that `save` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "saved")
+        save(path)
+        return Path(path).read_bytes()
+
+
 # ---- Calling ---------------------------------------------------------------------------------------------------------
 
 
@@ -243,11 +254,24 @@ def read_text(value: bytes | None) -> str:
     return value.decode("utf-8", "replace") if value is not None else ""
 
 
+_OPTION = re.compile(r"--(gpu-spec (?P<key>\w+)|" + "|".join(sorted(COMMANDS, key=len, reverse=True)) + r")(?![\w-])")
+
+
+def in_python(message: str) -> str:
+    """A library's message with Python's keywords in place of the command line's options: "--parallel tp" is
+    tensor_parallel."""
+
+    def keyword(found: re.Match[str]) -> str:
+        return COMMANDS[found[1]] if found["key"] is None else f"the GPU's {GPU_KEYS.get(found['key'], found['key'])}"
+
+    return _OPTION.sub(keyword, message)
+
+
 def check(status: int, error: c.mdot_error | None = None) -> None:
     """Raises the exception that corresponds to a status."""
     if status == 0:
         return
-    message = read_text(error.message) if error is not None else ""
+    message = in_python(read_text(error.message)) if error is not None else ""
     raise errors.of_status(status, message or read_text(runtime().mdot_status_text(status)))
 
 

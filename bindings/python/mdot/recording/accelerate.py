@@ -29,6 +29,7 @@ class AccelerateRecorder(Recorder):
     def __init__(self, accelerator: Any, job: Job | str | os.PathLike[str], table: str | os.PathLike[str] = "measured.csv",
                  **arguments: Any) -> None:  # fmt: skip
         super().__init__(job, table, **arguments)
+        self._arguments["accelerator"] = accelerator
         self._accelerator = accelerator
         plugin = getattr(accelerator.state, "deepspeed_plugin", None)
         has_fsdp = getattr(accelerator.state, "fsdp_plugin", None) is not None

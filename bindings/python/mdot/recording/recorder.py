@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable, Mapping
 
-from mdot.configuration import OPTIONS, Configuration, fill
+from mdot.configuration import Configuration, fill, read_options
 from mdot.gpus import gpu as find_gpu
 from mdot.job import Job
 from mdot.library import structs as c
@@ -92,6 +92,11 @@ class Recorder:
         or folder. Later faults are RecordingWarnings, because they must not end a training. `clock` and `host`
         replace the clocks of device and host.
         """
+        self._arguments: dict[str, Any] = {
+            "job": job, "table": os.path.abspath(table), "batch": batch, "gpu": gpu, "model": model, "optimizer": optimizer,
+            "dims": dims, "warmup_steps": warmup_steps, "window_steps": window_steps, "seconds": seconds, "clock": clock,
+            "host": host, **options,
+        }  # fmt: skip
         encode_path(table)  # refuses a NUL before the training, because later faults are warnings
         self._table = Path(os.path.abspath(table))  # the program may change its folder
         if not self._table.parent.is_dir():
@@ -126,6 +131,10 @@ class Recorder:
         self._ended: float | None = None
         self._is_begin_called = self._updated = False
         self._hook = self._watch(self._optimizer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, also in another process, has the same arguments and result; it begins its own recording."""
+        return _copied, (type(self), self._arguments, self.result)
 
     # ---- For training loops ------------------------------------------------------------------------------------------
 
@@ -394,6 +403,14 @@ class Recorder:
         return options
 
 
+def _copied(kind: type[Recorder], arguments: dict[str, Any], result: Recorded | None) -> Recorder:
+    made = kind(**arguments)
+    if result is not None:
+        made.result, made._done = result, True
+        made._release()
+    return made
+
+
 def _batch_of(batch: Any) -> int | None:
     """The samples per pass: a number, or a DataLoader's."""
     if batch is None or isinstance(batch, int) and not isinstance(batch, bool) and batch > 0:
@@ -407,10 +424,7 @@ def _batch_of(batch: Any) -> int | None:
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are given. Refuses unknown names and words before the training begins."""
-    unknown = sorted(set(options) - set(OPTIONS))
-    if unknown:
-        raise TypeError(f"unknown option {unknown[0]!r}; the options are {', '.join(OPTIONS)}")
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in read_options(options).items() if value is not None}
     fill(c.mdot_configuration(), Configuration(gpu="", **given), [])
     return given
 

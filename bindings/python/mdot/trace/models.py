@@ -12,14 +12,18 @@ loss: transformers' classes compute it from labels, and losses.py has those for 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib
 import inspect
-from typing import Any, Callable, Mapping
+import os
+import re
+import sys
+from typing import Any, Callable, Collection, Mapping
 
 import torch
 from torch import nn
 
-from mdot.library.errors import InvalidArgumentError, NotFoundError
+from mdot.library.errors import Error, InvalidArgumentError, NotFoundError, UnknownOptionError
 from mdot.trace import losses
 
 
@@ -64,6 +68,32 @@ def _on_meta(make: Any, *args: Any, **kwargs: Any) -> nn.Module:
     return model
 
 
+def built(name: str, make: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a constructor of a library. A fault becomes an InvalidArgumentError that names the network, and for an unknown
+    argument the nearest ones."""
+    try:
+        return make(*args, **kwargs)
+    except Error:
+        raise
+    except Exception as fault:  # noqa: BLE001 (a library may raise anything)
+        unknown = re.search(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", str(fault))
+        if unknown is not None:
+            kinds = [vars(module).get(unknown[1]) for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
+            known = {key for kind in kinds if callable(kind) for key in inspect.signature(kind).parameters}
+            refuse_unknown({unknown[2]: None}, known, name)
+        first = (str(fault).strip().splitlines() or [""])[0]
+        raise InvalidArgumentError(f"{name}: {type(fault).__name__}: {first}; check the settings") from fault
+
+
+def refuse_unknown(settings: Mapping[str, Any], known: Collection[str], name: str) -> None:
+    """Raises UnknownOptionError with the nearest names for a setting that is unknown."""
+    for unknown in sorted(set(settings) - set(known)):
+        near = difflib.get_close_matches(unknown, sorted(known), 3, 0.6)
+        near += [one for one in sorted(known) if (unknown in one or one in unknown) and one not in near]
+        hint = f"; the nearest are {', '.join(near[:5])}" if near else f"; the settings are {', '.join(sorted(known))}"
+        raise UnknownOptionError(f"{name} has no setting {unknown!r}{hint}")
+
+
 # ---- Images ----------------------------------------------------------------------------------------------------------
 
 
@@ -77,17 +107,17 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
         arguments.setdefault("weights_backbone", None)
     module = make.__module__
     if ".detection" in module:  # its operators depend on computed values: weights are needed
-        return Network(kind, make(**arguments), _detection_inputs(batch, size or 800), {})
+        return Network(kind, built(kind, make, **arguments), _detection_inputs(batch, size or 800), {})
     if ".optical_flow" in module:
         side = size or 512
         image = torch.zeros(batch, 3, side, side)
-        return Network(kind, _built(make, arguments), (image, image), {}, losses.optical_flow, (image[:, :2],))
+        return Network(kind, _made(kind, make, arguments), (image, image), {}, losses.optical_flow, (image[:, :2],))
     if ".video" in module:
         side = size or _default_side(models, kind)
         video = torch.zeros(batch, 3, length or 16, side, side)
-        return Network(kind, _on_meta(make, **arguments), (video,), {}, losses.classification, (_classes(batch),))
+        return Network(kind, _made(kind, make, arguments), (video,), {}, losses.classification, (_classes(batch),))
     side = size or _default_side(models, kind)
-    args, model = (torch.zeros(batch, 3, side, side),), _built(make, arguments)
+    args, model = (torch.zeros(batch, 3, side, side),), _made(kind, make, arguments)
     if ".segmentation" in module:
         return Network(kind, model, args, {}, losses.segmentation, (_classes(batch, side, side),))
     return Network(kind, model, args, {}, losses.classification, (_classes(batch),))
@@ -104,6 +134,11 @@ def _built(make: Any, arguments: Mapping[str, Any]) -> nn.Module:
     except (NotImplementedError, RuntimeError):
         model: nn.Module = make(**arguments)
         return model
+
+
+def _made(name: str, make: Any, arguments: Mapping[str, Any]) -> nn.Module:
+    model: nn.Module = built(name, _built, make, arguments)
+    return model
 
 
 def _default_side(models: Any, kind: str) -> int:
@@ -127,7 +162,7 @@ def _timm(kind: str, batch: int, length: int | None, size: int | None, settings:
     if not timm.is_model(kind):
         raise NotFoundError(f"timm has no network {kind!r}; timm.list_models() lists its networks")
     arguments = dict(settings)
-    model = _built(lambda **options: timm.create_model(kind, pretrained=False, **options), arguments)
+    model = _made(f"timm:{kind}", lambda **options: timm.create_model(kind, pretrained=False, **options), arguments)
     channels, side, _ = model.pretrained_cfg.get("input_size", (3, 224, 224))  # type: ignore[union-attr, operator]
     image = torch.zeros(batch, channels, size or side, size or side)
     return Network(kind, model, (image,), {}, losses.classification, (_classes(batch),))
@@ -143,9 +178,39 @@ def class_of_transformers(kind: str) -> Any:
     return made
 
 
+def configuration_of(made: Any, config: Any) -> Any:
+    """A configuration from a dictionary of settings, a folder or a file config.json; the class's own if it is None."""
+    if config is None or isinstance(config, Mapping):
+        settings = dict(config or {})
+        check_settings(settings, made.config_class(), made.config_class.__name__)
+        return built(made.config_class.__name__, made.config_class, **settings)
+    if not isinstance(config, (str, os.PathLike)):
+        return config
+    path = os.fspath(config)
+    if not os.path.exists(path):
+        raise NotFoundError(
+            f"config {path!r} is no folder or file; for a model of the hub, pass transformers.AutoConfig.from_pretrained({path!r})"
+        )
+    return built(path, _import("transformers").AutoConfig.from_pretrained, path)
+
+
+def check_settings(settings: Mapping[str, Any], example: Any, name: str) -> None:
+    """Refuses settings that a configuration lacks, because a library would ignore them in silence."""
+    known = {key for key in vars(example) if not key.startswith("_")} | set(getattr(type(example), "attribute_map", {}))
+    known |= set(inspect.signature(type(example).__init__).parameters) - {"self", "kwargs"}
+    known |= set(getattr(type(example), "sub_configs", {}) or {}) | _GENERAL_SETTINGS
+    refuse_unknown(settings, known, name)
+
+
+_GENERAL_SETTINGS = {"model_type", "architectures", "transformers_version", "torch_dtype", "dtype", "use_cache", "num_labels",
+                     "id2label", "label2id", "attn_implementation", "pad_token_id", "bos_token_id", "eos_token_id",
+                     "tie_word_embeddings", "is_decoder", "is_encoder_decoder", "auto_map"}  # fmt: skip
+"""Settings that every configuration of transformers takes or that its files hold."""
+
+
 def _transformers(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
     made = class_of_transformers(kind)
-    return of_transformers(made, made.config_class(**settings), batch, length, size)
+    return of_transformers(made, configuration_of(made, settings), batch, length, size)
 
 
 def of_transformers(made: Any, config: Any, batch: int, length: int | None, size: int | None) -> Network:
@@ -153,7 +218,7 @@ def of_transformers(made: Any, config: Any, batch: int, length: int | None, size
     config.use_cache = False
     if getattr(config, "pad_token_id", 0) is None and made.__name__.endswith("ForSequenceClassification"):
         config.pad_token_id = 0  # needed to find the last token of a sample
-    model = _on_meta(made._from_config if hasattr(made, "_from_config") else made, config)
+    model = built(made.__name__, _on_meta, made._from_config if hasattr(made, "_from_config") else made, config)
     inputs = _transformers_inputs(model, config, batch, length, size)
     return Network(made.__name__, model, (), inputs, labels=_labels(model, config, inputs, batch))
 
@@ -250,7 +315,8 @@ def _diffusers(kind: str, batch: int, length: int | None, size: int | None, sett
     made = getattr(diffusers, kind, None)
     if not inspect.isclass(made) or not issubclass(made, nn.Module):
         raise NotFoundError(f"diffusers has no network class {kind!r}; an example of a class is UNet2DConditionModel")
-    model = _on_meta(made, **settings)
+    refuse_unknown(settings, set(inspect.signature(made.__init__).parameters) - {"self"}, kind)
+    model = built(kind, _on_meta, made, **settings)
     config: Any = model.config
     taken = inspect.signature(model.forward).parameters
     side = size or config.get("sample_size") or 64
@@ -266,4 +332,11 @@ def _diffusers(kind: str, batch: int, length: int | None, size: int | None, sett
     if "encoder_hidden_states" in taken and width is not None:
         width = width[0] if isinstance(width, (list, tuple)) else width
         kwargs["encoder_hidden_states"] = torch.zeros(batch, length or 77, width)
+    needed = [name for name, one in taken.items() if one.default is one.empty and "VAR_" not in one.kind.name]
+    missing = [name for name in needed if name not in kwargs]
+    if missing:
+        raise InvalidArgumentError(
+            f"diffusers:{kind}: mdot has no example inputs for {', '.join(missing)}; build the network, and pass it with inputs "
+            "to Job.from_torch"
+        )
     return Network(kind, model, (), kwargs, losses.denoising, (torch.zeros_like(kwargs[first]),))

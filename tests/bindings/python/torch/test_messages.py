@@ -1,0 +1,151 @@
+"""Wrong arguments to the functions that read networks have one message each, with the remedy, and unknown settings are
+refused. Words of transformers and Lightning are accepted or suggested, whatever their version lists."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any, Callable
+
+import torch
+from torch import nn
+
+import mdot
+from mdot.configuration import fill
+from mdot.library import structs as c
+from mdot.library.errors import UnknownOptionError
+
+NET = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
+X = torch.zeros(4, 8)
+
+
+def library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as reason:
+        raise unittest.SkipTest(f"{name} cannot be imported: {reason}") from None
+
+
+class Messages(unittest.TestCase):
+    def setUp(self) -> None:
+        silence = warnings.catch_warnings()
+        silence.__enter__()
+        self.addCleanup(silence.__exit__, None, None, None)
+        warnings.simplefilter("ignore")
+
+    def expect(self, function: Callable[[], Any], *parts: str) -> None:
+        with self.assertRaises(mdot.Error) as caught:
+            function()
+        for part in parts:
+            self.assertIn(part, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_inputs_that_are_no_tensors(self) -> None:
+        numpy = library("numpy")
+        array, loader = numpy.zeros((4, 8), "f4"), torch.utils.data.DataLoader([X])  # type: ignore[arg-type]
+        read = mdot.Job.from_torch
+        self.expect(lambda: read(NET), "example inputs are missing", "torch.zeros")
+        self.expect(lambda: read(NET, torch.zeros(0, 8)), "example_inputs[0] is a batch of 0", "at least two samples")
+        self.expect(lambda: read(NET, array), "example_inputs[0] is a ndarray", "torch.from_numpy")
+        self.expect(lambda: read(NET, [X, {"mask": array}]), "example_inputs[1]['mask'] is a ndarray", "torch.from_numpy")
+        self.expect(lambda: read(NET, (), {"input": array}), "example_kwargs['input'] is a ndarray", "torch.from_numpy")
+        self.expect(lambda: read(NET, X, loss=nn.MSELoss(), targets=array), "targets[0] is a ndarray", "torch.from_numpy")
+        self.expect(lambda: read(NET, loader), "example_inputs[0] is a DataLoader", "next(iter(loader))")
+        self.expect(lambda: read(NET, iter(loader)), "next(iter(loader))")
+        self.expect(lambda: read(NET, torch.utils.data.TensorDataset(X)), "next(iter(loader))")
+        self.expect(lambda: read(NET, "some words"), "example_inputs[0] is 'some words'", "return_tensors")
+        self.expect(lambda: read(NET, X, batch=0), "batch must be a whole number from 1", "not 0")
+        self.expect(lambda: read(NET, X, batch=2.5), "batch must be a whole number from 1", "not 2.5")  # type: ignore[arg-type]
+        self.expect(lambda: read("resnet50", X), "'resnet50'", "Job.from_name")  # type: ignore[arg-type]
+        self.expect(lambda: read(nn.Linear, X), "Linear is a class", "pass an instance")  # type: ignore[arg-type]
+        self.expect(lambda: read(NET.state_dict(), X), "load_state_dict")  # type: ignore[arg-type]
+        self.expect(lambda: mdot.predict(NET, "A100", 4), "mdot.Job.from_torch(")  # type: ignore[arg-type]
+        self.assertEqual(read(NET, X).batch, 4)
+
+    def test_types_and_classes_of_pytorch_are_words(self) -> None:
+        job = mdot.Job.from_torch(NET, X)
+        for option, value, word in (
+            ("precision", torch.bfloat16, "bf16"),
+            ("precision", torch.float32, "fp32"),
+            ("optimizer", torch.optim.AdamW, "adamw"),
+            ("optimizer", torch.optim.SGD, "sgd"),
+            ("attention", torch.nn.attention.SDPBackend.FLASH_ATTENTION, "flash"),
+            ("attention", torch.nn.attention.SDPBackend.MATH, "eager"),
+            ("layout", torch.channels_last, "nhwc"),
+        ):
+            given = mdot.predict(job, "A100", 4, **{option: value})
+            self.assertEqual(given.step_ms, mdot.predict(job, "A100", 4, **{option: word}).step_ms)
+        self.expect(lambda: mdot.predict(job, "A100", 4, precision=torch.float16), "did you mean amp-fp16?")
+        self.expect(lambda: mdot.predict(job, "A100", 4, precision=torch.float64), "did you mean fp32?")
+        for kind in vars(torch.optim).values():
+            if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer:
+                self.accepts_or_suggests("optimizer", kind)
+
+    def accepts_or_suggests(self, option: str, word: Any) -> None:
+        try:
+            fill(c.mdot_configuration(), mdot.Configuration("H100", **{option: word}), [])
+        except mdot.Error as fault:
+            self.assertIn("did you mean", str(fault))
+
+    def test_words_of_transformers(self) -> None:
+        for one in library("transformers.training_args").OptimizerNames:
+            self.accepts_or_suggests("optimizer", one)
+            self.accepts_or_suggests("optimizer", one.value)
+        for word in library("transformers.modeling_utils").ALL_ATTENTION_FUNCTIONS.keys():
+            if "|" not in word:
+                self.accepts_or_suggests("attention", word)
+
+    def test_words_of_lightning(self) -> None:
+        import typing
+
+        words = library("lightning.fabric.connector")._PRECISION_INPUT
+        for literal in typing.get_args(words):
+            for word in typing.get_args(literal):
+                self.accepts_or_suggests("precision", word)
+
+    def test_settings_that_a_network_lacks(self) -> None:
+        library("transformers")
+        read = mdot.Job.from_name
+        for settings, near in (
+            ({"num_layer": 48}, "n_layer"),
+            ({"n_embed": 1600}, "n_embd"),
+            ({"n_head": 25, "layers": 3}, "n_layer"),
+        ):
+            with self.assertRaises(UnknownOptionError) as caught:
+                read("transformers:GPT2LMHeadModel", **settings)
+            self.assertIn(near, str(caught.exception))
+        self.expect(lambda: read("transformers:LlamaForCausalLM", hidden_layers=2), "num_hidden_layers")
+        self.expect(lambda: read("transformers:LlamaForCausalLM", vocab=1000), "vocab_size")
+        self.expect(lambda: read("transformers:GPT2LMHeadModel", n_embd=30, n_head=7))
+        small = read("transformers:GPT2LMHeadModel", n_layer=2, n_embd=64, n_head=2, vocab_size=100, length=16)
+        named = read("transformers:GPT2LMHeadModel", num_hidden_layers=2, hidden_size=64, n_head=2, vocab_size=100, length=16)
+        self.assertEqual(small.parameters, named.parameters)
+        self.expect(lambda: read("transformers:GPT2LMHeadModel", batch=0), "batch must be")
+        self.expect(lambda: read("transformers:GPT2LMHeadModel", length="long"), "length must be")
+
+    def test_settings_that_a_function_lacks(self) -> None:
+        library("torchvision")
+        self.expect(lambda: mdot.Job.from_name("resnet18", num_class=10), "num_class", "num_classes")
+        self.assertGreater(mdot.Job.from_name("resnet18", num_classes=10).parameters, 0)
+
+    def test_configurations_of_transformers(self) -> None:
+        library("transformers")
+        settings = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 99}
+        read = mdot.Job.from_transformers
+        by_dict = read("LlamaForCausalLM", settings, length=16)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "config.json").write_text(json.dumps({"model_type": "llama", **settings}))
+            by_folder = read("LlamaForCausalLM", folder, length=16)
+            by_file = read("LlamaForCausalLM", Path(folder) / "config.json", length=16)
+        self.assertEqual({by_dict.parameters}, {by_folder.parameters, by_file.parameters})
+        self.expect(lambda: read("LlamaForCausalLM", {"hidden": 64}), "hidden_size")
+        self.expect(lambda: read("LlamaForCausalLM", "meta-llama/Llama"), "AutoConfig.from_pretrained('meta-llama/Llama')")
+        self.expect(lambda: read("LlamaForCausalML"), "LlamaForCausalML")
+
+
+if __name__ == "__main__":
+    unittest.main()
