@@ -280,6 +280,20 @@ mdot_status mdot_job_of_lengths(const mdot_job *const jobs[3], const int64_t len
  * @errors INVALID_ARGUMENT for a job without a symbolic length; OUT_OF_RANGE for a length beyond these limits, or if a
  *     number leaves its own at that length; OUT_OF_MEMORY */
 mdot_status mdot_job_with_length(const mdot_job *job, int64_t length, mdot_job **out_job, mdot_error *err);
+/* Finds which part of each operator's work is independent of the batch, which grows with the batch, and which with the
+ * square: from the same operators at two batches, each with all work per sample or per step. In place, before
+ * mdot_job_create. Settings that grow with the batch become one sample's, and batch_settings lists them. The operators
+ * stay as they are on failure.
+ *
+ * @param operators those at `batch`
+ * @param batch a batch, at least 1
+ * @param others those at `other_batch`
+ * @param other_batch another batch, preferably without a common divisor
+ * @param operator_count number of operators in both arrays
+ * @errors INVALID_ARGUMENT for invalid batches, and if the types, parameters or inputs of an operator differ
+ * @threads any, each with its own operators */
+mdot_status mdot_operators_combine(mdot_job_operator *operators, int64_t batch, const mdot_job_operator *others,
+                                   int64_t other_batch, size_t operator_count, mdot_error *err);
 /* Reads a job from a `.job` file, as written by mdot_job_save. A file has at most 256 MiB; a larger one is refused
  * unread.
  *

@@ -79,7 +79,9 @@ static bool equal_operators(const mdot_job_operator *x, const mdot_job_operator 
     return x->known == y->known && x->type == y->type && /* Equal strings share one pointer (string_pool.c). */
            memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
            memcmp(&x->per_sample[MDOT_PHASE_FORWARD], &y->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0 &&
-           memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0;
+           memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0 &&
+           memcmp(&x->per_square[MDOT_PHASE_FORWARD], &y->per_square[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0 &&
+           x->batch_settings == y->batch_settings;
 }
 
 static bool equal_blocks(const blocks *b, const block *x, const block *y)

@@ -87,9 +87,10 @@ typedef struct step {
     double logits_share; /* fraction of the logits and logit copies that exist at once */
     double copies_share;
     double input_bytes;
-    size_t peak;     /* moment of the largest sum */
-    size_t owner;    /* operator whose tensors are being placed */
-    double *at_peak; /* bytes of each operator's tensors at `peak`, which is then known; NULL while the peak is being
+    size_t peak;        /* moment of the largest sum */
+    rt_batch_term term; /* for fill_case */
+    size_t owner;       /* operator whose tensors are being placed */
+    double *at_peak;    /* bytes of each operator's tensors at `peak`, which is then known; NULL while the peak is being
                       * searched */
 } step;
 
@@ -402,7 +403,10 @@ static void find_moments(step *s, bool can_shard, rt_activations *out)
         count = append_vertex(hull, count, (vertex){trained > 0 ? with_gradient / trained : 0, now, moment});
     }
     for (size_t i = 0; i < count; i++)
-        out->moments[i] = (rt_activation_moment){hull[i].bytes, hull[i].bytes, hull[i].gradients};
+        out->moments[i] = (rt_activation_moment){.all = hull[i].bytes,
+                                                 .whole = hull[i].bytes,
+                                                 .gradients = hull[i].gradients,
+                                                 .moment = (uint32_t)hull[i].moment};
     out->moment_count = count;
     out->whole = out->all;
     if (!can_shard) return;
@@ -467,10 +471,38 @@ static void measure_case(step *s, rt_activation_case measured, rt_activations *o
     find_moments(s, s->sharding->common > 0, out);
 }
 
-static void measure_all(const mdot_job *job, const rt_sharding *sharding, size_t logits, const scratch *r,
-                        rt_activation_table *out_table)
+static void set_term(rt_activation_moment *m, rt_batch_term term, bool whole_only, double bytes)
 {
-    step s = step_of(job, sharding, logits, r);
+    if (term == RT_TERM_SAMPLE) {
+        if (!whole_only) m->all = bytes;
+        m->whole = bytes;
+        return;
+    }
+    if (!whole_only) *(term == RT_TERM_SQUARE ? &m->square : &m->step) = (float)bytes;
+    *(term == RT_TERM_SQUARE ? &m->whole_square : &m->whole_step) = (float)bytes;
+}
+
+/* Fills the step's term of moments that are known, first of all tensors, then of the whole ones. */
+static void fill_case(step *s, rt_activation_case measured, rt_activations *out)
+{
+    select_case(s, measured);
+    s->at_peak = NULL;
+    for (int pass = 0; pass < (s->sharding->common > 0 ? 2 : 1); pass++) {
+        s->whole_only = pass > 0;
+        build_timeline(s);
+        double now = s->input_bytes;
+        for (size_t moment = 0; moment < 2 * s->count; moment++) {
+            now += s->change[moment];
+            for (size_t i = 0; i < out->moment_count; i++)
+                if (out->moments[i].moment == moment) set_term(&out->moments[i], s->term, s->whole_only, now);
+        }
+    }
+}
+
+typedef void (*visitor)(step *s, rt_activation_case measured, rt_activations *out);
+
+static void visit_all(step *s, visitor visit, rt_activation_table *out_table)
+{
     rt_activation_case measured;
     for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
         for (int attention = MDOT_ATTENTION_EAGER; attention <= MDOT_ATTENTION_FLASH; attention++) {
@@ -478,15 +510,15 @@ static void measure_all(const mdot_job *job, const rt_sharding *sharding, size_t
                 measured = (rt_activation_case){.type = (rt_activation_type)type,
                                                 .attention = (mdot_attention)attention,
                                                 .recompute = (mdot_recompute)recompute};
-                measure_case(&s, measured, &out_table->of[type][attention][recompute]);
-                for (int loss = 1; loss < RT_LOSSES && logits > 0; loss++) {
+                visit(s, measured, &out_table->of[type][attention][recompute]);
+                for (int loss = 1; loss < RT_LOSSES && s->logits > 0; loss++) {
                     measured.loss = (mdot_loss)loss;
-                    measure_case(&s, measured, &out_table->with_loss[loss - 1][type][attention][recompute]);
+                    visit(s, measured, &out_table->with_loss[loss - 1][type][attention][recompute]);
                 }
             }
             measured = (rt_activation_case){
                 .type = (rt_activation_type)type, .attention = (mdot_attention)attention, .is_inference = true};
-            measure_case(&s, measured, &out_table->inference[type][attention]);
+            visit(s, measured, &out_table->inference[type][attention]);
         }
         out_table->inference[type][MDOT_ATTENTION_PROGRAM] = out_table->inference[type][MDOT_ATTENTION_FLASH];
         memcpy(out_table->of[type][MDOT_ATTENTION_PROGRAM], out_table->of[type][MDOT_ATTENTION_FLASH],
@@ -523,7 +555,20 @@ bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, si
 {
     scratch r;
     bool allocated = make_scratch(job, &r);
-    if (allocated) measure_all(job, sharding, logits, &r, out_table);
+    step s = step_of(job, sharding, logits, &r);
+    if (allocated) visit_all(&s, measure_case, out_table);
+    free_scratch(&r);
+    return allocated;
+}
+
+bool rt_measure_activation_term(const mdot_job *job, const rt_sharding *sharding, size_t logits, rt_batch_term term,
+                                rt_activation_table *table)
+{
+    scratch r;
+    bool allocated = make_scratch(job, &r);
+    step s = step_of(job, sharding, logits, &r);
+    s.term = term;
+    if (allocated) visit_all(&s, fill_case, table);
     free_scratch(&r);
     return allocated;
 }

@@ -19,7 +19,10 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     a->update_parts = rt_find_update_parts(job, &a->sharding);
     rt_identify_job(job, a->op_costs.cost, &a->identity);
     a->totals = rt_sum_job(job, a->op_costs.cost);
-    return rt_measure_activations(job, &a->sharding, a->totals.logits, &a->activations);
+    const rt_job_totals *t = &a->totals;
+    if (t->has_squares || t->has_constants)
+        return rt_measure_activations_of_terms(job, &a->sharding, t->logits, t->has_squares, &a->activations);
+    return rt_measure_activations(job, &a->sharding, t->logits, &a->activations);
 }
 
 static void destroy(rt_analysis *analysis)

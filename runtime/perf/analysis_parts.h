@@ -9,7 +9,7 @@
 /* Arrays indexed by operator. */
 typedef struct rt_op_costs {
     double *cost;        /* only for comparing operators with each other */
-    double *fused_bytes; /* per sample: bytes of writing and reading the operator's result, if a fusable operator is its
+    double *fused_bytes; /* at batch 1: bytes of writing and reading the operator's result, if a fusable operator is its
                           * only reader and the operator itself is fusable; otherwise 0 */
 } rt_op_costs;
 
@@ -114,6 +114,9 @@ rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sha
 typedef struct rt_job_totals {
     double flops_per_sample; /* over all phases */
     double forward_flops_per_sample;
+    double flops_per_square, forward_flops_per_square; /* FLOPs per sample that grow with the batch */
+    bool has_squares;                  /* work or a setting of an operator grows with the square of the batch */
+    bool has_constants;                /* a large result is independent of the batch */
     double cost, cost_without_type_id; /* cost sums: all operators, and operators without a type id */
     bool lacks_type_id;                /* an operator's type lacks a type id */
     uint32_t highest_type_id;

@@ -3,6 +3,9 @@
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
 
+/* Smaller results that do not depend on the batch, for example a loss, are left out of the memory. */
+enum { LARGE_CONSTANT_BYTES = 1 << 20 };
+
 /* Attention reads queries, keys and values, and writes a result of the queries' size. */
 static void add_attention(rt_job_totals *t, const mdot_load *forward)
 {
@@ -62,8 +65,14 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         uint32_t type_id = op->traits.number;
         t.lacks_type_id = t.lacks_type_id || type_id == 0;
         if (type_id > t.highest_type_id) t.highest_type_id = type_id;
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) t.flops_per_sample += op->per_sample[phase].flops;
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            t.flops_per_sample += op->per_sample[phase].flops;
+            t.flops_per_square += op->per_square[phase].flops;
+        }
         t.forward_flops_per_sample += op->per_sample[MDOT_PHASE_FORWARD].flops;
+        t.forward_flops_per_square += op->per_square[MDOT_PHASE_FORWARD].flops;
+        t.has_squares = t.has_squares || rt_has_squares(op);
+        t.has_constants = t.has_constants || rt_constant_result_bytes(op) > LARGE_CONSTANT_BYTES;
         t.cost += costs[i];
         if (type_id == 0) t.cost_without_type_id += costs[i];
     }

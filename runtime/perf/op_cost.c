@@ -20,7 +20,8 @@ static double cost_of(const mdot_job_operator *op)
 {
     double cost = 0;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-        cost += COST_BATCH * cost_of_load(&op->per_sample[phase]) + cost_of_load(&op->per_step[phase]);
+        cost += COST_BATCH * cost_of_load(&op->per_sample[phase]) + cost_of_load(&op->per_step[phase]) +
+                COST_BATCH * COST_BATCH * cost_of_load(&op->per_square[phase]);
     return cost;
 }
 
@@ -37,7 +38,8 @@ static void measure_fusing(const mdot_job *job, double *fused_bytes)
         for (size_t k = 0; k < op->input_count && can_fuse(op); k++) {
             const mdot_job_operator *operand = &job->operators[op->inputs[k]];
             if (!can_fuse(operand) || operand->out_degree > 1) continue;
-            fused_bytes[op->inputs[k]] = 2 * operand->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+            fused_bytes[op->inputs[k]] = 2 * (operand->per_sample[MDOT_PHASE_FORWARD].bytes_written +
+                                              operand->per_square[MDOT_PHASE_FORWARD].bytes_written);
         }
     }
 }

@@ -17,6 +17,7 @@ uint64_t rt_hash_operator(const mdot_job_operator *op)
     hash = rt_hash(hash, op->setting, sizeof op->setting);
     hash = rt_hash(hash, op->per_sample, sizeof op->per_sample);
     hash = rt_hash(hash, op->per_step, sizeof op->per_step);
+    hash = rt_hash(hash, &op->per_square[MDOT_PHASE_FORWARD], sizeof *op->per_square);
     return rt_hash(hash, &op->parameters, sizeof op->parameters);
 }
 
@@ -35,8 +36,9 @@ static bool equal_operators(const mdot_job *job, size_t a, size_t b)
     const mdot_job_operator *x = &job->operators[a], *y = &job->operators[b];
     return x->traits.number == y->traits.number && memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
            memcmp(x->per_sample, y->per_sample, sizeof x->per_sample) == 0 &&
-           memcmp(x->per_step, y->per_step, sizeof x->per_step) == 0 && x->parameters == y->parameters &&
-           x->flags == y->flags;
+           memcmp(x->per_step, y->per_step, sizeof x->per_step) == 0 &&
+           memcmp(x->per_square, y->per_square, sizeof x->per_square) == 0 && x->batch_settings == y->batch_settings &&
+           x->parameters == y->parameters && x->flags == y->flags;
 }
 
 static bool equal_sharding(const grouping *g, size_t a, size_t b)

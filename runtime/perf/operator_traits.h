@@ -32,10 +32,25 @@ static inline double rt_dense_parameters(const mdot_job_operator *op)
 
 static inline double rt_weights_of(const mdot_job_operator *op) { return op->parameters + op->frozen_parameters; }
 
+/* FLOPs of a phase for one sample alone. */
+static inline double rt_phase_flops(const mdot_job_operator *op, mdot_phase phase)
+{
+    return op->per_sample[phase].flops + op->per_step[phase].flops + op->per_square[phase].flops;
+}
+
+/* True if work or a setting grows with the square of the batch. */
+static inline bool rt_has_squares(const mdot_job_operator *op)
+{
+    double sum = 0;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+        sum += op->per_square[phase].flops + op->per_square[phase].bytes_read + op->per_square[phase].bytes_written;
+    return sum > 0 || op->batch_settings != 0;
+}
+
 /* Own weights, or weights tied to another operator, where they are counted. */
 static inline bool rt_has_weights(const mdot_job_operator *op)
 {
-    return rt_weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+    return rt_weights_of(op) > 0 || rt_phase_flops(op, MDOT_PHASE_WEIGHT_GRADIENT) > 0;
 }
 
 /* True if a matmul multiplies by weights. Each step reads them, even if they are frozen and tied. */
@@ -48,6 +63,13 @@ static inline bool rt_multiplies_by_weights(const mdot_job_operator *op)
 static inline double rt_result_bytes(const mdot_job_operator *op)
 {
     return op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+}
+
+/* fp32 bytes of a result that is independent of the batch. Other operators write running statistics per step. */
+static inline double rt_constant_result_bytes(const mdot_job_operator *op)
+{
+    bool has_batch = rt_result_bytes(op) > 0 || op->per_square[MDOT_PHASE_FORWARD].bytes_written > 0;
+    return has_batch ? 0 : op->per_step[MDOT_PHASE_FORWARD].bytes_written;
 }
 
 /* Type ids from ir/ops_job.def, which predictors store. */

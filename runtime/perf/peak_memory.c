@@ -34,9 +34,9 @@
  * one has those behind the blocks, with a copy of the table to which the head is tied. A stage keeps the activations of
  * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
  * (resolved_configuration.c), but at most all micro-batches; and the results that it sent to the next stage. The peak
- * is that of the first, the last, or the largest stage between them. Only the last one has the logits. Context
- * parallelism divides activations and copies weights, like data parallelism. Sequence parallelism divides the
- * activations that tensor parallelism replicates. */
+ * is that of the first, the last, or the largest stage between them. Only the last one has the logits. Context parallelism divides activations and
+ * copies weights, like data parallelism. Sequence parallelism divides the activations that tensor parallelism
+ * replicates. */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
@@ -274,7 +274,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
     const rt_resolved_configuration *resolved = p->resolved;
     mdot_peak_moment moments[MDOT_PEAK_MOMENTS_MAX];
     size_t count = rt_peak_moments(p->job, resolved, moments);
-    double samples = (double)resolved->configuration.micro_batch * resolved->in_flight;
+    double batch = (double)resolved->configuration.micro_batch, samples = batch * resolved->in_flight;
     for (size_t i = 0; i < count; i++) {
         double fraction = moments[i].gradients;
         rt_memory moment_memory = *always;
@@ -284,6 +284,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         moment_memory.gradients = fmax(moment_memory.gradients, accumulated_gradients(p));
         moment_memory.gradients += pass_gradients(p);
         moment_memory.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
+        moment_memory.pass_activations += samples * batch * moments[i].per_square;
         moment_memory.logits = samples * moments[i].logits;
         moment_memory.half_weights = weight_copies(p, moments[i].weight_copies);
         moment_memory.activations = moment_memory.pass_activations + moment_memory.half_weights;

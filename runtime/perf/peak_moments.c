@@ -49,7 +49,10 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     double copies = 0, kept = kept_on_gpu(job, resolved);
     bool is_inference = resolved->activation_case.is_inference; /* records are of training */
     size_t recorded = is_inference ? 0 : rt_recorded_moments(job, resolved, out_moments);
-    for (size_t i = 0; i < recorded; i++) out_moments[i].per_sample *= kept;
+    for (size_t i = 0; i < recorded; i++) {
+        out_moments[i].per_sample *= kept;
+        out_moments[i].per_square *= kept;
+    }
     if (recorded > 0) return recorded;
     const rt_activation_case *activation_case = &resolved->activation_case;
     const rt_activations *a = rt_activations_of(&job->analysis->activations, activation_case);
@@ -61,8 +64,12 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     for (size_t i = 0; i < a->moment_count; i++) {
         const rt_activation_moment *m = &a->moments[i];
         double sample = m->whole / resolved->replicated + (m->all - m->whole) / shard->tensor;
+        double square = m->whole_square / resolved->replicated + (m->square - m->whole_square) / shard->tensor;
+        double blocks = shard->of[RT_PIPELINE_BLOCKS];
         out_moments[i] =
-            (mdot_peak_moment){.per_sample = kept * sample / resolved->sequence * shard->of[RT_PIPELINE_BLOCKS],
+            (mdot_peak_moment){.per_sample = kept * sample / resolved->sequence * blocks,
+                               .per_square = kept * square / resolved->sequence * blocks,
+                               .per_step = (m->whole_step + (m->step - m->whole_step) / shard->tensor) * blocks,
                                .weight_copies = copies,
                                .gradients = m->gradients};
     }

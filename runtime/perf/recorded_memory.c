@@ -105,7 +105,7 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     double blocks = resolved->shard.of[RT_PIPELINE_BLOCKS];
     rt_activation_type type = rt_activation_type_of(r->precision);
     const rt_parts *half = &job->analysis->sharding.half_parameters;
-    rt_shard whole = {1, 1, {1, 1, 1}};
+    rt_shard whole = {.tensor = 1, .experts = 1, .of = {1, 1, 1}};
     double copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &resolved->shard)),
            all_copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &whole));
     /* The stage with the head has the logits of one micro-batch, however many it keeps. */
@@ -120,6 +120,7 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
         double others = sharded * (m->per_sample - m->logits);
         out_moments[i] = (mdot_peak_moment){.per_sample = scale * (blocks * others + logits),
                                             .per_step = scale * sharded * blocks * m->per_step,
+                                            .per_square = scale * sharded * blocks * m->per_square,
                                             .weight_copies = copies,
                                             .gradients = m->gradients,
                                             .logits = scale * logits};

@@ -110,7 +110,9 @@ static double freed_logits(const mdot_job *job, const rt_resolved_configuration 
     if (matmul == 0 || activation_case->type == RT_ACTIVATION_FP32 || activation_case->loss != MDOT_LOSS_WHOLE)
         return 0;
     bool is_sharded = job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
-    double sample = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written;
+    const mdot_job_operator *op = &job->operators[matmul - 1];
+    double sample = op->per_sample[MDOT_PHASE_FORWARD].bytes_written +
+                    (double)resolved->configuration.micro_batch * op->per_square[MDOT_PHASE_FORWARD].bytes_written;
     double parts = (is_sharded ? resolved->shard.tensor : 1) * resolved->sequence;
     double full = (double)resolved->configuration.micro_batch * sample / parts;
     double tensors = full > 0 ? memory->logits / full : 0;

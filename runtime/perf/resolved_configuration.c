@@ -102,9 +102,11 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     return check_experts(c, &sharding->experts, err);
 }
 
-static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c, const double blocks[RT_STAGES])
+static rt_shard shard_of(const mdot_job *job, const rt_configuration *configuration, const double blocks[RT_STAGES])
 {
-    rt_shard shard = {c->tensor_parallel, c->expert_parallel, {1, 1, 1}};
+    const mdot_configuration *c = &configuration->c;
+    rt_shard shard = {.tensor = c->tensor_parallel, .experts = c->expert_parallel, .of = {1, 1, 1}};
+    if (job->analysis->totals.has_squares) shard.square_batch = (double)configuration->micro_batch;
     if (c->pipeline_parallel == 1) return shard;
     shard.of[RT_PIPELINE_BLOCKS] = fmax(fmax(blocks[RT_STAGE_FIRST], blocks[RT_STAGE_MIDDLE]), blocks[RT_STAGE_LAST]);
     rt_pipeline_position heavier = job->analysis->sharding.heavier_end;
@@ -201,7 +203,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->recomputes_as_program = job->analysis->totals.is_recomputed;
     const mdot_configuration *c = &configuration->c;
     divide_blocks(job, c, out_resolved->blocks);
-    out_resolved->shard = shard_of(job, c, out_resolved->blocks);
+    out_resolved->shard = shard_of(job, configuration, out_resolved->blocks);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
     out_resolved->micro_steps = out_resolved->steps + waiting_steps(c);
     out_resolved->in_flight = in_flight_of(c, 0, out_resolved->steps);
@@ -229,6 +231,7 @@ rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *r
 {
     rt_resolved_configuration variant = *resolved;
     variant.configuration.micro_batch = micro_batch;
+    if (variant.shard.square_batch > 0) variant.shard.square_batch = (double)micro_batch;
     return variant;
 }
 

@@ -175,12 +175,18 @@ static bool parts_ms(const mdot_job *job, const rt_resolved_configuration *resol
     return true;
 }
 
+/* The operators are those of the job, at any batch. */
+static bool is_whole(const rt_shard *shard)
+{
+    return shard->tensor == 1 && shard->experts == 1 && shard->square_batch == 0;
+}
+
 /* The inputs of group i on one GPU: the job's own, or in *buffer. */
 static const rt_roofline_inputs *inputs_of_group(const mdot_job *job, size_t i, const rt_shard *shard,
                                                  rt_roofline_inputs *buffer)
 {
     const rt_analysis *a = job->analysis;
-    if (shard->tensor == 1 && shard->experts == 1) return &a->roofline_inputs[i];
+    if (is_whole(shard)) return &a->roofline_inputs[i];
     *buffer = inputs_of_operator(job, a->sharded_groups.items[i].first, shard);
     buffer->count = a->sharded_groups.items[i].count;
     return buffer;
@@ -253,7 +259,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
     rt_roofline_terms sum = {0};
     bool prepares = prepares_operands(&resolved->configuration.c);
     /* Fusion by a compiler, and casts of operands, are not linear in the inputs. */
-    bool by_kind = shard->tensor == 1 && shard->experts == 1 && resolved->fused == 0 && !prepares;
+    bool by_kind = is_whole(shard) && resolved->fused == 0 && !prepares;
     size_t inputs_count = by_kind ? a->roofline_sum_count : a->sharded_groups.count;
     for (size_t i = 0; i < inputs_count; i++) {
         rt_roofline_inputs buffer;

@@ -38,6 +38,13 @@ static rt_grouping grouping_of(const mdot_job_operator *op)
     return groups == op->setting[MDOT_SETTING_CHANNELS_IN] ? RT_GROUPING_DEPTHWISE : RT_GROUPING_SOME;
 }
 
+/* `bytes` are those at batch 1. */
+static double fused_at(const mdot_job_operator *op, double bytes, const rt_shard *shard)
+{
+    double squares = 2 * op->per_square[MDOT_PHASE_FORWARD].bytes_written;
+    return bytes > 0 && squares > 0 ? bytes + (shard->square_batch - 1) * squares : bytes;
+}
+
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                          size_t index, const rt_shard *shard)
 {
@@ -46,7 +53,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
     double part = sharding->role[index] == RT_ROLE_SHARDED ? 1 / shard->tensor : 1;
     rt_roofline_inputs inputs = {.count = 1,
                                  .score_bytes = rt_score_bytes(op),
-                                 .fused_bytes = part * fused_bytes[index],
+                                 .fused_bytes = part * fused_at(op, fused_bytes[index], shard),
                                  .weights = op->parameters + op->frozen_parameters,
                                  .frozen_weights = op->frozen_parameters,
                                  .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
@@ -73,7 +80,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
                                                const double *fused_bytes, const rt_operator_groups *groups)
 {
-    const rt_shard whole = {1, 1, {1, 1, 1}};
+    const rt_shard whole = {.tensor = 1, .experts = 1, .of = {1, 1, 1}};
     rt_roofline_inputs *inputs = calloc(groups->count, sizeof *inputs);
     for (size_t i = 0; inputs != NULL && i < groups->count; i++) {
         inputs[i] = rt_roofline_inputs_of(job, sharding, fused_bytes, groups->items[i].first, &whole);

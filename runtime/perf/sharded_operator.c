@@ -1,5 +1,6 @@
 /* sharded_operator.c — an operator as one GPU of a shard computes it. */
 #include "runtime/job/job_model.h"
+#include "runtime/perf/operator_traits.h"
 #include "runtime/perf/sharding.h"
 
 #include <math.h>
@@ -49,6 +50,20 @@ static void shard_channels(mdot_job_operator *op, rt_role role, double tensor)
     if (role == RT_ROLE_SHARDED) op->setting[MDOT_SETTING_HEADS] /= (int64_t)tensor;
 }
 
+/* The operator at one batch: squares become work per sample, and settings that multiply with the batch are whole. */
+static void fold_squares(mdot_job_operator *op, double batch)
+{
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        mdot_load *sample = &op->per_sample[phase], *square = &op->per_square[phase];
+        sample->flops += batch * square->flops;
+        sample->bytes_read += batch * square->bytes_read;
+        sample->bytes_written += batch * square->bytes_written;
+    }
+    for (int s = 0; s < MDOT_SETTING_COUNT && op->batch_settings >> s != 0; s++)
+        if (op->batch_settings >> s & 1)
+            op->setting[s] = (int64_t)fmin((double)op->setting[s] * batch, (double)RT_JOB_MAX_SETTING);
+}
+
 double rt_shard_divisor(const rt_sharding *sharding, size_t index, const rt_shard *shard)
 {
     double tensor = sharding->role[index] != RT_ROLE_REPLICATED ? shard->tensor : 1;
@@ -59,8 +74,10 @@ const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_shard
                                              const rt_shard *shard, mdot_job_operator *buffer)
 {
     rt_role role = (rt_role)sharding->role[index];
-    if (rt_shard_divisor(sharding, index, shard) == 1) return &job->operators[index];
+    bool folds = shard->square_batch > 0 && rt_has_squares(&job->operators[index]);
+    if (rt_shard_divisor(sharding, index, shard) == 1 && !folds) return &job->operators[index];
     *buffer = job->operators[index];
+    if (folds) fold_squares(buffer, shard->square_batch);
     if (role != RT_ROLE_REPLICATED) shard_channels(buffer, role, shard->tensor);
     if (sharding->experts.is_expert[index]) shard_experts(buffer, shard->experts);
     return buffer;

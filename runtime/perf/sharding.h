@@ -90,10 +90,13 @@ typedef struct rt_sharding {
 } rt_sharding;
 
 /* One GPU's part of a job: the degrees of tensor and expert parallelism, and the fraction of operators at each
- * position. */
+ * position. Every GPU compares the samples of its own micro-batch. */
 typedef struct rt_shard {
     double tensor, experts;
     double of[RT_PIPELINE_POSITIONS];
+    /* The micro-batch, at which work that grows with the square of the batch counts per sample; 0 in a job without such
+     * work. */
+    double square_batch;
 } rt_shard;
 
 /* Element counts of experts and of other operators. Only data-parallel workers have copies of experts. */

@@ -45,7 +45,7 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
     rt_job_tensors *tensors = rt_context_state(context, &rt_predict_extension);
     if (tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
     const rt_job_schema *schema = &tensors->schema;
-    const rt_shard whole = {1, 1, {1, 1, 1}};
+    const rt_shard whole = {.tensor = 1, .experts = 1, .of = {1, 1, 1}};
     rt_write_operator_features(job, &whole, tensors);
     size_t bytes = rt_align(sizeof(mdot_encoding));
     for (size_t i = 0; i < schema->cached_count; i++)

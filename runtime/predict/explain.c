@@ -182,15 +182,17 @@ static void sum_operators(const breakdown *b, double out_ms[RT_PASS_COUNT][RT_WO
     }
 }
 
-/* The parts of the queried step as the entry "explain" divides it. Without a part, all of it is the host's. */
+/* The parts of the queried step as the entry "explain" divides it. The host's time follows from the wait for it. */
 static rt_step_parts parts_of_explanation(const breakdown *b, double queried_ms)
 {
-    double steps = b->queried.micro_steps;
-    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms, .wait_ms = b->host_ms / steps};
+    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms};
     sum_operators(b, parts.pass_ms);
+    double gpu = rt_pass_ms(&parts, RT_PASS_FORWARD) + rt_pass_ms(&parts, RT_PASS_BACKWARD) + parts.optimizer_ms;
+    double step_ms = gpu + b->host_ms > 0 ? gpu + b->host_ms : queried_ms; /* without a part, all is the host's */
+    parts.host_ms = rt_hidden_ms(step_ms, gpu);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
-        for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] /= steps;
-    if (!(rt_overlapped_ms(&parts, steps) > 0)) parts.wait_ms = queried_ms / steps;
+        for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] /= b->queried.micro_steps;
+    parts.host_ms /= b->queried.micro_steps;
     return parts;
 }
 
@@ -283,9 +285,15 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
     rt_memory m = rt_measure_memory(b->job, &b->requested);
     double *parameters = calloc(4 * count, sizeof *parameters);
     double *weights = parameters + count, *half = weights + count, *activations = half + count;
-    bool allocated = parameters != NULL &&
-                     rt_shard_activations(b->job, b->sharding, b->job->analysis->totals.logits,
-                                          &b->requested.activation_case, b->requested.shard.tensor, activations);
+    double batch = (double)b->requested.configuration.micro_batch;
+    const double weight[RT_BATCH_TERMS] = {1, batch, 1 / batch};
+    const rt_job_totals *totals = &b->job->analysis->totals;
+    mdot_job weighed = *b->job;
+    bool has_terms = totals->has_squares || totals->has_constants;
+    bool allocated = parameters != NULL && (!has_terms || rt_weigh_terms(b->job, weight, &weighed)) &&
+                     rt_shard_activations(&weighed, b->sharding, totals->logits, &b->requested.activation_case,
+                                          b->requested.shard.tensor, activations);
+    if (has_terms && parameters != NULL) free(weighed.operators);
     if (allocated) {
         for (size_t i = 0; i < count; i++) {
             parameters[i] = parameters_of(b, i, false);

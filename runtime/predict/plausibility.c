@@ -38,12 +38,15 @@ static uint32_t broken_bound(const mdot_job *job, const mdot_prediction *p, doub
     return p->step_ms > launch_ms * (double)job->info.operator_count ? MDOT_IMPLAUSIBLE_TOO_SLOW : 0;
 }
 
-void rt_fill_plausibility(const mdot_job *job, const rt_roofline_terms *terms, mdot_mode mode, uint32_t type_count,
-                          mdot_prediction *p)
+void rt_fill_plausibility(const mdot_job *job, const rt_roofline_terms *terms, const rt_configuration *configuration,
+                          uint32_t type_count, mdot_prediction *p)
 {
     const rt_job_totals *totals = &job->analysis->totals;
     p->parameters = job->info.parameters;
-    p->flops_per_sample = mode == MDOT_MODE_INFERENCE ? totals->forward_flops_per_sample : totals->flops_per_sample;
+    bool is_inference = configuration->c.mode == MDOT_MODE_INFERENCE;
+    p->flops_per_sample = is_inference ? totals->forward_flops_per_sample : totals->flops_per_sample;
+    p->flops_per_sample += (double)configuration->micro_batch *
+                           (is_inference ? totals->forward_flops_per_square : totals->flops_per_square);
     p->compute_share = terms->compute_ms / p->step_ms;
     p->memory_share = terms->memory_ms / p->step_ms;
     p->unknown_share = unknown_share(job, type_count);

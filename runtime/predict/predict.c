@@ -226,8 +226,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     fill_time(ms, &corrected, out_prediction);
     fill_memory(job, &pair->requested, out_prediction);
     fill_power(configuration, &terms, out_prediction);
-    rt_fill_plausibility(job, &terms, configuration->c.mode, reads_types ? schema->type_count : UINT32_MAX,
-                         out_prediction);
+    rt_fill_plausibility(job, &terms, configuration, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
     return MDOT_OK;
 }
 
@@ -240,7 +239,7 @@ static const mdot_abi_table *table_of(const mdot_context *context)
 
 static bool equal_shards(const rt_shard *a, const rt_shard *b)
 {
-    bool equal = a->tensor == b->tensor && a->experts == b->experts;
+    bool equal = a->tensor == b->tensor && a->experts == b->experts && a->square_batch == b->square_batch;
     for (int position = 0; position < RT_PIPELINE_POSITIONS; position++)
         equal = equal && a->of[position] == b->of[position];
     return equal;
@@ -346,11 +345,12 @@ static size_t gather(call *c, size_t first, run *out)
     return i - first;
 }
 
-/* The caller's encoding covers the whole job on one GPU. */
+/* The caller's encoding covers the whole job on one GPU, at every batch unless the job has squares. */
 static const rt_cached_features *encode_run(call *c, const run *r)
 {
     rt_cached_features *features = &c->tensors->features;
-    if (c->pairs->encoding != NULL && rt_is_unsharded(&r->shard)) return &c->pairs->encoding->features;
+    bool is_covered = rt_is_unsharded(&r->shard) && r->shard.square_batch == 0;
+    if (c->pairs->encoding != NULL && is_covered) return &c->pairs->encoding->features;
     if (r->job != c->encoded || !equal_shards(&r->shard, &c->shard))
         rt_encode(c->context, c->tensors, r->job, &r->shard, features);
     c->encoded = r->job;

@@ -41,9 +41,9 @@ const rt_job_identity *rt_explained_job(const mdot_explanation *explanation);
 /* ---- Plausibility ------------------------------------------------------------------------------------------------ */
 
 struct rt_roofline_terms; /* step_time.h */
-/* Fills the prediction's plausibility fields from step_ms, and sets warnings (MDOT_WARN_IMPLAUSIBLE and others). The
- * mode is the configuration's. Type ids from type_count on are unknown to the predictor. */
-void rt_fill_plausibility(const mdot_job *job, const struct rt_roofline_terms *terms, mdot_mode mode,
-                          uint32_t type_count, mdot_prediction *prediction);
+/* Fills the prediction's plausibility fields from step_ms, and sets warnings (MDOT_WARN_IMPLAUSIBLE and others).
+ * Type ids from type_count on are unknown to the predictor. */
+void rt_fill_plausibility(const mdot_job *job, const struct rt_roofline_terms *terms,
+                          const rt_configuration *configuration, uint32_t type_count, mdot_prediction *prediction);
 
 #endif

@@ -86,6 +86,37 @@ static void job_program(void)
     INVALID(mdot_job_get_program(misuse_job, NULL));
 }
 
+static void job_lengths(void)
+{
+    mdot_job *none;
+    const mdot_job *three[3] = {misuse_job, misuse_job, misuse_job}, *missing[3] = {misuse_job, NULL, misuse_job};
+    const int64_t lengths[3] = {1, 2, 3}, equal[3] = {1, 1, 3}, zero[3] = {0, 2, 3};
+    EXPECT_REFUSAL(mdot_job_of_lengths(NULL, lengths, "n", &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_of_lengths(missing, lengths, "n", &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_of_lengths(three, NULL, "n", &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_of_lengths(three, equal, "n", &none, &misuse_err));
+    BEYOND(mdot_job_of_lengths(three, zero, "n", &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_of_lengths(three, lengths, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_of_lengths(three, lengths, "", &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_of_lengths(three, lengths, "n", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_with_length(NULL, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_with_length(misuse_job, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_with_length(misuse_job, 1, NULL, &misuse_err));
+}
+
+static void operators_combine(void)
+{
+    mdot_job_operator op = predict_operator(0), other = predict_operator(0);
+    EXPECT_REFUSAL(mdot_operators_combine(NULL, 1, &other, 2, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_combine(&op, 1, NULL, 2, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_combine(&op, 0, &other, 2, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_combine(&op, 2, &other, 2, 1, &misuse_err));
+    other.type = "Another";
+    EXPECT_REFUSAL(mdot_operators_combine(&op, 1, &other, 2, 1, &misuse_err));
+    other.type = NULL;
+    EXPECT_REFUSAL(mdot_operators_combine(&op, 1, &other, 2, 1, &misuse_err));
+}
+
 static void job_freeze(void)
 {
     mdot_job *none;
@@ -367,6 +398,8 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},
     {"mdot_job_get_info mdot_job_get_operator mdot_optimizer_load", job_accessors},
     {"mdot_job_freeze mdot_operators_freeze", job_freeze},
+    {"mdot_job_of_lengths mdot_job_with_length", job_lengths},
+    {"mdot_operators_combine", operators_combine},
     {"mdot_job_with_program mdot_job_get_program", job_program},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},

@@ -169,6 +169,9 @@ static mdot_input input;
     ROW(job, mdot_job_save, mdot_job_save(o, "/nowhere/x.job", &err)) \
     ROW(job, mdot_job_freeze, mdot_job_freeze(o, &freezing, &no_job, &err)) \
     ROW(job, mdot_job_with_program, mdot_job_with_program(o, INTO(mdot_job_program), &no_job, &err)) \
+    ROW(job, mdot_job_with_length, mdot_job_with_length(o, 1, &no_job, &err)) \
+    ROW(job, mdot_job_of_lengths, \
+        mdot_job_of_lengths((const mdot_job *[]){o, o, o}, (const int64_t[]){1, 2, 3}, "n", &no_job, &err)) \
     ROW(job, mdot_job_get_program, mdot_job_get_program(o, INTO(mdot_job_program))) \
     ROW(job, mdot_predict, mdot_predict(f.context, o, &configuration, &prediction, &err)) \
     ROW(job, mdot_predict_many, mdot_predict_many(f.context, JOBS, &configuration, 1, &prediction, &err)) \

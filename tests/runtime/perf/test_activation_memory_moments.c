@@ -192,9 +192,10 @@ static void moments_of_shards_have_whole_tensors(void **state)
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_activation_case which = {.attention = MDOT_ATTENTION_FLASH};
     const rt_activations *a = rt_activations_of(&job->analysis->activations, &which);
-    static const rt_activation_moment moments[] = {{12 * NETWORK_UNIT, 6 * NETWORK_UNIT, 10 / 22.0},
-                                                   {8 * NETWORK_UNIT, 4 * NETWORK_UNIT, 20 / 22.0},
-                                                   {3 * NETWORK_UNIT, 3 * NETWORK_UNIT, 1}};
+    static const rt_activation_moment moments[] = {
+        {.all = 12 * NETWORK_UNIT, .whole = 6 * NETWORK_UNIT, .gradients = 10 / 22.0},
+        {.all = 8 * NETWORK_UNIT, .whole = 4 * NETWORK_UNIT, .gradients = 20 / 22.0},
+        {.all = 3 * NETWORK_UNIT, .whole = 3 * NETWORK_UNIT, .gradients = 1}};
     assert_compare(a->all, ==, 12 * NETWORK_UNIT);
     assert_compare(a->whole, ==, 6 * NETWORK_UNIT);
     assert_int_equal(a->moment_count, 3);

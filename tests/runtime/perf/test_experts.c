@@ -327,7 +327,7 @@ static void expert_parallelism_divides_matrices_and_keeps_flops(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
-    const rt_shard share = {1, 4, {1, 1, 1}};
+    const rt_shard share = {1, 4, {1, 1, 1}, 0};
     mdot_job_operator storage;
     const mdot_job_operator *whole = &job->operators[UP],
                             *part = rt_sharded_operator(job, &job->analysis->sharding, UP, &share, &storage);

@@ -206,7 +206,7 @@ static void stages_of_a_pipeline_have_one_end_each(void **state)
     const rt_sharding *d = &job->analysis->sharding;
     assert_compare(d->tied.all[RT_PIPELINE_AFTER], ==, 400);
     assert_compare(d->frozen_tied.all[RT_PIPELINE_AFTER], ==, 0);
-    rt_shard last = {1, 1, {0, .5, 1}};
+    rt_shard last = {1, 1, {0, .5, 1}, 0};
     assert_compare(rt_sum_elements(rt_trained_part(&job->analysis->sharding, &last)), ==, 900);
     mdot_job_destroy(job);
 }

@@ -418,12 +418,12 @@ static void one_stage_has_the_logits(void **state)
     mdot_error err = {0};
     if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
-    r.shard = (rt_shard){1, 1, {1, .5, 0}};
+    r.shard = (rt_shard){1, 1, {1, .5, 0}, 0};
     mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
     assert_int_equal(rt_recorded_moments(job, &r, got), 1);
     assert_compare(got[0].per_sample, ==, 100);
     assert_compare(got[0].logits, ==, 0);
-    r.shard = (rt_shard){1, 1, {0, .5, 1}};
+    r.shard = (rt_shard){1, 1, {0, .5, 1}, 0};
     r.in_flight = 2;
     assert_int_equal(rt_recorded_moments(job, &r, got), 1);
     assert_compare(got[0].per_sample, ==, 100 + 800 / 2);

@@ -386,7 +386,7 @@ static void stages_divide_the_job(void **state)
 {
     (void)state;
     mdot_job *job = make_job();
-    double weights = rt_sum_elements(rt_weights_part(&job->analysis->sharding, &(rt_shard){1, 1, {1, 1, 1}}));
+    double weights = rt_sum_elements(rt_weights_part(&job->analysis->sharding, &(rt_shard){1, 1, {1, 1, 1}, 0}));
     size_t compared = 0;
     for (uint32_t stages = 2; stages <= 6; stages++) {
         for (uint32_t first = 0; first <= 5; first++) {

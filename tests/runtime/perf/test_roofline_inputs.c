@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static const rt_shard whole = {1, 1, {1, 1, 1}};
+static const rt_shard whole = {1, 1, {1, 1, 1}, 0};
 
 static rt_roofline_inputs inputs_of(const network *n, size_t index, const rt_shard *shard)
 {
@@ -125,7 +125,7 @@ static void shards_have_a_part_of_fused_bytes(void **state)
     network_add(&n, "Relu", 0, "3");
     network_add(&n, "Relu", 0, "4");
     for (int i = 0; i < 3; i++) n.operators[i].block = 1;
-    const rt_shard quarter = {4, 1, {1, 1, 1}};
+    const rt_shard quarter = {4, 1, {1, 1, 1}, 0};
     assert_compare(inputs_of(&n, 1, &whole).fused_bytes, ==, 2000);
     assert_compare(inputs_of(&n, 1, &quarter).fused_bytes, ==, 500);
     assert_compare(inputs_of(&n, 1, &quarter).sample[MDOT_PHASE_FORWARD].bytes, ==, 250);

@@ -266,7 +266,7 @@ static void a_shard_has_one_gpus_flops_and_bytes(void **state)
         n.operators[i].per_step[MDOT_PHASE_FORWARD].bytes_read = 64;
     }
     mdot_job *job = predict_make_job(n.operators, n.count);
-    const rt_shard whole = {1, 1, {1, 1, 1}}, quarter = {4, 1, {1, 1, 1}};
+    const rt_shard whole = {1, 1, {1, 1, 1}, 0}, quarter = {4, 1, {1, 1, 1}, 0};
     mdot_job_operator buffer;
     const rt_sharding *sharding = &job->analysis->sharding;
     assert_ptr_equal(rt_sharded_operator(job, sharding, 2, &whole, &buffer), &job->operators[2]);

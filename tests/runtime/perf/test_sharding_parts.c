@@ -17,10 +17,10 @@ static void a_shard_has_its_elements(void **state)
         rt_shard shard;
         rt_elements part;
     } cases[] = {
-        {{1, 1, {1, 1, 1}}, {56, 14}},
-        {{2, 1, {1, 1, 1}}, {56 - 21 / 2.0, 14 - 7 / 2.0}},
-        {{1, 2, {1, 1, 1}}, {56, 7}},
-        {{4, 2, {1, .5, 0}}, {8 - 3 * .75 + (16 - 6 * .75) / 2, (2 - .75 + (4 - 2 * .75) / 2) / 2}},
+        {{1, 1, {1, 1, 1}, 0}, {56, 14}},
+        {{2, 1, {1, 1, 1}, 0}, {56 - 21 / 2.0, 14 - 7 / 2.0}},
+        {{1, 2, {1, 1, 1}, 0}, {56, 7}},
+        {{4, 2, {1, .5, 0}, 0}, {8 - 3 * .75 + (16 - 6 * .75) / 2, (2 - .75 + (4 - 2 * .75) / 2) / 2}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_elements got = rt_part_of(&parts, &cases[i].shard);
@@ -31,7 +31,7 @@ static void a_shard_has_its_elements(void **state)
                             .frozen = {.all = {100, 200, 300}, .experts = {1, 2, 3}},
                             .tied = {.all = {0, 0, 1000}},
                             .frozen_tied = {.all = {0, 0, 5000}}};
-    const rt_shard first = {1, 1, {1, .5, 0}}, last = {1, 1, {0, .5, 1}}, whole = {1, 1, {1, 1, 1}};
+    const rt_shard first = {1, 1, {1, .5, 0}, 0}, last = {1, 1, {0, .5, 1}, 0}, whole = {1, 1, {1, 1, 1}, 0};
     assert_compare(rt_sum_elements(rt_trained_part(&sharding, &whole)), ==, 70);
     assert_compare(rt_sum_elements(rt_trained_part(&sharding, &first)), ==, 20);
     assert_compare(rt_sum_elements(rt_trained_part(&sharding, &last)), ==, 50 + 1000);
@@ -49,7 +49,7 @@ static void parameters_are_divided_by_roles_and_experts(void **state)
             positions[] = {RT_PIPELINE_BEFORE, RT_PIPELINE_BLOCKS, RT_PIPELINE_BLOCKS, RT_PIPELINE_AFTER},
             experts[] = {0, 0, 1, 1};
     const rt_sharding sharding = {.role = roles, .position = positions, .experts = {.is_expert = experts}};
-    const rt_shard shard = {4, 2, {1, 1, 1}};
+    const rt_shard shard = {4, 2, {1, 1, 1}, 0};
     static const double divisors[] = {1, 4, 2, 8};
     rt_parts parts = {0};
     for (size_t i = 0; i < 4; i++) {
@@ -83,7 +83,7 @@ static void shards_of_experts_have_larger_groups(void **state)
         uint8_t role = RT_ROLE_REPLICATED, expert = 1;
         const mdot_job job = {.operators = &op};
         const rt_sharding sharding = {.role = &role, .experts = {.is_expert = &expert}};
-        const rt_shard half = {1, 2, {1, 1, 1}};
+        const rt_shard half = {1, 2, {1, 1, 1}, 0};
         const mdot_job_operator *got = rt_sharded_operator(&job, &sharding, 0, &half, &buffer);
         assert_ptr_equal(got, &buffer);
         assert_compare(got->parameters, ==, 50);
@@ -118,7 +118,7 @@ static void shards_of_rows_and_tables_have_their_bytes(void **state)
             uint8_t role = (uint8_t)kinds[i], expert = 0;
             const mdot_job job = {.operators = &op};
             const rt_sharding sharding = {.role = &role, .experts = {.is_expert = &expert}};
-            const rt_shard quarter = {4, 1, {1, 1, 1}};
+            const rt_shard quarter = {4, 1, {1, 1, 1}, 0};
             const mdot_job_operator *got = rt_sharded_operator(&job, &sharding, 0, &quarter, &buffer);
             const mdot_load *forward = &got->per_sample[MDOT_PHASE_FORWARD],
                             *data = &got->per_sample[MDOT_PHASE_DATA_GRADIENT],

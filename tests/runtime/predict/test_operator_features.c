@@ -22,7 +22,7 @@ static float position[MAX_ROWS + 1][RT_POSITION_COLUMNS], count[MAX_ROWS + 1];
 enum { READS_POSITION = 1, READS_COUNT = 2 };
 
 /* The whole job on one GPU, unless a test changes it. */
-static rt_shard shard = {1, 1, {1, 1, 1}};
+static rt_shard shard = {1, 1, {1, 1, 1}, 0};
 
 /* Writes the job's features for an entry with types, settings, loads and the inputs in `reads`. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)

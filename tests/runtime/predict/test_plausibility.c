@@ -14,6 +14,9 @@
 
 #include <cmocka.h>
 
+static const rt_configuration training = {.c = {.mode = MDOT_MODE_TRAIN}, .micro_batch = 1};
+static const rt_configuration inference = {.c = {.mode = MDOT_MODE_INFERENCE}, .micro_batch = 1};
+
 /* 10 TFLOP/s in fp32, 20 and 40 in the other precisions, 1 TB/s. */
 static const mdot_gpu gpu_spec = {.struct_size = sizeof(mdot_gpu),
                                   .memory_gbps = 1000,
@@ -55,7 +58,7 @@ static mdot_prediction checked(const mdot_job *job, mdot_precision precision, in
 {
     rt_roofline_terms terms = terms_of(job, precision, batch);
     mdot_prediction p = {.step_ms = step_ms};
-    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
+    rt_fill_plausibility(job, &terms, &training, 140, &p);
     return p;
 }
 
@@ -76,7 +79,7 @@ static void inference_has_the_flops_of_its_forward_pass(void **state)
     }
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 10);
     mdot_prediction p = {.step_ms = 20};
-    rt_fill_plausibility(job, &terms, MDOT_MODE_INFERENCE, 140, &p);
+    rt_fill_plausibility(job, &terms, &inference, 140, &p);
     assert_compare(forward, >, 0);
     assert_compare(forward, <, checked(job, MDOT_PRECISION_FP32, 10, 20).flops_per_sample);
     assert_near(p.flops_per_sample, forward);
@@ -195,9 +198,9 @@ static void flops_of_unknown_types_count(void **state)
     mdot_job *job = two_operators(0, 1e6);
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 1);
     mdot_prediction p = {.step_ms = 1};
-    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
+    rt_fill_plausibility(job, &terms, &training, 140, &p);
     assert_compare(p.unknown_share, ==, 0);
-    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 60, &p); /* a predictor trained before the type Linear existed */
+    rt_fill_plausibility(job, &terms, &training, 60, &p); /* a predictor trained before the type Linear existed */
     const double *cost = job->analysis->op_costs.cost;
     assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));
     mdot_job_destroy(job);
@@ -205,7 +208,7 @@ static void flops_of_unknown_types_count(void **state)
     operators[1].type = "Loop";
     operators[1].known = false;
     job = predict_make_job(operators, 2);
-    rt_fill_plausibility(job, &terms, MDOT_MODE_TRAIN, 140, &p);
+    rt_fill_plausibility(job, &terms, &training, 140, &p);
     assert_near(p.unknown_share, 0.5);
     mdot_job_destroy(job);
 }
