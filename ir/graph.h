@@ -146,6 +146,7 @@ struct ir_graph {
     int value_count;    /* number of ids in use */
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
     int64_t batch;      /* size of the dimension named as the batch; 0: none */
+    bool has_batch;     /* the file leaves a job's batch open */
     int64_t min_length; /* minimum of L; 0 means 1 (ir_first_length) */
     int64_t max_length; /* maximum of L; set when a bucket is bound, INT64_MAX before */
     bool keeps_equals;  /* equal nodes run as often as they are written, for example in a trace of PyTorch */

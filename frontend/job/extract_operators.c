@@ -345,16 +345,16 @@ static void describe_operator(const extractor *e, int index, mdot_job_operator *
 }
 
 /* Freezes parameters by the names of modules, then drops the names unless the caller keeps them. */
-static mdot_status freeze_parameters(const extractor *e, mdot_error *reason)
+static mdot_status freeze_parameters(const fe_job *job, mdot_error *reason)
 {
-    const mdot_job_options *options = e->job->options;
+    const mdot_job_options *options = job->options;
     if (options->freezing == NULL) return MDOT_OK;
-    mdot_status status = mdot_operators_freeze(options->freezing, e->described, (size_t)e->count, reason);
-    for (int i = 0; i < e->count && options->keep_names == 0; i++) e->described[i].module = NULL;
+    mdot_status status = mdot_operators_freeze(options->freezing, job->operators, job->operator_count, reason);
+    for (size_t i = 0; i < job->operator_count && options->keep_names == 0; i++) job->operators[i].module = NULL;
     return status;
 }
 
-static void make_job(const extractor *e)
+static void describe_operators(const extractor *e)
 {
     fe_job *job = e->job;
     uint32_t *inputs = e->inputs;
@@ -363,16 +363,21 @@ static void make_job(const extractor *e)
         inputs += e->described[i].input_count;
     }
     fe_job_find_layers(job, e->operators, e->described, e->count);
-    if (ir_arena_failed(job->graph->arena)) return;
+    job->operators = e->described;
+    job->operator_count = (size_t)e->count;
+}
+
+void fe_job_finish(fe_job *job)
+{
     const mdot_job_description description = {.struct_size = sizeof description,
-                                              .operators = e->described,
-                                              .operator_count = (size_t)e->count,
+                                              .operators = job->operators,
+                                              .operator_count = job->operator_count,
                                               .batch = job->batch,
                                               .has_optimizer = job->has_optimizer,
                                               .optimizer = job->optimizer,
                                               .notes = job->notes};
     mdot_error reason;
-    job->status = freeze_parameters(e, &reason);
+    job->status = freeze_parameters(job, &reason);
     if (job->status == MDOT_OK) {
         job->status = mdot_job_create(&description, &job->result, &reason);
         /* The dimensions in the file exceed every limit. */
@@ -426,5 +431,5 @@ void fe_job_extract_operators(fe_job *job)
     }
     fe_job_warn_folded_norms(job, e.operators, e.count);
     count_gradients(&e);
-    make_job(&e);
+    describe_operators(&e);
 }

@@ -26,8 +26,10 @@ typedef struct fe_job {
     const bool *needs_gradient; /* by value id; set while operators are extracted */
     const bool *once;     /* by value id: computed once per forward pass, because it depends on parameters alone */
     mdot_job_check check; /* FLOPs of products, and operators without a formula */
-    mdot_job *result;     /* set by the last stage */
-    mdot_status status;   /* set by a stage that fails for another reason than memory */
+    mdot_job_operator *operators; /* set by the last stage, in the graph's arena */
+    size_t operator_count;
+    mdot_job *result;   /* set by fe_job_finish */
+    mdot_status status; /* set by a stage that fails for another reason than memory */
     mdot_error *err;
 } fe_job;
 

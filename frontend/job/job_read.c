@@ -95,6 +95,97 @@ typedef struct source {
 
 static const bs_struct_version options_type = BS_SIZED(mdot_job_options, output);
 
+/* ---- Extraction at one batch ------------------------------------------------------------------------------------- */
+
+typedef struct extraction {
+    ir_arena *arena; /* has the graph and the operators */
+    fe_job job;
+} extraction;
+
+/* Reads the operators, at another batch than the options' if `batch` is above 0. The caller destroys the arena in each
+ * case. */
+static mdot_status extract(const source *from, const mdot_job_options *options, int64_t batch, extraction *out,
+                           mdot_error *err)
+{
+    *out = (extraction){.arena = ir_arena_create(0), .job = {.options = options, .err = err}};
+    if (out->arena == NULL) return BS_OUT_OF_MEMORY(err, "%s", from->name);
+    const fe_options import = {.bindings = options->dims,
+                               .binding_count = options->dim_count,
+                               .output = options->output,
+                               .skip_weights = true,
+                               .job = true,
+                               .batch = batch,
+                               .keep_call = fe_job_op_is_alias,
+                               .warning = options->warning,
+                               .user = options->user};
+    ir_graph **graph = &out->job.graph;
+    mdot_status status = from->bytes != NULL ? fe_import_bytes(from->bytes, from->size_bytes, from->name, NULL, &import,
+                                                               out->arena, graph, err)
+                                             : fe_import(from->name, &import, out->arena, graph, err);
+    if (status == MDOT_OK) status = read_graph(&out->job);
+    return fe_explain_memory(out->arena, from->name, status, err);
+}
+
+/* ---- Terms of the batch ------------------------------------------------------------------------------------------ */
+
+/* A batch without a common divisor, so that sizes are multiples of it by chance only. */
+static int64_t other_batch(int64_t batch) { return batch % 7 != 0 ? 7 : 11; }
+
+static bool has_terms(const fe_job *job)
+{
+    for (size_t i = 0; i < job->operator_count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            if (op->per_square[phase].flops + op->per_square[phase].bytes_written > 0) return true;
+        if (op->batch_settings != 0) return true;
+    }
+    return false;
+}
+
+/* Extracts the same operators at another batch, and finds the terms of each number. */
+static mdot_status combine(const source *from, const mdot_job_options *options, fe_job *job, int64_t batch,
+                           mdot_error *err)
+{
+    extraction other;
+    mdot_status status = extract(from, options, batch, &other, err);
+    if (status == MDOT_OK && other.job.operator_count != job->operator_count)
+        status =
+            mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu operators at batch %lld, and %zu at batch %lld",
+                      job->operator_count, (long long)job->batch, other.job.operator_count, (long long)other.job.batch);
+    if (status == MDOT_OK)
+        status = mdot_operators_combine(job->operators, job->batch, other.job.operators, other.job.batch,
+                                        job->operator_count, err);
+    ir_arena_destroy(other.arena);
+    return status;
+}
+
+/* Finds the terms of the batch in an open batch, or with the model at another batch. Where a dimension of 1 changes the
+ * graph, *out_at_two is the graph at batch 2, if it has squares. Otherwise, all work counts per sample. Fails only if
+ * memory runs out. */
+static mdot_status combine_batches(const source *from, const mdot_job_options *options, const extraction *first,
+                                   extraction *out_at_two, mdot_error *err)
+{
+    mdot_job_options silent = *options;
+    mdot_error reason = {0};
+    silent.warning = NULL;
+    fe_job job = first->job, *at_two = &out_at_two->job;
+    const source second = {from->name, options->other_batch_bytes, options->other_batch_size};
+    bool is_stated = second.bytes != NULL;
+    if (!is_stated && (!job.graph->has_batch || fe_is_traced(job.graph))) return MDOT_OK;
+    int64_t other = is_stated ? options->other_batch : other_batch(job.batch);
+    mdot_status status = combine(is_stated ? &second : from, &silent, &job, other, &reason);
+    if (status != MDOT_OK && status != MDOT_OUT_OF_MEMORY && !is_stated && job.batch == 1) {
+        status = extract(from, &silent, 2, out_at_two, &reason);
+        if (status == MDOT_OK) status = combine(from, &silent, at_two, other, &reason);
+        if (status != MDOT_OK || !has_terms(at_two)) at_two->operators = NULL;
+    }
+    if (status == MDOT_OUT_OF_MEMORY) return mdot_fail(err, status, "%s", reason.message);
+    if (status != MDOT_OK)
+        fe_job_warn(&job, "%s: all work counts per sample, because another batch gives another graph (%s)", from->name,
+                    reason.message);
+    return MDOT_OK;
+}
+
 static mdot_status read_job(const source *from, const mdot_job_options *requested, mdot_job **out_job, mdot_error *err)
 {
     mdot_job_options options = {0};
@@ -103,26 +194,21 @@ static mdot_status read_job(const source *from, const mdot_job_options *requeste
     if (options.reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the options of the job reader set a field that is unknown to mdot %s",
                          MDOT_VERSION_STRING);
-    fe_job job = {.options = &options, .err = err};
-    ir_arena *arena = ir_arena_create(0);
-    status = arena != NULL ? MDOT_OK : BS_OUT_OF_MEMORY(err, "%s", from->name);
-    fe_options import = {.bindings = job.options->dims,
-                         .binding_count = job.options->dim_count,
-                         .output = job.options->output,
-                         .skip_weights = true,
-                         .job = true,
-                         .keep_call = fe_job_op_is_alias,
-                         .warning = job.options->warning,
-                         .user = job.options->user};
+    extraction first, at_two = {0};
+    status = extract(from, &options, 0, &first, err);
+    if (status == MDOT_OK) status = combine_batches(from, &options, &first, &at_two, err);
     if (status == MDOT_OK) {
-        status = from->bytes != NULL
-                     ? fe_import_bytes(from->bytes, from->size_bytes, from->name, NULL, &import, arena, &job.graph, err)
-                     : fe_import(from->name, &import, arena, &job.graph, err);
+        fe_job *job = at_two.job.operators != NULL ? &at_two.job : &first.job;
+        job->err = err;
+        job->options = &options;
+        job->batch = first.job.batch;
+        fe_job_finish(job);
+        check_memory(job);
+        status = job->status;
+        if (status == MDOT_OK) *out_job = job->result;
     }
-    if (status == MDOT_OK) status = read_graph(&job);
-    if (status == MDOT_OK) *out_job = job.result;
-    if (arena != NULL) status = fe_explain_memory(arena, from->name, status, err);
-    ir_arena_destroy(arena);
+    ir_arena_destroy(at_two.arena);
+    ir_arena_destroy(first.arena);
     return status;
 }
 

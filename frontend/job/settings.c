@@ -144,11 +144,17 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
         flops_per_channel > 0 ? (int64_t)fmin(fe_forward_flops(node) / flops_per_channel, 0x1p62) : 0;
     setting[MDOT_SETTING_CHANNELS_OUT] = columns;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows;
-    int64_t matrix = times(rows, columns);
-    setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / batch : 0;
-    if (node->op != &ir_ops[IR_OP_Opaque]) return;
-    setting[MDOT_SETTING_GROUPS] = 0; /* rows times the matrix of their group: as many as for one matrix */
-    setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = elements(out) / (columns ? columns : 1) / batch;
+    int64_t matrix = times(rows, columns), count = matrix > 0 ? elements(out) / matrix : 0;
+    setting[MDOT_SETTING_GROUPS] = count / batch;
+    if (node->op == &ir_ops[IR_OP_Opaque]) {
+        setting[MDOT_SETTING_GROUPS] = 0; /* rows times the matrix of their group: as many as for one matrix */
+        setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] =
+            elements(out) / (columns ? columns : 1) / batch;
+    } else if (count % batch != 0 && rows % batch == 0) {
+        /* The rows are the samples, for example in a similarity matrix. */
+        setting[MDOT_SETTING_GROUPS] = count;
+        setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows / batch;
+    }
 }
 
 /* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the query count. */

@@ -50,7 +50,9 @@ void fe_job_canonicalise(fe_job *job);
 
 /* ---- extract_operators.c: the last stage of the job reader ------------------------------------------------------- */
 
-/* Converts the graph's operators into job->result. */
+/* Converts the graph's operators into job->operators. */
 void fe_job_extract_operators(fe_job *job);
+/* Makes job->result from the operators. */
+void fe_job_finish(fe_job *job);
 
 #endif

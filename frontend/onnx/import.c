@@ -106,7 +106,8 @@ static mdot_status import_inputs(importer *im)
         int value = find_value(im, im->proto->input[i]->name);
         if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
     }
-    mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
+    mdot_status status =
+        fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound, &im->graph->has_batch);
     if (status == MDOT_OK) im->graph->batch = fe_named_batch(im->bound);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
         ir_value *value;

@@ -29,6 +29,7 @@ typedef struct fe_options {
      * If are inlined among the nodes around it: the If reads its condition, the results of the first branch, then
      * those of the second. */
     bool job;
+    int64_t batch; /* of a job: another size for the batch than 1, also if `bindings` set it; 0: none */
     /* Local functions that the caller understands better than the bodies; NULL: none. For example, PyTorch's dynamo
      * exporter writes a view in another memory format element by element, in a loop that no rule can type. */
     bool (*keep_call)(const char *domain, const char *op_type);

@@ -36,6 +36,7 @@ typedef struct binder {
     symbol *symbols;
     int symbol_count;
     fe_names *names;
+    bool *has_batch; /* set if the batch is a symbol */
 } binder;
 
 static mdot_status fail_input(const binder *b, int input, mdot_status status, const char *reason)
@@ -175,6 +176,17 @@ mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
     return MDOT_OK;
 }
 
+/* Names of the batch by exporters and users of PyTorch's dynamic_axes. */
+static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "batch_dim", "Batch", "BatchSize"};
+
+static bool is_batch_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
+        if (strcmp(name, batch_names[i]) == 0) return true;
+    }
+    return false;
+}
+
 static mdot_status apply_bindings(const binder *b)
 {
     const fe_options *options = b->context->options;
@@ -186,8 +198,10 @@ static mdot_status apply_bindings(const binder *b)
                     nearest_symbol(b, binding->name).text);
             continue;
         }
-        mdot_status status =
-            binding->same_as != NULL ? merge(b, found, binding) : bind(b, &b->symbols[found], binding->value);
+        bool is_batch = options->job && is_batch_name(binding->name);
+        int64_t value = is_batch && options->batch > 0 ? options->batch : binding->value;
+        *b->has_batch = *b->has_batch || is_batch;
+        mdot_status status = binding->same_as != NULL ? merge(b, found, binding) : bind(b, &b->symbols[found], value);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
@@ -269,17 +283,6 @@ static void bind_batch(const binder *b, symbol *s)
     fe_warn(b->context, "%s: dimension '%s' is bound to 1, a batch of one", b->context->file, s->name);
 }
 
-/* Names of the batch by exporters and users of PyTorch's dynamic_axes. */
-static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "batch_dim", "Batch", "BatchSize"};
-
-static bool is_batch_name(const char *name)
-{
-    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
-        if (strcmp(name, batch_names[i]) == 0) return true;
-    }
-    return false;
-}
-
 int64_t fe_named_batch(const fe_names *bound)
 {
     for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
@@ -298,8 +301,8 @@ static mdot_status settle_job(const binder *b)
         symbol *s = &b->symbols[i];
         if (!is_open(s)) continue;
         if (s->only_leading || i == first || is_batch_name(s->name)) {
-            s->bound = true;
-            s->value = 1;
+            s->bound = *b->has_batch = true;
+            s->value = b->context->options->batch > 0 ? b->context->options->batch : 1;
         } else {
             left = true;
         }
@@ -379,9 +382,10 @@ bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_
 }
 
 mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,
-                           ir_type *out_types, const char **out_symbol, fe_names **out_bound)
+                           ir_type *out_types, const char **out_symbol, fe_names **out_bound, bool *out_has_batch)
 {
     binder b = {.context = context,
+                .has_batch = out_has_batch,
                 .inputs = inputs,
                 .count = count,
                 .types = out_types,

@@ -41,6 +41,11 @@ typedef struct mdot_job_options { /* zero selects every default */
     /* parameters to leave unchanged in training, selected by module names, or NULL. The job need not keep the names.
      * Errors are those of mdot_job_freeze */
     const mdot_job_freezing *freezing;
+    /* The same program at another batch, as the bytes of an ONNX file, which determines the terms of each operator's
+     * work (mdot_operators_combine); or NULL. A file with a symbolic batch needs none */
+    const void *other_batch_bytes;
+    size_t other_batch_size; /* number of these bytes */
+    int64_t other_batch;     /* size of that batch, without a common divisor with the batch of the file */
 } mdot_job_options;
 
 /* Reads an ONNX file. Weights are skipped. An unknown operator becomes an operator of its own type, with its tensor

@@ -144,7 +144,7 @@ ENDS_WITH(mdot_calibration_factors, carried_factor);
 ENDS_WITH(mdot_measurement, prediction);
 ENDS_WITH(mdot_explanation_info, overlap_ms);
 ENDS_WITH(mdot_operator_time, activation_bytes);
-ENDS_WITH(mdot_job_options, freezing);
+ENDS_WITH(mdot_job_options, other_batch);
 ENDS_WITH(mdotc_entry, model_path);
 ENDS_WITH(mdotc_options, min_length);
 ENDS_WITH(mdotc_verify_row, bound);
