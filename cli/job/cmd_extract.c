@@ -14,9 +14,16 @@ typedef struct extract_request {
 
 static mdot_load load_at(const mdot_job_operator *op, mdot_phase phase, double batch)
 {
-    const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
-    return (mdot_load){batch * sample->flops + step->flops, batch * sample->bytes_read + step->bytes_read,
-                       batch * sample->bytes_written + step->bytes_written};
+    const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase], *square = &op->per_square[phase];
+    return (mdot_load){batch * (sample->flops + batch * square->flops) + step->flops,
+                       batch * (sample->bytes_read + batch * square->bytes_read) + step->bytes_read,
+                       batch * (sample->bytes_written + batch * square->bytes_written) + step->bytes_written};
+}
+
+static int64_t setting_at(const mdot_job_operator *op, int setting, double batch)
+{
+    bool multiplies = (op->batch_settings >> setting & 1) != 0;
+    return multiplies ? (int64_t)((double)op->setting[setting] * batch) : op->setting[setting];
 }
 
 static void add_load(mdot_load *sum, mdot_load load)
@@ -33,7 +40,7 @@ static mdot_load backward_at(const mdot_job_operator *op, double batch)
     return load;
 }
 
-static void print_settings(const mdot_job_operator *op)
+static void print_settings(const mdot_job_operator *op, double batch)
 {
     const char *space = "";
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
@@ -43,7 +50,7 @@ static void print_settings(const mdot_job_operator *op)
                      s == MDOT_SETTING_GROUPS) &&
                     op->setting[s] == 1;
         if (op->setting[s] == 0 || usual || flat) continue;
-        printf("%s%s=%" PRId64, space, mdot_setting_name((mdot_setting)s), op->setting[s]);
+        printf("%s%s=%" PRId64, space, mdot_setting_name((mdot_setting)s), setting_at(op, s, batch));
         space = " ";
     }
 }
@@ -53,6 +60,26 @@ static void print_load(mdot_load load)
     char flops[16], moved[16];
     printf(" %8s %8s", cli_short_number(load.flops, flops),
            cli_short_number(load.bytes_read + load.bytes_written, moved));
+}
+
+/* The work check of a job that was made from a program or a graph. */
+static void print_check(const mdot_job *job)
+{
+    mdot_job_program program = MDOT_INIT(mdot_job_program);
+    if (mdot_job_get_program(job, &program) != MDOT_OK) return;
+    const mdot_job_check *c = &program.check;
+    static const char *const passes[] = {"forward", "backward"};
+    for (int i = 0; i < 2; i++) {
+        char found[16], wanted[16];
+        if (c->dispatched_flops[i] == 0) continue;
+        printf("work check, %s: %s of %s FLOP\n", passes[i], cli_short_number(c->job_flops[i], found),
+               cli_short_number(c->dispatched_flops[i], wanted));
+    }
+    if (c->recorded_peak > 0)
+        printf("work check, peak memory: %.3f of %.3f GiB\n", c->predicted_peak / 0x1p30, c->recorded_peak / 0x1p30);
+    if (c->unpriced_operators > 0)
+        printf("work check: %" PRIu32 " operators without a formula\n", c->unpriced_operators);
+    if (c->modules != NULL) printf("largest differences: %s\n", c->modules);
 }
 
 static void print_table(const mdot_job *job, double batch, mdot_optimizer optimizer)
@@ -77,7 +104,7 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
         } else {
             printf(" %5s  ", "");
         }
-        print_settings(&op);
+        print_settings(&op, batch);
         putchar('\n');
         add_load(&forward, load_at(&op, MDOT_PHASE_FORWARD, batch));
         add_load(&backward, backward_at(&op, batch));
@@ -90,6 +117,10 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     print_load(mdot_optimizer_load(optimizer, info.parameters));
     printf("\n%zu operators, %zu unknown%s; batch of %.0f sample%s\n", info.operator_count, info.unknown_count,
            info.unknown_count > 0 ? " (?)" : "", batch, batch == 1 ? "" : "s");
+    if (info.length > 0)
+        printf("%s = %" PRId64 "; --dim %s=N selects another length\n", info.length_name, info.length,
+               info.length_name);
+    print_check(job);
 }
 
 static void print_json_load(const char *name, mdot_load load)
@@ -106,7 +137,7 @@ static void print_json_operator(const mdot_job_operator *op, double batch, mdot_
     const char *comma = "";
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
         if (op->setting[s] == 0) continue;
-        printf("%s\"%s\": %" PRId64, comma, mdot_setting_name((mdot_setting)s), op->setting[s]);
+        printf("%s\"%s\": %" PRId64, comma, mdot_setting_name((mdot_setting)s), setting_at(op, s, batch));
         comma = ", ";
     }
     printf("}, ");
@@ -135,9 +166,14 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
     printf("{\"batch\": %.0f, \"file_batch\": %" PRId64
-           ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n"
-           " \"operators\": [",
+           ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n",
            batch, info.batch, rt_optimizer_names[optimizer], info.parameters, info.unknown_count);
+    if (info.length > 0) {
+        printf(" \"length\": {\"name\": ");
+        cli_json_string(stdout, info.length_name);
+        printf(", \"value\": %" PRId64 "},\n", info.length);
+    }
+    printf(" \"operators\": [");
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
