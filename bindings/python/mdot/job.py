@@ -130,12 +130,15 @@ class Job:
         name: str = "model",
         frozen: Sequence[str] = (),
         trained: Sequence[str] = (),
+        other_batch: tuple[bytes, int] | None = None,
     ) -> Job:
         """Reads an ONNX file or bytes, and skips the weights.
 
         `dims` binds symbolic dimensions other than the batch: for example {"sequence": 128}, or {"mask": "sequence"}
         if the two are equal. `name` is the file name in messages about bytes. Each repair and each unknown construct
         is a JobWarning. `frozen` and `trained` freeze parameters, as `freeze` does, even if the job keeps no names.
+        `other_batch` is the same program at another batch, and that batch, for a file without a symbolic batch: it
+        shows which work grows with the square of the batch.
         """
         messages: list[str] = []
         add_message = c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text)))
@@ -149,6 +152,9 @@ class Job:
             keep_names=int(keep_names),
             freezing=freezing,
         )
+        if other_batch is not None:
+            options.other_batch_bytes, options.other_batch = other_batch
+            options.other_batch_size = len(other_batch[0])
         handle = ctypes.c_void_p()
         out = ctypes.byref(handle)
         if isinstance(model, bytes):
@@ -215,7 +221,9 @@ class Job:
         check_inputs(args, example_kwargs or {}, expected, batch)
         traced = trace(model, args, example_kwargs or {}, loss=loss, targets=expected, batch=batch, name=name)
 
-        job = cls.from_onnx(serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name)
+        other = (serialise(*traced.other), traced.other[1]) if traced.other is not None else None
+        model_bytes, dims = serialise(traced.graph, traced.batch), {BATCH: traced.batch}
+        job = cls.from_onnx(model_bytes, dims=dims, name=traced.graph.name, other_batch=other)
         lost = traced.read_elements() - job.parameters - job.frozen_parameters
         if lost > 0:
             traced.notes.append(f"{lost} parameters belong to no operator of the job and are not counted")
@@ -351,9 +359,12 @@ class Job:
         """Reads a file as a job if the suffix is `.job`, and as ONNX otherwise."""
         if Path(path).suffix != ".job":
             return cls.from_onnx(path, dims=dims)
-        if dims:
-            raise InvalidArgumentError(f"{path}: dims applies to ONNX files; the dimensions of a .job file are already bound")
-        return cls.load(path)
+        job = cls.load(path)
+        for name, value in (dims or {}).items():
+            if name not in ("length", job.length_name) or job.length is None or isinstance(value, str):
+                raise InvalidArgumentError(f"{path}: the .job file has no dimension {name!r} to bind")
+            job = job.with_length(value)
+        return job
 
     # ---- Saving and freezing -----------------------------------------------------------------------------------------
 

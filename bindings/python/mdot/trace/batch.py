@@ -54,6 +54,32 @@ def leading_dimensions(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[
     raise InvalidArgumentError("no example input has a batch dimension; pass the number of samples as batch=")
 
 
+def other_than(batch: int) -> int:
+    """A larger prime without a common divisor, so that sizes are multiples of it by chance only."""
+    return next(n for n in range(max(batch + 3, 7), 4 * batch + 32) if all(n % k for k in range(2, n)) and batch % n)
+
+
+def resized(tree: Any, batch: int, other: int) -> Any:
+    """The inputs with another number of samples; None if no tensor has the batch as a dimension. The first dimension
+    is a multiple of the batch, or the second one is the batch."""
+    found = False
+
+    def resize(leaf: Any) -> Any:
+        nonlocal found
+        if not isinstance(leaf, torch.Tensor) or leaf.ndim == 0:
+            return leaf
+        axis = 0 if leaf.shape[0] > 0 and leaf.shape[0] % batch == 0 else 1
+        if axis == 1 and (leaf.ndim < 2 or leaf.shape[1] != batch):
+            return leaf
+        found = True
+        extent = leaf.shape[axis]
+        index = torch.arange(extent // batch * other, device=leaf.device) % extent
+        return leaf.detach().index_select(axis, index)
+
+    made = pytree.tree_map(resize, tree)
+    return made if found else None
+
+
 def choose(dimensions: tuple[int, ...], seen: SequenceFirst) -> tuple[int, list[str]]:
     """The first dimension, or the second one if it is the batch in a module with the sequence first. Returns the batch
     and notes for the user."""

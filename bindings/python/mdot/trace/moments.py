@@ -17,7 +17,7 @@ from typing import Iterable, Sequence
 from mdot.program import PeakMoment
 from mdot.trace.timeline import NEVER, Kind, Timeline
 
-assert len(Kind) == 5, "_is_at_most compares five kinds"
+assert len(Kind) == 6, "_is_at_most compares six kinds"
 
 MOST_MOMENTS = 16
 _BATCHES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0)
@@ -113,7 +113,7 @@ def selectively(timeline: Timeline) -> list[Interval]:
     backward = timeline.clock - timeline.backward_start
     for a in timeline.allocations:
         end = min(a.end, timeline.clock - 1)
-        if a.start >= timeline.backward_start or a.end == NEVER or a.kind not in (Kind.SAMPLES, Kind.LOGITS):
+        if a.start >= timeline.backward_start or a.end == NEVER or a.kind not in (Kind.SAMPLES, Kind.LOGITS, Kind.SQUARES):
             intervals.append(Interval(a.start, end, a.bytes, a.kind))
         elif a.is_matmul:
             mirrored = timeline.backward_start + int(backward * (1 - a.start / max(timeline.backward_start, 1)))
@@ -138,6 +138,8 @@ def moments(intervals: Iterable[Interval], length: int, samples: int) -> tuple[P
         size = interval.bytes
         if interval.kind in (Kind.SAMPLES, Kind.LOGITS):
             size /= samples
+        elif interval.kind == Kind.SQUARES:
+            size /= samples * samples
         elif interval.kind == Kind.GRADIENT:
             total_gradients += size
         change[interval.kind][interval.start] += size
@@ -147,13 +149,17 @@ def moments(intervals: Iterable[Interval], length: int, samples: int) -> tuple[P
     times = _without_smaller(times)
     chosen: dict[tuple[float, ...], None] = {}
     for batch, copies, gradients, logits in itertools.product(_BATCHES, (1.0, 0.0), (1.0, 0.5, 0.0), (1.0, 0.0)):
-        best = max(times, key=lambda t: batch * (t[0] + logits * t[4]) + t[1] + copies * t[2] + gradients * t[3])
+        best = max(
+            times,
+            key=lambda t: batch * (t[0] + logits * t[4] + batch * t[5]) + t[1] + copies * t[2] + gradients * t[3],
+        )
         chosen.setdefault(best)
     out = []
-    for per_sample, per_step, copies, gradients, logits in list(chosen)[:MOST_MOMENTS]:
+    for per_sample, per_step, copies, gradients, logits, squares in list(chosen)[:MOST_MOMENTS]:
         fraction = min(gradients / total_gradients, 1.0) if total_gradients > 0 else 0.0
         logits = max(logits, 0.0)
-        out.append(PeakMoment(max(per_sample, 0.0) + logits, max(per_step, 0.0), max(copies, 0.0), fraction, logits))
+        per_sample, per_step, copies, squares = (max(n, 0.0) for n in (per_sample, per_step, copies, squares))
+        out.append(PeakMoment(per_sample + logits, per_step, copies, fraction, logits, squares))
     return tuple(out)
 
 
@@ -170,4 +176,4 @@ def _without_smaller(times: Sequence[tuple[float, ...]]) -> list[tuple[float, ..
 
 def _is_at_most(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     """Whether each kind is at most as large in `a`. Without a loop, because a step has tens of thousands of moments."""
-    return a[0] <= b[0] and a[1] <= b[1] and a[2] <= b[2] and a[3] <= b[3] and a[4] <= b[4]
+    return a[0] <= b[0] and a[1] <= b[1] and a[2] <= b[2] and a[3] <= b[3] and a[4] <= b[4] and a[5] <= b[5]

@@ -49,6 +49,8 @@ class Kind(enum.IntEnum):
     """The gradient of a parameter."""
     LOGITS = 4
     """Proportional to the batch, and as large as a cross-entropy's logits. A chunked loss keeps a part of them."""
+    SQUARES = 5
+    """Proportional to the square of the batch, for example a matrix that compares all samples."""
 
 
 @dataclasses.dataclass

@@ -10,8 +10,14 @@ from torch import nn
 
 from mdot.program import RecordedMemory
 from mdot.trace.autocast import HALVES
+from mdot.trace.batch import other_than
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
+from mdot.trace.timeline import Kind
 from mdot.trace.training_run import ModuleCall, TrainingRun, run
+
+
+OTHER_TYPES: dict[str, dict[str, Any]] = {"amp-fp16": {"autocast": True}, "bf16": {"dtype": torch.bfloat16}}
+"""Options of a training run for the types that a program in fp32 may be given."""
 
 
 @dataclasses.dataclass
@@ -54,7 +60,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
         return program
     program.runs[key] = first
     if key == "fp32":
-        for other, options in (("amp-fp16", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
+        for other, options in OTHER_TYPES.items():
             made = _attempt(model, args, kwargs, batch, like=first, **options)
             if isinstance(made, TrainingRun):  # otherwise, this precision follows from the analytic model's ratio
                 program.runs[other] = made
@@ -67,6 +73,33 @@ def _attempt(*args: Any, **options: Any) -> TrainingRun | Exception:
         return run(*args, **options)
     except Exception as reason:
         return reason
+
+
+def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> None:
+    """Finds how each allocation grows with the batch, from a second step at another batch. A step with other
+    allocations keeps the kinds that follow from divisibility, and so do all if no kind of the first run changes."""
+    for precision, one in program.runs.items():
+        options = OTHER_TYPES.get(precision, {}) if len(program.runs) > 1 else {}
+        samples = one.timeline.samples
+        second = _attempt(model, args, kwargs, batch, like=one, samples=other_than(samples), **options)
+        if isinstance(second, Exception):
+            continue
+        twin = second.timeline
+        if len(twin.allocations) != len(one.timeline.allocations):
+            continue
+        changed = False
+        for a, b in zip(one.timeline.allocations, twin.allocations):
+            if a.kind not in (Kind.SAMPLES, Kind.STEP, Kind.LOGITS) or a.bytes == 0:
+                continue
+            kind = Kind.SAMPLES if a.kind == Kind.STEP else a.kind
+            if a.bytes == b.bytes:
+                kind = Kind.STEP
+            elif b.bytes * samples * samples == a.bytes * twin.samples * twin.samples:
+                kind = Kind.SQUARES
+            changed = changed or kind != a.kind
+            a.kind = kind
+        if not changed:
+            return
 
 
 def _weights(model: nn.Module) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import threading
+import warnings
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
@@ -23,7 +24,7 @@ from mdot.trace.known_calls import DataDependent
 from mdot.trace.operators.prices import price_backward
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
-from mdot.trace.traced_program import Program, record
+from mdot.trace.traced_program import Program, find_kinds, record
 from mdot.trace.call_recorder import Recorder
 
 MOST_REAL_BYTES = 8 << 30
@@ -44,6 +45,9 @@ class Traced:
     """Dispatched FLOPs of products by module, at the batch: forward, backward (empty if it was not run)."""
     program: Program | None
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
+
+    other: tuple[Graph, int] | None = None
+    """The operators at another batch, and that batch."""
 
     def read_elements(self) -> int:
         """Elements in the parameters read by the run. Integers are left out, because several packed weights may share
@@ -107,6 +111,7 @@ def trace(
     unused = [value.name for value in graph.parameters if value not in read]
     with replacements.active([], has_backward=True), failures.quiet():
         program = record(model, args, kwargs, batch) if is_fake else None
+    other = _at_other_batch(model, args, kwargs, name, program, batch, notes) if is_fake else None
     if program is not None:
         notes += program.notes
         graph.recomputed = program.recomputed
@@ -117,7 +122,38 @@ def trace(
     if program is not None and ran:
         price_backward(graph, next(iter(program.runs.values())).timeline.work, batch)
     work = next(iter(program.runs.values())).timeline.work if program is not None and ran else recorder.work
-    return Traced(graph, batch, unused, notes, work.at(batch) if ran else work.at(1), program)
+    return Traced(graph, batch, unused, notes, work.at(batch) if ran else work.at(1), program, other)
+
+
+def _at_other_batch(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    name: str,
+    program: Program | None,
+    batch: int,
+    notes: list[str],
+) -> tuple[Graph, int] | None:
+    """Records the operators at a prime batch, and how each allocation grows with the batch."""
+    other = batches.other_than(batch)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs = batches.resized((list(args), dict(kwargs)), batch, other)
+            if inputs is None:
+                return None
+            with replacements.active([]), failures.quiet():
+                made, _ = _run(model, *inputs, name, fake=True)
+            with replacements.active([], has_backward=True), failures.quiet():
+                if program is not None:
+                    find_kinds(program, model, args, kwargs, batch)
+    except Exception as reason:  # a module can raise any exception
+        line = next(iter(str(reason).splitlines()), "")[:200]
+        notes.append(
+            f"all work counts per sample, because a run at batch {other} failed: {type(reason).__name__}: {line}"
+        )
+        return None
+    return made, other
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------

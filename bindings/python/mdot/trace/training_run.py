@@ -55,13 +55,16 @@ def run(
     batch: int,
     *,
     like: TrainingRun | None = None,
+    samples: int | None = None,
     **options: Any,
 ) -> TrainingRun:
-    """Runs a step. The options are `dtype`, for the module's floating-point parameters, buffers and inputs, and
-    `autocast`, which runs the forward pass in bf16 autocast. `like` is a run in another precision; the new one
-    begins with its batch and known contents, because other attempts failed. Raises the module's exception if the
-    module fails on fake tensors."""
-    samples = like.timeline.samples if like is not None else SAMPLES
+    """Runs a step, with `samples` samples or a number that mdot chooses. The options are `dtype`, for the module's
+    floating-point parameters, buffers and inputs, and `autocast`, which runs the forward pass in bf16 autocast. `like`
+    is an earlier run; the new one begins with its batch and known contents, because other attempts failed. Raises the
+    module's exception if the module fails on fake tensors."""
+    fixed = samples is not None
+    if samples is None:
+        samples = like.timeline.samples if like is not None else SAMPLES
     needs_contents = like is not None and like.timeline.known is not None
 
     def attempt(count: int) -> TrainingRun:
@@ -73,7 +76,7 @@ def run(
                 needs_contents = True
         return _run(count, KnownContents(), model, args, kwargs, batch, **options)
 
-    if batch < 2 or samples == batch:
+    if batch < 2 or fixed or samples == batch:
         return attempt(samples)
     try:
         return attempt(samples)

@@ -163,4 +163,7 @@ class mdot_job_options(Sized):
         ("reserved", c_uint32),
         ("output", c_char_p),
         ("freezing", POINTER(mdot_job_freezing)),
+        ("other_batch_bytes", c_char_p),
+        ("other_batch_size", c_size_t),
+        ("other_batch", c_int64),
     ]
