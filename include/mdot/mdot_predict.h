@@ -289,7 +289,7 @@ typedef struct mdot_configuration {
     /* number of blocks in the first stage of a pipeline, up to 2^16; 0: an equal share. MDOT_STAGE_WITHOUT_BLOCKS: the
      * stage has the operators before the blocks alone */
     uint32_t first_stage_blocks;
-    uint32_t last_stage_blocks; /* number of blocks in the last stage of a pipeline; likewise */
+    uint32_t last_stage_blocks; /* number of blocks in the last stage of a pipeline, up to 2^16; 0: an equal share */
     /* framework that launches the kernels: it decides which operators are fused and how long the host takes for a
      * launch */
     mdot_framework framework;

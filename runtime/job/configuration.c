@@ -375,9 +375,11 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     c->expert_parallel = at_least_one(c->expert_parallel);
     c->context_parallel = at_least_one(c->context_parallel);
     double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel * c->context_parallel;
-    double without_experts = others / c->expert_parallel;
-    if (counts_workers && fmod(c->gpu_count, others) != 0) others = without_experts;
-    if (counts_workers && fmod(c->gpu_count, others) == 0) c->data_parallel = (uint32_t)(c->gpu_count / others);
+    double without_experts = others / c->expert_parallel, workers = c->gpu_count / without_experts;
+    if (counts_workers && fmod(c->gpu_count, others) == 0)
+        c->data_parallel = (uint32_t)(c->gpu_count / others);
+    else if (counts_workers && fmod(workers * c->context_parallel, c->expert_parallel) == 0)
+        c->data_parallel = (uint32_t)workers;
     c->data_parallel = at_least_one(c->data_parallel);
     bool shares = (double)c->data_parallel * without_experts == c->gpu_count;
     if (shares && (c->data_parallel * c->context_parallel) % c->expert_parallel == 0) return MDOT_OK;

@@ -82,6 +82,7 @@ class Layout:
 
     @property
     def configuration(self) -> Configuration:
+        """How the layout trains."""
         return self.prediction.configuration
 
     @property

@@ -35,6 +35,8 @@ OPTIONS = [
     ({"context_parallel": 2}, ["--parallel=cp=2"]),
     ({"tensor_parallel": 2, "sequence_parallel": 1}, ["--parallel=tp=2,sp=1"]),
     ({"pipeline_parallel": 2, "virtual_stages": 2}, ["--parallel=pp=2,vpp=2"]),
+    ({"pipeline_parallel": 2, "first_stage_blocks": 5}, ["--parallel=pp=2,first=5"]),
+    ({"pipeline_parallel": 3, "last_stage_blocks": 2}, ["--parallel=pp=3,last=2"]),
     ({"pipeline_parallel": 2, "schedule": "zero-bubble"}, ["--parallel=pp=2", "--schedule=zb-h1"]),
     ({"offload_activations": True}, ["--offload-activations"]),
     ({"offload": "optimizer"}, ["--offload"]),

@@ -441,7 +441,7 @@ static void expert_parallelism_without_experts_is_refused(void **state)
                      MDOT_INVALID_ARGUMENT);
     assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 4, .gpu_count = 6}, &resolved, &err),
                      MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "--parallel ep=4 multiply to 24 GPUs, but --gpus is 6"));
+    assert_non_null(strstr(err.message, "--parallel ep=4 multiply to 4 GPUs, but --gpus is 6"));
     mdot_job_destroy(with);
     mdot_job_destroy(without);
 }

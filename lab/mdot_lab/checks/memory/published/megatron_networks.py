@@ -35,7 +35,7 @@ class Network:
     has_bias: bool = True
     is_tied: bool = True
     has_positions: bool = True
-    """A learnt table of positions; otherwise rotary embeddings."""
+    """A learned table of positions; otherwise rotary embeddings."""
     flash: bool = False
     dropout: float = 0.1
     attention_dropout: float = 0.1
