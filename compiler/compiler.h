@@ -137,9 +137,9 @@ typedef enum co_style {
     CO_WIDE,     /* floats eight times as great; integers from 0 to 9 */
     CO_MASKED    /* the first row of each mask is off */
 } co_style;
-/* Fills a typed graph's input `input` in this shape, for a length. Integers that index a table, a dimension or the length
- * stay within range; successive calls with one *cursor, from 0 on, draw the whole range before they repeat. NULL if
- * memory ran out. */
+/* Fills a typed graph's input `input` in this shape, for a length. Integers that index a table, a dimension or the
+ * length stay within range; successive calls with one *cursor, from 0 on, draw the whole range before they repeat.
+ * NULL if memory ran out. */
 ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, co_style style,
                          int64_t *cursor, uint64_t *state, ir_arena *arena);
 /* The exclusive upper bound of the input's integers; INT64_MAX: no table, dimension or length limits them. */
@@ -148,7 +148,7 @@ int64_t co_index_bound(const ir_graph *typed, int input, int64_t length);
  * coarsest type's spacing. 0 if the model computes in wider types only. */
 double co_rounding(const ir_graph *typed);
 
-/* ---- element_bounds.c: the error that an output's elements may have, from the model's own sensitivity ------------- */
+/* ---- element_bounds.c: the error that an output's elements may have, from the model's own sensitivity ------------ */
 
 enum { CO_HALF_TYPES = 2 }; /* bf16, fp16 */
 
@@ -165,10 +165,10 @@ typedef struct co_bounds {
     double *rounding; /* change by 16-bit factors; NULL: the code multiplies in f32 */
     double base;      /* permitted relative to the scale if rounding changes nothing by more */
 } co_bounds;
-/* The permitted error is `base` times the scale; or more, if rounding changes the element, its column or its row by more
- * in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all lengths, for
- * outputs with few elements. *out_vague: share of elements whose bound exceeds a tenth of the scale, so that the values
- * say little. False: memory ran out. */
+/* The permitted error is `base` times the scale; or more, if rounding changes the element, its column or its row by
+ * more in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all
+ * lengths, for outputs with few elements. *out_vague: share of elements whose bound exceeds a tenth of the scale, so
+ * that the values say little. False: memory ran out. */
 bool co_find_bounds(const co_expected *expected, int half, double base, double *typical, ir_arena *arena,
                     co_bounds *out_bounds, double *out_vague);
 

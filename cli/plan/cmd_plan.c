@@ -313,8 +313,8 @@ static mdot_status search(const plan_request *r, plan_answers *answers, mdot_err
 
 /* ---- Whole training ---------------------------------------------------------------------------------------------- */
 
-/* Returns the number of samples within 5 % of `samples` that most layouts divide: 4M tokens of 8192 are 488 samples, and
- * people mean 512. */
+/* Returns the number of samples within 5 % of `samples` that most layouts divide: 4M tokens of 8192 are 488 samples,
+ * and people mean 512. */
 static int64_t divisible_batch(double samples)
 {
     int64_t exact = (int64_t)fmax(1, round(samples));
@@ -349,8 +349,8 @@ static bool dominates(const plan_row *a, const plan_row *b)
     return better && a->cost.hours <= b->cost.hours && a->money <= b->money;
 }
 
-/* Finds the Pareto front and the recommended row: the cheapest eligible one, or else the one that is most likely in time
- * and in budget. */
+/* Finds the Pareto front and the recommended row: the cheapest eligible one, or else the one that is most likely in
+ * time and in budget. */
 static void judge(const plan_request *r, plan_answers *answers)
 {
     for (size_t i = 0; i < answers->count; i++) {

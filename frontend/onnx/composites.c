@@ -1,6 +1,6 @@
-/* composites.c — operators outside the table that a few standard operators express: Hardmax and ReverseSequence of ONNX,
- * and FusedConv of com.microsoft, as ONNX Runtime's optimised models have it. Also group norms as PyTorch exports them,
- * where their reshape has no form as dimensions. */
+/* composites.c — operators outside the table that a few standard operators express: Hardmax and ReverseSequence of
+ * ONNX, and FusedConv of com.microsoft, as ONNX Runtime's optimised models have it. Also group norms as PyTorch
+ * exports them, where their reshape has no form as dimensions. */
 #include "frontend/onnx/rewrites.h"
 
 #include "frontend/onnx/import_context.h"
@@ -130,7 +130,7 @@ mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
     return MDOT_OK;
 }
 
-/* ---- Group norms over pairs of positions -------------------------------------------------------------------------- */
+/* ---- Group norms over pairs of positions ------------------------------------------------------------------------- */
 
 static ir_node *made_by(const ir_value *value, ir_opcode op)
 {

@@ -1,5 +1,5 @@
-/* ml_preprocessing.c — scikit-learn's preprocessing and support vectors in standard operators (ml_writer.h): one-hot and
- * label encoders, imputation, feature vectors, and support vector regression. Formulas are those of ONNX Runtime
+/* ml_preprocessing.c — scikit-learn's preprocessing and support vectors in standard operators (ml_writer.h): one-hot
+ * and label encoders, imputation, feature vectors, and support vector regression. Formulas are those of ONNX Runtime
  * (core/providers/cpu/ml), because the specification leaves unknown values open. */
 #include "frontend/onnx/ml_writer.h"
 

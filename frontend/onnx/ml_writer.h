@@ -100,7 +100,7 @@ mdot_status fe_ml_write_tree_regressor(const ml_writer *w);
 mdot_status fe_ml_write_tree_classifier(const ml_writer *w);
 mdot_status fe_ml_write_tree_ensemble(const ml_writer *w); /* ml_tree_ensemble.c */
 
-/* ---- ml_preprocessing.c: encoders, imputation, feature vectors and support vectors -------------------------------- */
+/* ---- ml_preprocessing.c: encoders, imputation, feature vectors and support vectors ------------------------------- */
 
 mdot_status fe_ml_write_one_hot_encoder(const ml_writer *w);
 mdot_status fe_ml_write_label_encoder(const ml_writer *w);

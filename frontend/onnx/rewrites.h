@@ -94,7 +94,7 @@ mdot_status fe_count_steps(fe_upgrader *u, const char *name, ir_value *const *in
  * node, the reason and the remedy. Other nodes stay as they are. */
 mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node);
 
-/* ---- composites.c: operators that a few standard operators express ------------------------------------------------ */
+/* ---- composites.c: operators that a few standard operators express ----------------------------------------------- */
 
 /* Rewrites `node`, the last of the graph, whose op is NULL, if it is Hardmax, ReverseSequence or com.microsoft's
  * FusedConv. Otherwise it stays. MALFORMED, UNSUPPORTED and OUT_OF_MEMORY, as above. */

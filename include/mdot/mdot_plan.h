@@ -2,8 +2,8 @@
  *
  * A layout is a GPU model, a GPU count, parallel degrees, a micro-batch and memory options. A search prices
  * every layout that fits, and keeps the fastest ones for each model and GPU count. Therefore the Pareto front in
- * time and cost is among them. mdot.h includes this header and states the library's rules: ownership, threading, memory,
- * errors. */
+ * time and cost is among them. mdot.h includes this header and states the library's rules: ownership, threading,
+ * memory, errors. */
 #ifndef MDOT_PLAN_H
 #define MDOT_PLAN_H
 
@@ -44,8 +44,8 @@ enum {
  *   recompute           nothing, selective, and blocks in a job with blocks
  *   batch               micro-batches with 1, 2, 4 … samples, up to 2^12 or the worker's part of global_batch
  *
- * data_parallel, node_count, accumulate and micro_batches follow from these. If `base` sets data_parallel, other degrees
- * are left out. */
+ * data_parallel, node_count, accumulate and micro_batches follow from these. If `base` sets data_parallel, other
+ * degrees are left out. */
 typedef struct mdot_plan_space {
     size_t struct_size;
     const mdot_configuration *base; /* gpu, gpu_spec, gpu_count and batch are ignored */
@@ -103,7 +103,8 @@ typedef struct mdot_plan mdot_plan;
  * @param space layouts to try
  * @param out_plan receives the plan; the caller destroys it
  * @errors INVALID_ARGUMENT names an invalid field; INCOMPATIBLE for an artefact that is no predictor of jobs;
- *     OUT_OF_MEMORY. A space in which no layout fits is no error. A thread that cannot be started costs only its help */
+ *     OUT_OF_MEMORY. A space in which no layout fits is no error. A thread that cannot be started costs only its
+ *     help */
 mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count, const mdot_job *job,
                              const mdot_plan_space *space, mdot_plan **out_plan, mdot_error *err);
 /* Destroys a plan.

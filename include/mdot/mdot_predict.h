@@ -280,8 +280,8 @@ typedef struct mdot_configuration {
      * above that, below a fifth of it, and if the GPU's watts are 0 */
     double power_limit;
     /* time in which the host launches one phase of an operator, in microseconds, which bounds small batches, 1e-6 to
-     * 1e9; 0: that of the framework and of hosts as old as the GPU model, for example 50 µs by PyTorch beside an A100, 35
-     * beside an H100, and .6 of it in inference. Interpreter, framework and driver are included */
+     * 1e9; 0: that of the framework and of hosts as old as the GPU model, for example 50 µs by PyTorch beside an A100,
+     * 35 beside an H100, and .6 of it in inference. Interpreter, framework and driver are included */
     double host_launch_us;
     /* gradients of several passes stay whole on each GPU until the last pass sums them over GPUs, as by FSDP's no_sync.
      * 0 or 1. It needs ZeRO stage 3 */
@@ -506,8 +506,8 @@ typedef struct mdot_prediction {
  * Two entries: "encode" reads the inputs with rows. Up to 16 output tensors of any shape are inputs of the entry
  * "evaluate", by name. "evaluate" also reads configuration f32 [28, C] and gpu f32 [11, C], with one column for each of
  * C configurations with one batch, C up to 64. It returns step_ms f32 [3, C], outside_training f32 [C], or [2, C] to
- * [8, C], and part_ms f32 [10, C]. Each column's answer must be independent of the other columns. If there are fewer than C configurations, the
- * remaining columns repeat earlier ones.
+ * [8, C], and part_ms f32 [10, C]. Each column's answer must be independent of the other columns. If there are fewer
+ * than C configurations, the remaining columns repeat earlier ones.
  *
  * Rows: an entry with operator_position gets the operators one by one in order; any other entry gets one row for all
  * equal operators. Rows beyond the largest bucket are merged with neighbours, cheap ones first (MDOT_WARN_SHORTENED). A

@@ -266,8 +266,9 @@ mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, siz
 typedef struct mdot_context mdot_context;
 
 /* Creates a context: one thread's working memory. It allocates scratch memory for the largest bucket of every
- * entry and touches the first 16 MiB; calls commit the rest as far as they reach. On a GPU it also allocates memory for launches with many predictions at once: up to 256 MiB on the
- * device, less if less is free, and 64 MiB pinned on the host.
+ * entry and touches the first 16 MiB; calls commit the rest as far as they reach. On a GPU it also allocates memory
+ * for launches with many predictions at once: up to 256 MiB on the device, less if less is free, and 64 MiB pinned on
+ * the host.
  *
  * @errors OUT_OF_MEMORY; DEVICE if the GPU was requested by name and fails */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);

@@ -162,8 +162,8 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
 /* Attribute of a node while the graph is evaluated in f32, for evaluators of fused operators with sums inside. */
 #define IR_EVALUATED_IN_F32 "mdot.f32"
 
-/* Adds noise of some units in the last place to a result of `node` that correct implementations round in different ways;
- * evaluation_noise.c. */
+/* Adds noise of some units in the last place to a result of `node` that correct implementations round in different
+ * ways; evaluation_noise.c. */
 void ir_add_noise(const ir_node *node, ir_wide *wide, uint64_t *state);
 
 #endif

@@ -5,8 +5,8 @@
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
 
-/* Scratch memory that a context touches when it is created. Calls of usual models then take no page fault. The rest of a
- * large scratch is committed by the calls that reach it, so short lengths do not pay for the longest bucket. */
+/* Scratch memory that a context touches when it is created. Calls of usual models then take no page fault. The rest of
+ * a large scratch is committed by the calls that reach it, so short lengths do not pay for the longest bucket. */
 static const size_t touched_bytes = 16 << 20;
 
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }

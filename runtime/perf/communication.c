@@ -7,7 +7,8 @@
  *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n. With whole_gradients, only
  *                       the last pass scatters them.
  *   tensor parallelism  The step waits for every sum (sharding_roles.c): 2 (n - 1) / n of its bytes and a start-up
- *                       cost. With sequence parallelism, Transformer Engine overlaps half of them with matmuls. If blocks are recomputed, forward sums run again.
+ *                       cost. With sequence parallelism, Transformer Engine overlaps half of them with matmuls. If
+ *                       blocks are recomputed, forward sums run again.
  *   expert parallelism  Tokens are sent to experts and collected (experts.c): (n - 1) / n of their bytes and a
  *                       start-up cost each way. Their gradients return the same way. If blocks are recomputed, the
  *                       forward exchanges run again. Gradients of experts are summed over data-parallel workers

@@ -19,8 +19,9 @@
  * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once, as a fused kernel moves it: 7
  * tensors by Adam and AdamW, 5 by SGD with momentum. Kernels over lists of tensors read and write temporary tensors
  * between their operations: Adam 18 tensors in all, AdamW 20, SGD 8. A loop over tensors moves as many. The kernels of
- * paged optimizers (bitsandbytes) are fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix (update_parts.c). Other parameters
- * move as many tensors by AdamW as matrices by Muon (optimizer_load.c), so that one traffic serves both.
+ * paged optimizers (bitsandbytes) are fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix
+ * (update_parts.c). Other parameters move as many tensors by AdamW as matrices by Muon (optimizer_load.c), so that one
+ * traffic serves both.
  */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"

@@ -34,9 +34,9 @@
  * one has those behind the blocks, with a copy of the table to which the head is tied. A stage keeps the activations of
  * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
  * (resolved_configuration.c), but at most all micro-batches; and the results that it sent to the next stage. The peak
- * is that of the first, the last, or the largest stage between them. Only the last one has the logits. Context parallelism divides activations and
- * copies weights, like data parallelism. Sequence parallelism divides the activations that tensor parallelism
- * replicates. */
+ * is that of the first, the last, or the largest stage between them. Only the last one has the logits. Context
+ * parallelism divides activations and copies weights, like data parallelism. Sequence parallelism divides the
+ * activations that tensor parallelism replicates. */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"

@@ -42,8 +42,8 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
                            mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX]);
 
 /* Bytes of weights and buffers on one GPU with `elements` weights of `width` bytes, or `frozen_width` for frozen ones.
- * The program's sizes take precedence: floating weights are converted to these widths, and buffers and quantised weights
- * keep theirs. */
+ * The program's sizes take precedence: floating weights are converted to these widths, and buffers and quantised
+ * weights keep theirs. */
 double rt_weight_bytes(const mdot_job *job, double width, double frozen_width, double elements);
 
 /* ---- Reserved memory --------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* search.c — prices the layouts of a space, and keeps the fastest ones for each GPU model and size.
  *
- * Each thread has a context, a batch of layouts and a table of its own. It takes an item, leaves out the layouts that do
- * not fit, predicts the others together, and enters them into the table. The tables are merged at the end. A layout's
- * place in the space breaks ties, so that the result does not depend on the threads. */
+ * Each thread has a context, a batch of layouts and a table of its own. It takes an item, leaves out the layouts that
+ * do not fit, predicts the others together, and enters them into the table. The tables are merged at the end. A
+ * layout's place in the space breaks ties, so that the result does not depend on the threads. */
 #include "runtime/search/search.h"
 #include "base/struct_version.h"
 #include "runtime/core/core.h"

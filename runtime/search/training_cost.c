@@ -98,7 +98,8 @@ static bool add_hours(const mdot_training_run *run, const mdot_plan_layout *layo
     return true;
 }
 
-/* Probability that a log-normal value with this median and upper 95 % quantile is at most `limit`; 1 without a limit. */
+/* Probability that a log-normal value with this median and upper 95 % quantile is at most `limit`; 1 without a
+ * limit. */
 static double probability_below(double limit, double median, double upper)
 {
     if (limit <= 0) return 1;

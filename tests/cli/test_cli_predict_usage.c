@@ -58,7 +58,7 @@ static void power_limits_are_within_those_of_the_gpu(void **state)
     RUN(f, resnet, "--gpu=A100", "--power-limit=500");
     expect_contains(f->result.err, "--power-limit is 500 W; accepted for A100-SXM-40GB: 80 to 400 W");
     RUN(f, resnet, "--gpu=A100", "--power-limit=70");
-    expect_contains(f->result.err, "power_limit is 70 W");
+    expect_contains(f->result.err, "--power-limit is 70 W");
 }
 
 static void watts_and_microseconds_are_no_rates(void **state)
@@ -108,7 +108,7 @@ static void wrong_values_list_the_accepted_values(void **state)
         {"--layout=chanels_last", "(did you mean nhwc?)"},
         {"--optimizer=momentum", "(did you mean sgd?)"},
         {"--attention=flush", "(did you mean flash?)"},
-        {"--checkpoint=block", "(did you mean blocks?)"},
+        {"--checkpoint=blocsk", "(did you mean blocks?)"},
         {"--accumulate=0", "from 1 to"},
         {"--link=nvlnk", "(did you mean nvlink?)"},
         {"--link=-3", "known are pcie, nvlink, a number (GB/s)"},

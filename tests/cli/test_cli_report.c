@@ -123,7 +123,7 @@ static void gpus_that_wait_for_the_host_are_equal(void **state)
     char *path = NULL;
     assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
     process_run((const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpu", "H200,H100,RTX-4090",
-                                      "--batch=1", "-q", NULL},
+                                      "--batch=1", "--host-launch-us=50", "-q", NULL},
                 &f->result);
     if (f->result.status != OK) fail_msg("%s", f->result.err);
     read_page(path, page);

@@ -1,6 +1,6 @@
 /* test_verify_mutants.c — mdotc_verify catches artefacts of mutated models: one operator, weight, row of weights, or
- * constant (masks and scales) differs from the model. MDOT_MUTANTS is the number of mutants; the label `exhaustive` makes
- * 300. */
+ * constant (masks and scales) differs from the model. MDOT_MUTANTS is the number of mutants; the label `exhaustive`
+ * makes 300. */
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "mdot/mdotc.h"

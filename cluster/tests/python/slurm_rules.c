@@ -5,7 +5,8 @@
  *     quantile LOWER_MS STEP_MS UPPER_MS QUANTILE
  *     add USER PREDICTED_S ACTUAL_S GPUS IS_COMPLETE NOW_S      records an ended job; the answer is the understatement
  *     accepts TEXT                                              whether --mdot accepts the text: yes or no
- *     doubtful                                                  names of the warnings that make a prediction doubtful */
+ *     doubtful                                                  names of the warnings that make a prediction
+ *     doubtful */
 #include "slurm/decision.h"
 #include "slurm/user_records.h"
 

@@ -96,10 +96,10 @@ class Artefact(support.TestCase):
 
     def test_an_entry_run_on_job_inputs_predicts_the_job(self) -> None:
         predictor, job = mdot.Predictor(), self.bert()
-        configuration = mdot.Configuration(gpu="A100", batch=16)
+        configuration = mdot.Configuration(gpu="A100", batch=16, optimizer_kernels="fused")
         inputs = predictor.inputs_of(job, configuration, "evaluate")
         columns = predictor.run(inputs, "evaluate")["step_ms"].tolist()[1]
-        step_ms = predictor.predict(job, "A100", 16).step_ms
+        step_ms = predictor.predict(job, "A100", 16, optimizer_kernels="fused").step_ms
         self.assertTrue(all(abs(column - step_ms) < 1e-3 * step_ms for column in columns))
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "no entry point 'predict'; its entry points are encode"):
             predictor.inputs_of(job, configuration)

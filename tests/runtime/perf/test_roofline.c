@@ -222,7 +222,8 @@ static void parts_of_the_logits_read_their_weights_again(void **state)
 }
 
 /* Before the forward operation and the data gradient, 128 frozen weights are read in 1 + 4 / 1024 bytes and written in
- * four, at a tenth of the bandwidth. At .8 of it, FP8 casts the operand (16 elements per sample), the result's gradient (32) and the weights (256). */
+ * four, at a tenth of the bandwidth. At .8 of it, FP8 casts the operand (16 elements per sample), the result's
+ * gradient (32) and the weights (256). */
 static void operands_are_prepared(void **state)
 {
     (void)state;

@@ -68,7 +68,8 @@ static void types_of_gradients_replace_the_precisions(void **state)
     }
 }
 
-/* Autocast leaves a program's half-precision weights, gradients and state as they are. Other precisions convert them. */
+/* Autocast leaves a program's half-precision weights, gradients and state as they are. Other precisions convert
+ * them. */
 static void autocast_keeps_half_weights(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_search.c — a search finds the same layouts as plain loops over mdot_predict: it loses none, counts each once, and
- * keeps the fastest. Its result is independent of the number of threads. */
+/* test_search.c — a search finds the same layouts as plain loops over mdot_predict: it loses none, counts each once,
+ * and keeps the fastest. Its result is independent of the number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
