@@ -4,7 +4,7 @@
         [--nanogpt modded_nanogpt.csv] --graphs FOLDER [--model PREDICTOR.mdot] [--unknown]
 
 Networks are built on the meta device into FOLDER once, a few seconds each; a comparison then takes a second. `--unknown` leaves
-the framework open. Nothing is fitted to these rows.
+the framework open. The constants of frameworks were chosen in view of these rows (lab/notes/accuracy.md).
 
 Settings that a source leaves open: torchtitan's H100 have a power limit of 500 W, and its selective checkpoints are mdot's;
 Megatron and NeMo use Adam's fused kernel, ZeRO stage 1, and sequence parallelism beside tensor parallelism; nanochat's steps are
@@ -174,6 +174,8 @@ def _table(path: Path) -> Iterator[Step]:
 
 def _points(path: Path) -> Iterator[Step]:
     for row in _rows(path):
+        if not (row["gpus"] and row["micro_batch"] and row["sequence"] and row["unit"] == "tokens/s/gpu"):
+            continue
         gpus, batch, length = int(row["gpus"]), int(row["micro_batch"]), int(row["sequence"])
         ms = 1e3 * batch * length / float(row["throughput"])
         if "torchtitan" in row["source"] and row["model"] == "Llama 3.1 8B" and length == 8192:
