@@ -428,6 +428,10 @@ static bool is_no_worse(const mdot_gpu *a, const mdot_gpu *b)
            a->fp16_tflops >= b->fp16_tflops && a->watts >= b->watts;
 }
 
+/* AMD's GPUs are an exception: convolutions take what MIOpen's kernels were measured to take (cdna.c), for example
+ * longer on an MI250 than on a V100 with lower rates. */
+static bool is_exception(const char *name) { return strncmp(name, "MI", 2) == 0; }
+
 static void a_gpu_with_no_worse_spec_values_is_no_slower(void **state)
 {
     (void)state;
@@ -437,7 +441,7 @@ static void a_gpu_with_no_worse_spec_values_is_no_slower(void **state)
             mdot_gpu a = MDOT_INIT(mdot_gpu), b = MDOT_INIT(mdot_gpu);
             mdot_gpu_find(*better, &a, NULL);
             mdot_gpu_find(*worse, &b, NULL);
-            if (better == worse || !is_no_worse(&a, &b)) continue;
+            if (better == worse || !is_no_worse(&a, &b) || is_exception(*better) || is_exception(*worse)) continue;
             char pair[160];
             snprintf(pair, sizeof pair, "%s and %s", *better, *worse);
             for (int n = 0; n < network_count; n += 5) {
