@@ -144,23 +144,16 @@ double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps)
 {
     double gpu = micro_steps * passes_ms(parts) + parts->optimizer_ms, host = micro_steps * parts->host_ms;
     double longer = fmax(gpu, host), ratio = longer > 0 ? fmin(gpu, host) / longer : 0, squared = ratio * ratio;
-    return longer * sqrt(sqrt(1 + squared * squared));
-}
-
-double rt_hidden_ms(double step_ms, double gpu_ms)
-{
-    double ratio = step_ms > 0 ? fmin(gpu_ms / step_ms, 1) : 1, squared = ratio * ratio;
-    return step_ms * sqrt(sqrt(1 - squared * squared));
+    return longer * sqrt(sqrt(1 + squared * squared)) + micro_steps * parts->wait_ms;
 }
 
 rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuration *queried, double step_ms)
 {
     rt_roofline r = rt_roofline_of(job, queried);
     double roofline_ms = queried->micro_steps * (r.forward_ms + r.backward_ms) + r.optimizer_ms;
-    if (!(roofline_ms > 0)) return (rt_step_parts){.host_ms = step_ms / queried->micro_steps};
+    if (!(roofline_ms > 0)) return (rt_step_parts){.wait_ms = step_ms / queried->micro_steps};
     double gpu = fmin(roofline_ms / ATTAINABLE_EFFICIENCY, step_ms), scale = gpu / roofline_ms;
-    rt_step_parts parts = {.optimizer_ms = scale * r.optimizer_ms,
-                           .host_ms = rt_hidden_ms(step_ms, gpu) / queried->micro_steps};
+    rt_step_parts parts = {.optimizer_ms = scale * r.optimizer_ms, .wait_ms = (step_ms - gpu) / queried->micro_steps};
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] = scale * r.pass_ms[pass][work];
     return parts;
@@ -190,11 +183,15 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     if (requested->configuration.c.attention == MDOT_ATTENTION_FLASH)
         for (int pass = 0; pass < RT_PASS_COUNT; pass++)
             parts->pass_ms[pass][RT_WORK_ATTENTION] *= rt_framework_attention(&requested->configuration);
-    parts->host_ms *= 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
+    double launched = 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
+    parts->host_ms *= launched;
+    parts->wait_ms *= launched;
     if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
     rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);
     rt_roofline again = rt_roofline_of(job, &same_kernels);
-    parts->host_ms *= fmax(ratio_of(again.forward_ms + again.backward_ms, before.forward_ms + before.backward_ms), 1);
+    double work = fmax(ratio_of(again.forward_ms + again.backward_ms, before.forward_ms + before.backward_ms), 1);
+    parts->host_ms *= work;
+    parts->wait_ms *= work;
 }
 
 static rt_correction correct_configuration(const rt_resolved_configuration *requested,
@@ -265,7 +262,8 @@ static void slow_down(rt_correction *corrected, double slowdown)
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++) parts->pass_ms[pass][work] *= slowdown;
     double *times[] = {&corrected->step_ms,     &corrected->exchanged_ms, &corrected->transferred_ms,
-                       &corrected->launched_ms, &parts->host_ms,          &parts->optimizer_ms};
+                       &corrected->launched_ms, &parts->host_ms,          &parts->optimizer_ms,
+                       &parts->wait_ms};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i] *= slowdown;
     corrected->interval_factor *= exp(INTERVAL_WIDENING * log(slowdown));
     corrected->is_analytic = true;

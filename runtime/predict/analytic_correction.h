@@ -10,19 +10,18 @@
 void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
                               rt_configuration *out_queried);
 
-/* Busy times of GPU and host. They overlap: a step takes (gpu^4 + host^4)^(1/4). */
+/* Busy times of GPU and host. They overlap: a step takes (gpu^4 + host^4)^(1/4), and its waits. */
 typedef struct rt_step_parts {
     double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the GPU's, for one micro-step */
     double host_ms;                               /* the host's launches, for one micro-step */
-    double optimizer_ms;                          /* the GPU's, once per step */
+    double wait_ms;      /* the GPU's waits, for one micro-step, if the predictor does not divide its answer */
+    double optimizer_ms; /* the GPU's, once per step */
 } rt_step_parts;
 
 /* The GPU's time in a pass of one micro-step. */
 double rt_pass_ms(const rt_step_parts *parts, rt_pass pass);
 /* The time of `micro_steps` and the update, one after the other. */
 double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps);
-/* The host's time in a step in which the GPU computes for gpu_ms. */
-double rt_hidden_ms(double step_ms, double gpu_ms);
 /* The parts of a step of `step_ms` from a predictor without the output part_ms, in proportion to rooflines. */
 rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuration *queried, double step_ms);
 

@@ -182,17 +182,15 @@ static void sum_operators(const breakdown *b, double out_ms[RT_PASS_COUNT][RT_WO
     }
 }
 
-/* The parts of the queried step as the entry "explain" divides it. The host's time follows from the wait for it. */
+/* The parts of the queried step as the entry "explain" divides it. Without a part, all of it is the host's. */
 static rt_step_parts parts_of_explanation(const breakdown *b, double queried_ms)
 {
-    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms};
+    double steps = b->queried.micro_steps;
+    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms, .wait_ms = b->host_ms / steps};
     sum_operators(b, parts.pass_ms);
-    double gpu = rt_pass_ms(&parts, RT_PASS_FORWARD) + rt_pass_ms(&parts, RT_PASS_BACKWARD) + parts.optimizer_ms;
-    double step_ms = gpu + b->host_ms > 0 ? gpu + b->host_ms : queried_ms; /* without a part, all is the host's */
-    parts.host_ms = rt_hidden_ms(step_ms, gpu);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
-        for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] /= b->queried.micro_steps;
-    parts.host_ms /= b->queried.micro_steps;
+        for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] /= steps;
+    if (!(rt_overlapped_ms(&parts, steps) > 0)) parts.wait_ms = queried_ms / steps;
     return parts;
 }
 
