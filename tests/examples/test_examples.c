@@ -68,9 +68,9 @@ static void calibration_moves_predictions_towards_the_measurements(void **state)
     double at_64 = step_ms("predicted, batch 64");
     char once[3][32], twice[3][32];
     for (int i = 0; i < 3; i++) {
-        char batch[8], next[8];
+        char batch[8], next[16];
         snprintf(batch, sizeof batch, "%d", 16 << i);
-        snprintf(next, sizeof next, "%d=1", 8 << i);
+        snprintf(next, sizeof next, "%d=100", 8 << i);
         RUN(MDOT_CALIBRATE, job, "A100", MDOT_SHIPPED_PREDICTOR, next);
         char title[32];
         snprintf(title, sizeof title, "predicted, batch %s", batch);

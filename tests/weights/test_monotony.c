@@ -464,9 +464,10 @@ int main(void)
         cmocka_unit_test(time_falls_with_lower_precision),
         cmocka_unit_test(a_gpu_with_no_worse_spec_values_is_no_slower),
     };
-    /* This predictor ignores the GPU and attention kernels, and does not divide its answer. Therefore the GPU test is left
-     * out, and rooflines decide how much of a step fused attention saves. They leave less to the GPU in half precision,
-     * where one network of 264 saves less than in TF32 and takes a tenth longer; the precision test is left out, too. */
+    /* This predictor ignores the GPU and attention kernels, and does not divide its answer. Therefore the GPU test is
+     * left out, and rooflines decide how much of a step fused attention saves. They leave less to the GPU in half
+     * precision, where one network of 264 saves less than in TF32 and takes a tenth longer; the precision test is left
+     * out, too. */
     const struct CMUnitTest of_one_gpu[] = {
         cmocka_unit_test(time_grows_with_the_batch),
         cmocka_unit_test(time_grows_with_the_data),
