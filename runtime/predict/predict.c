@@ -195,6 +195,7 @@ static bool read_parts(const rt_job_schema *schema, const rt_job_pair *pair, rt_
         parts[k] = (double)numbers[k * schema->block] / (is_once ? 1 : pair->queried.micro_steps);
         if (!(isfinite(parts[k]) && parts[k] >= 0)) return false;
     }
+    *out_parts = (rt_step_parts){.wait_ms = 0}; /* the host works on what the GPU waits for */
     memcpy(out_parts->pass_ms, parts, sizeof out_parts->pass_ms);
     /* the shipped predictor counts each of the update's tensors once */
     out_parts->optimizer_ms = parts[RT_PART_NUMBERS - 2] * rt_list_traffic(&pair->queried.configuration.c);
