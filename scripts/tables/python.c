@@ -1,4 +1,4 @@
-/* python.c — bindings/python/mdot/options.py. */
+/* python.c — bindings/python/mdot/options.py, and option_words.py beside it. */
 #include "scripts/tables/tables.h"
 
 #include "runtime/job/configuration_table.h"
@@ -129,12 +129,22 @@ static void write_commands(FILE *out)
           out);
 #define COLUMN(field, key, ...) fprintf(out, "    \"%s\": \"%s\",\n", key, #field);
 #include "runtime/job/gpus.def"
-    fputs("}\n\"\"\"Columns of a GPU by the keys of --gpu-spec.\"\"\"\n\nOPTION_WORDS: dict[str, str] = {\n", out);
+    fputs("}\n\"\"\"Columns of a GPU by the keys of --gpu-spec.\"\"\"\n\n", out);
+}
+
+void tables_write_python_words(FILE *out)
+{
+    fputs("\"\"\"Words of other programs for options and choices. scripts/write-tables.sh writes this file from\n"
+          "configuration.def in runtime/job: edit the table instead.\"\"\"\n\nfrom __future__ import annotations\n\n",
+          out);
+    write_words(out, "WORDS", true, "Other words for the choices.");
+    write_words(out, "NEAREST", false, "The nearest choice for words that mean something else.");
+    fputs("OPTION_WORDS: dict[str, str] = {\n", out);
     for (const bs_choice_word *w = rt_option_words; w->word != NULL; w++)
         for (size_t i = 0; i < RT_OPTION_COUNT; i++)
             if (strcmp(rt_option_label_of(&rt_options[i]).text + 2, w->name) == 0 && is_keyword(&rt_options[i]))
                 fprintf(out, "    \"%s\": \"%s\",\n", w->word, rt_options[i].python);
-    fputs("}\n\"\"\"Keywords by names of options in other programs, for suggestions.\"\"\"\n\n", out);
+    fputs("}\n\"\"\"Keywords by names of options in other programs, for suggestions.\"\"\"\n", out);
 }
 
 static void write_choices(FILE *out)
@@ -148,8 +158,6 @@ static void write_choices(FILE *out)
         fputs("),\n", out);
     }
     fputs("}\n\"\"\"Names in the order of the enums in C.\"\"\"\n\n", out);
-    write_words(out, "WORDS", true, "Other words for the choices.");
-    write_words(out, "NEAREST", false, "The nearest choice for words that mean something else.");
     write_commands(out);
 }
 

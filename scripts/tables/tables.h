@@ -14,6 +14,8 @@ void tables_write_json_members(FILE *out);
 void tables_write_json_required(FILE *out);
 /* bindings/python/mdot/options.py: the options and GPU columns as Python reads them. */
 void tables_write_python(FILE *out);
+/* bindings/python/mdot/option_words.py: words of other programs for options and choices. */
+void tables_write_python_words(FILE *out);
 
 /* Returns the page `old` with today's figures from weights/results/ in the marks; NULL, with a message, if one is
  * missing. The caller frees it. */

@@ -22,6 +22,7 @@ static const part parts[] = {
     {"docs/predict.schema.json", "\"required\": [\"gpu\",", "\"step_ms\", \"lower_ms\"", tables_write_json_required},
     {"docs/predict.schema.json", "the swept dimension's value; absent", "\"step_ms\": {", tables_write_json_members},
     {"bindings/python/mdot/options.py", NULL, NULL, tables_write_python},
+    {"bindings/python/mdot/option_words.py", NULL, NULL, tables_write_python_words},
 };
 
 /* Pages whose marked figures come from weights/results (results.c). */

@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "$*"; exit 1; }
 cd "$source"
-cp -r --parents docs README.md weights/MODEL_CARD.md weights/results bindings/python/mdot/options.py "$work"
+cp -r --parents docs README.md weights/MODEL_CARD.md weights/results bindings/python/mdot/options.py bindings/python/mdot/option_words.py "$work"
 page=$work/docs/explanation/accuracy.md
 "$write_tables" "$work" --check || fail "the copy differs from the tree"
 

@@ -13,7 +13,8 @@ from mdot.job import choose
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, UnknownOptionError, suggest
 from mdot.library.libraries import encode_text
-from mdot.options import CHOICES, COMMANDS, NEAREST, OPTION_WORDS, ROWS, WORDS, ConfigurationOptions, Row
+from mdot.option_words import NEAREST, OPTION_WORDS, WORDS
+from mdot.options import CHOICES, COMMANDS, ROWS, ConfigurationOptions, Row
 from mdot.options import Options as Options
 from mdot.quantities import read_rate, whole_number
 

@@ -15,7 +15,8 @@ from support import RESNET, TestCase
 import mdot
 from mdot.configuration import DEGREES, OPTIONS, read_options
 from mdot.library.libraries import in_python
-from mdot.options import CHOICES, COMMANDS, CONFIGURATION_FIELDS, NEAREST, OPTION_WORDS, ROWS, WORDS
+from mdot.option_words import NEAREST, OPTION_WORDS, WORDS
+from mdot.options import CHOICES, COMMANDS, CONFIGURATION_FIELDS, ROWS
 
 MEMBERS = {name for name, _ in CONFIGURATION_FIELDS} - set(OPTIONS)
 """Members of mdot_configuration whose names are no keywords."""

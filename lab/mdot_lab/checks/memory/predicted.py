@@ -14,7 +14,8 @@ GPU = "A100-SXM-80GB"
 
 def _optimizer(name: str) -> str:
     """mdot's name: with the implementation, for example adamw-fused, if this mdot distinguishes them."""
-    from mdot.options import CHOICES, WORDS
+    from mdot.option_words import WORDS
+    from mdot.options import CHOICES
 
     if name in CHOICES["optimizer"] or name in WORDS["optimizer"]:
         return name

@@ -31,7 +31,8 @@ class Row:
 
 
 def _has(name: str, value: Any) -> bool:
-    from mdot.options import CHOICES, WORDS, Options
+    from mdot.option_words import WORDS
+    from mdot.options import CHOICES, Options
 
     if name != "batch" and name not in Options.__annotations__:
         return False

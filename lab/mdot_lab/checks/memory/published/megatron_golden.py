@@ -137,7 +137,7 @@ def _logits(row: dict[str, str], a: dict[str, Any], words: int) -> float:
 
 
 def beside(row: dict[str, str], a: dict[str, Any], environment: str, gpu: str, words: int) -> float:
-    """Bytes of workspaces, and of tensors that options of Megatron add to the loss: the fused one works out of place in fp32,
+    """Bytes of workspaces and of the tensors by which Megatron's options extend the loss: the fused one works out of place in fp32,
     and a postponed gradient of the head keeps half-precision gradients of logits."""
     cublas, engine = WORKSPACES[gpu]
     size = CONFIGURED_WORKSPACES if "CUBLAS_WORKSPACE_CONFIG=:4096:8" in environment else cublas
