@@ -1,6 +1,6 @@
-/* test_call_order.c — the law: an answer depends on its arguments alone. Random calls on one context give the same bytes
- * as on a new context, whatever was called before. Numbers that look plausible fill the free stack before each call, so
- * that a member nobody set has another value each time. */
+/* test_call_order.c — the law: an answer depends on its arguments alone. Random calls on one context give the same
+ * bytes as on a new context, whatever was called before. Numbers that look plausible fill the free stack before each
+ * call, so that a member nobody set has another value each time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
