@@ -213,13 +213,12 @@ bool cli_parse_choice(const char *command, const char *what, const char *text, c
 bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
                     size_t *out_count);
 
-/* Splits the NAME=NUMBER (from `least` on) or NAME=OTHER of --dim in place and adds it; false after a usage error. */
+/* Bindings of --dim: NAME=NUMBER or NAME=OTHER. */
 enum { CLI_MAX_DIMS = 64 };
 typedef struct cli_dims {
     mdot_dim_binding item[CLI_MAX_DIMS];
     size_t count;
 } cli_dims;
-bool cli_parse_dim(const char *command, char *text, int64_t least, cli_dims *dims);
 
 /* Values of a repeatable option. */
 enum { CLI_MAX_TEXTS = 64 };

@@ -85,7 +85,7 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t ma
     return true;
 }
 
-bool cli_parse_dim(const char *command, char *text, int64_t minimum, cli_dims *dims)
+static bool parse_dim(const char *command, char *text, int64_t minimum, cli_dims *dims)
 {
     char *equals = strchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == '\0') {
@@ -166,7 +166,7 @@ bool cli_set_value(const char *command, const cli_option *option, char *value, v
     case CLI_RATE: return read_rate(command, what, value, option->most, place);
     case CLI_REAL: return read_real(command, what, value, option->most, place);
     case CLI_CHOICE: return cli_parse_choice(command, what, value, option->choices, option->words, place);
-    case CLI_DIM: return cli_parse_dim(command, value, option->least, place);
+    case CLI_DIM: return parse_dim(command, value, option->least, place);
     case CLI_TEXTS: return add_text(command, what, value, place);
     case CLI_CALL: return option->call(command, value, place);
     }

@@ -25,14 +25,12 @@ typedef enum mdot_precision {
     /* the program's formats if the job has them (mdot_program.h); otherwise PyTorch's default: fp32, and tf32 in
      * convolutions if the GPU has TF32 */
     MDOT_PRECISION_PYTORCH,
-    /* Weights and activations in half precision; the optimizer updates fp32 weights. Below ZeRO stage 3, a GPU has
-     * both (DeepSpeed, Megatron), and gradients are in half precision. At stage 3 it has a shard of the fp32 weights
-     * and gradients, and gathers weights in half precision (FSDP's MixedPrecision). */
+    /* Half-precision weights and activations beside fp32 weights for the update. Below ZeRO stage 3, a GPU has both, and
+     * half-precision gradients (DeepSpeed, Megatron); at stage 3, fp32 shards gathered in half precision (FSDP) */
     MDOT_PRECISION_MIXED_BF16,
     MDOT_PRECISION_MIXED_FP16, /* the same as MIXED_BF16, in fp16 */
-    /* MIXED_BF16 with FP8 operands in linear layers, as torchao's float8 training, with one scale per tensor.
-     * Operands are cast before each matmul; tensors stay in bf16. INVALID_ARGUMENT for a GPU without FP8
-     * (mdot_gpu.fp8_tflops). */
+    /* MIXED_BF16 whose linear layers cast operands to FP8 before each matmul, with one scale per tensor (torchao).
+     * INVALID_ARGUMENT for a GPU without FP8 (mdot_gpu.fp8_tflops) */
     MDOT_PRECISION_FP8,
     MDOT_PRECISION_FP8_ROWWISE,                  /* FP8 with a scale per row */
     MDOT_PRECISION_MXFP8,                        /* FP8 with a scale per 32 elements (MX formats, from Blackwell on) */
@@ -49,8 +47,7 @@ typedef enum mdot_layout {
 typedef enum mdot_attention {
     MDOT_ATTENTION_PROGRAM, /* the kernels that the job's program called; FLASH if the job lacks them */
     MDOT_ATTENTION_EAGER,   /* matmuls and a softmax, each a separate kernel */
-    /* one kernel, which keeps scores out of memory, such as FlashAttention; the default of PyTorch's
-     * scaled_dot_product_attention */
+    /* one kernel without scores in memory, such as FlashAttention; PyTorch's scaled_dot_product_attention */
     MDOT_ATTENTION_FLASH
 } mdot_attention;
 
@@ -67,8 +64,7 @@ typedef enum mdot_framework {
 /* Parts recomputed in the backward pass, so that memory need not keep the results. */
 typedef enum mdot_recompute {
     MDOT_RECOMPUTE_NOTHING, /* all results that the backward pass needs are kept */
-    /* each block except its inputs, as by torch.utils.checkpoint around every block; refused for a job without
-     * blocks */
+    /* each block except its inputs, as by torch.utils.checkpoint; refused for a job without blocks */
     MDOT_RECOMPUTE_BLOCKS,
     MDOT_RECOMPUTE_SELECTIVE /* everything except matmuls, convolutions and attention */
 } mdot_recompute;
@@ -91,8 +87,7 @@ typedef enum mdot_number {
 /* The number of blocks of a pipeline's stage that has the embedding or the head alone. */
 #define MDOT_STAGE_WITHOUT_BLOCKS (1u << 16)
 
-/* State in host memory, where the update then runs (DeepSpeed's CPUAdam). PAGES is the exception: the GPU updates
- * managed memory, and the driver evicts pages when the GPU is full (bitsandbytes). */
+/* State in host memory, where the update runs (DeepSpeed's CPUAdam); PAGES: the GPU updates managed memory. */
 typedef enum mdot_offload {
     MDOT_OFFLOAD_NOTHING,    /* everything is in GPU memory */
     MDOT_OFFLOAD_OPTIMIZER,  /* the optimizer's state */
@@ -111,10 +106,9 @@ typedef enum mdot_frozen {
 /* Kernels of the final cross-entropy. */
 typedef enum mdot_loss {
     MDOT_LOSS_WHOLE, /* all logits at once, in fp32 */
-    /* keeps the logits as the matmul writes them, and converts an eighth of them to fp32 at a time (torchtune's
-     * CEWithChunkedOutputLoss) */
+    /* converts an eighth of the logits to fp32 at a time (torchtune's CEWithChunkedOutputLoss) */
     MDOT_LOSS_CHUNKED,
-    /* computes logits, loss and gradients for a part of the tokens at a time: hidden size / vocabulary (Liger's
+    /* logits, loss and gradients for hidden size / vocabulary of the tokens at a time (Liger's
      * FusedLinearCrossEntropy) */
     MDOT_LOSS_FUSED
 } mdot_loss;
@@ -134,8 +128,8 @@ typedef enum mdot_mode {
 
 /* Link between the GPUs of a node. Rates are per GPU, outgoing, in one direction. */
 typedef enum mdot_link {
-    /* NVLink on GPU models with NVLink (mdot_gpu.nvlink_gbps), PCIe on others. A predictor with gpu_count but without
-     * links among its inputs assumes the links in its training data */
+    /* NVLink on GPU models with it, PCIe on others. A predictor with gpu_count, but without links, assumes those of its
+     * training data */
     MDOT_LINK_DEFAULT,
     MDOT_LINK_PCIE,  /* PCIe, also on GPU models that include NVLink */
     MDOT_LINK_NVLINK /* INVALID_ARGUMENT for a GPU whose nvlink_gbps is 0 */
@@ -159,8 +153,7 @@ typedef struct mdot_gpu {
 
 /* Returns the names of the GPU table.
  *
- * @return names, terminated by NULL; static
- */
+ * @return names, terminated by NULL; static */
 const char *const *mdot_gpu_names(void);
 /* Finds a GPU by name. Case, blanks, hyphens and underscores are ignored.
  *
@@ -177,16 +170,13 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * below, are added. The interval widens by a quarter of the logarithm of the analytic change, and
  * MDOT_WARN_ANALYTIC_ESTIMATE is set. See runtime/predict/analytic_correction.c and runtime/perf/peak_memory.c.
  *
- * Parallelism: the five degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Neighbours in
- * a node are tensor-parallel first, then context-parallel, then expert-parallel, then data-parallel, then pipeline
- * stages.
+ * Parallelism: the degrees multiply to gpu_count, except that expert may share GPUs (below). If all are 0, every GPU is
+ * a data-parallel worker. Neighbours in a node are parallel by tensor, context, expert, data, pipeline, in this order.
  *
  *   tensor    Megatron's: matmuls are sharded by columns and by rows in turn, together with the operators between them,
  *             and the results are summed (runtime/perf/sharding.c)
- *   expert    distributes a mixture's experts, and the tokens to them; the GPUs have separate batches, like
- *             data-parallel workers (runtime/perf/experts.c)
- *             Without a factor of its own in gpu_count, it shares the data-parallel and context-parallel GPUs, as in
- *             Megatron
+ *   expert    distributes a mixture's experts, and the tokens to them, over GPUs with separate batches; or, without a
+ *             factor of its own in gpu_count, over the data- and context-parallel GPUs, as Megatron (experts.c)
  *   pipeline  gives every GPU the same number of blocks, unless the ends have numbers of their own, and alternates one
  *             forward and one backward pass (1F1B)
  *   context   divides each sequence; the GPUs pass keys and values around a ring, and hold the same weights */
@@ -418,8 +408,7 @@ const char *mdot_implausible_name(uint32_t implausible);
 /* Returns the explanation of such a bound.
  *
  * @param implausible mdot_prediction.implausible
- * @return a sentence; NULL for 0 and for an unknown number; static
- */
+ * @return a sentence; NULL for 0 and for an unknown number; static */
 const char *mdot_implausible_text(uint32_t implausible);
 
 /* The answer to one question: time, memory, plausibility and energy of a step. */
@@ -518,8 +507,8 @@ typedef struct mdot_prediction {
  *
  * @param configuration how the job trains
  * @param out_prediction receives the answer
- * @errors INVALID_ARGUMENT names an invalid batch, GPU or other field; INCOMPATIBLE names the tensor because of which
- *     an artefact is no predictor of jobs; MALFORMED if the predictor's answer is not a positive number */
+ * @errors INVALID_ARGUMENT names an invalid batch, GPU or other field; INCOMPATIBLE names the tensor that a
+ *     predictor of jobs would need; MALFORMED if the predictor's answer is not a positive number */
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err);
 
@@ -559,8 +548,7 @@ mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdo
                                  mdot_error *err);
 /* Destroys an encoding.
  *
- * @param encoding NULL is accepted
- */
+ * @param encoding NULL is accepted */
 void mdot_encoding_destroy(mdot_encoding *encoding);
 
 /* Evaluates the encoded job under `count` configurations, with the same answers as mdot_sweep. Any context of the
@@ -594,8 +582,7 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
                                    mdot_error *err);
 /* Destroys the inputs.
  *
- * @param inputs NULL is accepted
- */
+ * @param inputs NULL is accepted */
 void mdot_job_inputs_destroy(mdot_job_inputs *inputs);
 /* Returns an input in the entry's order.
  *

@@ -45,7 +45,7 @@ typedef struct mdot_job_options { /* zero selects every default */
      * work (mdot_operators_combine); or NULL. A file with a symbolic batch needs none */
     const void *other_batch_bytes;
     size_t other_batch_size; /* number of these bytes */
-    int64_t other_batch;     /* size of that batch, without a common divisor with the batch of the file */
+    int64_t other_batch;     /* that batch; it has no common divisor with the file's batch */
 } mdot_job_options;
 
 /* Reads an ONNX file. Weights are skipped. An unknown operator becomes an operator of its own type, with its tensor

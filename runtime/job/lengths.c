@@ -3,7 +3,7 @@
  * A number of a network is a polynomial in the length, of degree two at most: attention's scores grow with the square,
  * and nearly everything else in proportion. So three lengths determine it. Rounded sizes, for example of windows, are
  * polynomials only approximately. A job keeps the three values of each number that varies; its other fields have the
- * values of one length, so that everything else that reads jobs knows nothing of lengths.
+ * values of one length, so that other code reads a job as if its length were fixed.
  */
 #include "runtime/job/job_model.h"
 

@@ -139,7 +139,9 @@ static bool contradicts(mdot_precision precision, mdot_precision programs)
     return programs != MDOT_PRECISION_BF16 || !(rt_is_mixed(precision) || rt_is_autocast(precision));
 }
 
-rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
+/* Replaces the precision PYTORCH by the program's, and the attention and framework PROGRAM by the program's, or by
+ * FLASH and PYTORCH if they are unknown. */
+static rt_configuration follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
 {
     rt_configuration followed = *configuration;
     mdot_configuration *c = &followed.c;
@@ -195,7 +197,7 @@ static double in_flight_of(const mdot_configuration *c, double stage, double ste
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     bool is_open = configuration->c.framework == MDOT_FRAMEWORK_PROGRAM;
-    out_resolved->configuration = rt_follow_program(job, configuration, &out_resolved->differs_from_program);
+    out_resolved->configuration = follow_program(job, configuration, &out_resolved->differs_from_program);
     configuration = &out_resolved->configuration;
     bool is_stated = job->program != NULL && job->program->program.framework != MDOT_FRAMEWORK_PROGRAM;
     out_resolved->assumes_framework = is_open && !is_stated;

@@ -70,10 +70,6 @@ typedef struct rt_resolved_configuration {
 /* Checks that the job can be trained that way: it has blocks to recompute or to distribute, and matmuls to shard. */
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err);
 
-/* Replaces the precision PYTORCH by the program's, and the attention and framework PROGRAM by the program's, or by
- * FLASH and PYTORCH if they are unknown. */
-rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs);
-
 /* Resolves a configuration that the job can be trained with. */
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved);
 

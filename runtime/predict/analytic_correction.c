@@ -29,7 +29,7 @@
 #include <math.h>
 
 #define NEGLIGIBLE_CHANGE 0.01
-/* Fraction of the roofline's rates that the GPU reaches, for a predictor that does not divide its answer. The rest of a
+/* Share of the roofline's rates in a real step. It applies if the predictor does not divide its answer. The rest of a
  * longer step is the host's. */
 #define ATTAINABLE_EFFICIENCY 0.4
 #define INTERVAL_WIDENING 0.25
@@ -128,7 +128,8 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
 
 /* ---- Parts of a step --------------------------------------------------------------------------------------------- */
 
-double rt_pass_ms(const rt_step_parts *parts, rt_pass pass)
+/* The GPU's time in a pass of one micro-step. */
+static double pass_ms(const rt_step_parts *parts, rt_pass pass)
 {
     double sum = 0;
     for (int work = 0; work < RT_WORK_COUNT; work++) sum += parts->pass_ms[pass][work];
@@ -137,7 +138,7 @@ double rt_pass_ms(const rt_step_parts *parts, rt_pass pass)
 
 static double passes_ms(const rt_step_parts *parts)
 {
-    return rt_pass_ms(parts, RT_PASS_FORWARD) + rt_pass_ms(parts, RT_PASS_BACKWARD);
+    return pass_ms(parts, RT_PASS_FORWARD) + pass_ms(parts, RT_PASS_BACKWARD);
 }
 
 double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps)
@@ -214,8 +215,8 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     double passes = passes_ms(&parts);
     /* how much longer the passes take because the GPU waits for the host */
     double stretch = ratio_of(step, requested->micro_steps * passes + parts.optimizer_ms);
-    double forward_ms = stretch * rt_pass_ms(&parts, RT_PASS_FORWARD),
-           backward_ms = stretch * rt_pass_ms(&parts, RT_PASS_BACKWARD);
+    double forward_ms = stretch * pass_ms(&parts, RT_PASS_FORWARD),
+           backward_ms = stretch * pass_ms(&parts, RT_PASS_BACKWARD);
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;
     double exchanged = exchanges ? rt_communication_ms(job, requested, backward_ms) : 0;
     double transferred =

@@ -18,8 +18,6 @@ typedef struct rt_step_parts {
     double optimizer_ms; /* the GPU's, once per step */
 } rt_step_parts;
 
-/* The GPU's time in a pass of one micro-step. */
-double rt_pass_ms(const rt_step_parts *parts, rt_pass pass);
 /* The time of `micro_steps` and the update, one after the other. */
 double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps);
 /* The parts of a step of `step_ms` from a predictor without the output part_ms, in proportion to rooflines. */

@@ -98,7 +98,7 @@ static mdot_status read_gpus(const mdot_plan_space *source, rt_space *space, mdo
 
 /* ---- Axes that the search adds ----------------------------------------------------------------------------------- */
 
-/* The axis of an option that neither an axis nor the base sets; NULL otherwise. */
+/* Begins the axis of an option; NULL if the caller's axes or the base set the option. */
 static rt_axis *open_axis(rt_space *space, int option)
 {
     rt_axis *axis = &space->axes[option];

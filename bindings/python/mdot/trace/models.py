@@ -205,7 +205,7 @@ def check_settings(settings: Mapping[str, Any], example: Any, name: str) -> None
 _GENERAL_SETTINGS = {"model_type", "architectures", "transformers_version", "torch_dtype", "dtype", "use_cache", "num_labels",
                      "id2label", "label2id", "attn_implementation", "pad_token_id", "bos_token_id", "eos_token_id",
                      "tie_word_embeddings", "is_decoder", "is_encoder_decoder", "auto_map"}  # fmt: skip
-"""Settings that every configuration of transformers takes or that its files hold."""
+"""Settings of every transformers configuration, by argument or in its file."""
 
 
 def _transformers(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:

@@ -85,7 +85,7 @@ def is_view(func: Any) -> bool:
 
 
 def price_backward(graph: Graph, work: Work, batch: int) -> None:
-    """Gives calls that are like no operator the FLOPs that their backward pass dispatched."""
+    """Prices calls without a formula by the FLOPs that their backward pass dispatched."""
     counted: dict[str, list[float]] = {}
     for node in graph.nodes:
         if node.domain == "mdot.call" and not node.attributes["type"]:
