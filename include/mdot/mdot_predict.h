@@ -25,8 +25,8 @@ typedef enum mdot_precision {
     /* the program's formats if the job has them (mdot_program.h); otherwise PyTorch's default: fp32, and tf32 in
      * convolutions if the GPU has TF32 */
     MDOT_PRECISION_PYTORCH,
-    /* Half-precision weights and activations beside fp32 weights for the update. Below ZeRO stage 3, a GPU has both, and
-     * half-precision gradients (DeepSpeed, Megatron); at stage 3, fp32 shards gathered in half precision (FSDP) */
+    /* Half-precision weights and activations beside fp32 weights for the update. Below ZeRO stage 3, a GPU has both,
+     * and half-precision gradients (DeepSpeed, Megatron); at stage 3, fp32 shards gathered in half precision (FSDP) */
     MDOT_PRECISION_MIXED_BF16,
     MDOT_PRECISION_MIXED_FP16, /* the same as MIXED_BF16, in fp16 */
     /* MIXED_BF16 whose linear layers cast operands to FP8 before each matmul, with one scale per tensor (torchao).
