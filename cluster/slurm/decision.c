@@ -9,7 +9,10 @@ sl_gpus sl_gpus_of(const sl_submission *submission)
 {
     int64_t nodes = submission->nodes > 0 ? submission->nodes : 1,
             tasks = submission->tasks > 0 ? submission->tasks : 1;
+    int64_t cpus_of_a_task = submission->cpus_per_task > 0 ? submission->cpus_per_task : 1;
+    int64_t cpus_of_a_node = (tasks * cpus_of_a_task + nodes - 1) / nodes;
     int64_t sockets = submission->sockets > 0 ? submission->sockets : 1;
+    if (sockets > cpus_of_a_node) sockets = cpus_of_a_node; /* Slurm counts the sockets that have a CPU of the job */
     const struct {
         const char *text;
         int64_t times;

@@ -429,6 +429,7 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
                                 .nodes = count_of(request->min_nodes),
                                 .sockets = request->sockets_per_node == NO_VAL16 ? 0 : request->sockets_per_node,
                                 .tasks = count_of(request->num_tasks),
+                                .cpus_per_task = request->cpus_per_task == NO_VAL16 ? 0 : request->cpus_per_task,
                                 .tasks_per_gpu = request->ntasks_per_tres == NO_VAL16 ? 0 : request->ntasks_per_tres,
                                 .is_heterogeneous = request->het_job_offset != NO_VAL,
                                 .own_minutes = request->time_limit == NO_VAL ? 0

@@ -114,7 +114,7 @@ typedef struct sl_submission {
     const char *partitions;                                 /* "a100,h100"; empty: the default one */
     const char *default_partition;                          /* the cluster's default partition */
     const char *per_job, *per_node, *per_socket, *per_task; /* resource texts (gres.h) */
-    uint32_t nodes, sockets, tasks;                         /* sockets per node */
+    uint32_t nodes, sockets, tasks, cpus_per_task;          /* sockets per node */
     uint32_t tasks_per_gpu;                                 /* --ntasks-per-gpu */
     uint32_t own_minutes;                                   /* --time; SL_UNLIMITED */
     uint32_t least_minutes;                                 /* --time-min */

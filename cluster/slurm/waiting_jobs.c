@@ -28,6 +28,7 @@ sl_submission sl_plugin_submission(const slurm_job_info_t *job)
                            .nodes = job->num_nodes == NO_VAL ? 0 : job->num_nodes,
                            .sockets = job->sockets_per_node == NO_VAL16 ? 0 : job->sockets_per_node,
                            .tasks = job->num_tasks == NO_VAL ? 0 : job->num_tasks,
+                           .cpus_per_task = job->cpus_per_task == NO_VAL16 ? 0 : job->cpus_per_task,
                            .partitions = job->partition,
                            .own_minutes = job->time_limit == INFINITE ? SL_UNLIMITED
                                           : job->time_limit == NO_VAL ? 0

@@ -114,7 +114,8 @@ check "the time of a finished job is kept with its user" grep -q "^65534 " "$wor
 
 # GPU counts are those that Slurm allocates
 for options in "--gres=gpu:2" "--gres=gpu:1 --gpus-per-node=2" "--gres=gpu:2 --gpus-per-node=1" "--gpus=2" "--gres=gpu:0 --gpus=2" \
-    "--gpus-per-socket=1 --sockets-per-node=2" "--gpus-per-socket=2 --sockets-per-node=1" "--gpus-per-task=1 --ntasks=2" \
+    "--gpus-per-socket=1 --sockets-per-node=2" "--gpus-per-socket=1 --sockets-per-node=2 --ntasks=2" \
+    "--gpus-per-socket=1 --sockets-per-node=2 --cpus-per-task=2" "--gpus-per-socket=2 --sockets-per-node=1" "--gpus-per-task=1 --ntasks=2" \
     "--ntasks-per-gpu=1 --ntasks=2" "--gpus-per-node=2 --nodes=1"; do
     # shellcheck disable=SC2086 # words
     id=$(user sbatch --parsable -o /dev/null --partition=a100 $options --mdot=$requested,steps=10 job.sh 2> messages) || continue

@@ -125,7 +125,9 @@ static void gpus_are_counted_from_slurm_requests(void **state)
                  {{.per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
                  {{.per_job = "gres:gpu:4", .nodes = 2}, 4, 2},
                  {{.per_task = "gres:gpu:2", .tasks = 3}, 6, 1},
-                 {{.per_socket = "gres:gpu:2", .nodes = 3, .sockets = 2}, 12, 3},
+                 {{.per_socket = "gres:gpu:2", .nodes = 3, .sockets = 2}, 6, 3},
+                 {{.per_socket = "gres:gpu:2", .nodes = 3, .sockets = 2, .tasks = 6}, 12, 3},
+                 {{.per_socket = "gres:gpu:2", .nodes = 3, .sockets = 2, .tasks = 3, .cpus_per_task = 8}, 12, 3},
                  {{.per_socket = "gres:gpu:2"}, 2, 1},
                  {{.per_job = "gres:gpu:8", .per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
                  {{.per_node = "gres:gpu:0", .nodes = 4}, 1, 4}};

@@ -397,6 +397,7 @@ static void gpus_are_counted_in_every_form(void **state)
     r.tres_per_node = NULL;
     r.tres_per_socket = text;
     r.sockets_per_node = 2;
+    r.num_tasks = 2;
     assert_int_equal((plugin_submit("batch=32,steps=10", &r), plugin_number_of(&r, " gpus=")), 2);
     text = (r = plugin_make_request(), r.tres_per_node);
     r.tres_per_node = NULL;

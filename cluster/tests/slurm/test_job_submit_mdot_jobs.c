@@ -92,7 +92,8 @@ static void a_job_that_asks_for_more_loses_its_priority(void **state)
     jobs[10].admin_comment = infinite, jobs[10].tres_per_node = three;
     jobs[11].job_state = JOB_PENDING | JOB_REQUEUE, jobs[11].time_limit = 11;
     jobs[12].num_nodes = NO_VAL, jobs[12].tres_per_node = three;
-    jobs[13].tres_per_node = NULL, jobs[13].tres_per_socket = one, jobs[13].sockets_per_node = 2;
+    jobs[13].tres_per_node = NULL, jobs[13].tres_per_socket = one, jobs[13].sockets_per_node = 2,
+    jobs[13].num_tasks = 4;
     jobs[14].tres_per_node = NULL, jobs[14].tres_per_task = one, jobs[14].num_tasks = 3;
     jobs[15].tres_per_job = three, jobs[15].tres_per_node = NULL;
     jobs[16].tres_per_node = NULL, jobs[16].tres_per_socket = one;
