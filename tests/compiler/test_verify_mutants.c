@@ -151,7 +151,9 @@ static bool is_equivalent(const char *model, const char *mutant)
     bool is_same = a == NULL || b == NULL || a->output_count != b->output_count;
     mdot_error err = {0};
     for (uint64_t seed = 1; !is_same && seed < 4; seed++) {
-        ir_wide **inputs = random_inputs(a, LENGTH, seed, arena), *x[8], *y[8];
+        ir_wide **inputs = random_inputs(a, LENGTH, seed, arena);
+        ir_wide **x = IR_NEW_ARRAY(arena, ir_wide *, a->output_count);
+        ir_wide **y = IR_NEW_ARRAY(arena, ir_wide *, b->output_count);
         bool runs = ir_evaluate(a, (const ir_wide *const *)inputs, arena, x, &err) == MDOT_OK &&
                     ir_evaluate(b, (const ir_wide *const *)inputs, arena, y, &err) == MDOT_OK;
         double difference = 0, greatest = 0;
