@@ -25,12 +25,6 @@ static void write_values(FILE *out, const rt_option *o)
         fprintf(out, "%.10g to %.10g", o->least, o->most);
 }
 
-static void write_code(FILE *out, const char *text)
-{
-    int length = (int)strcspn(text, "?");
-    if (length > 0) fprintf(out, "`%.*s`", length, text);
-}
-
 /* Writes the option as `--name VALUE`. A '|' would end the cell of the table. */
 static void write_command(FILE *out, const rt_option *o)
 {
@@ -52,19 +46,40 @@ static void write_meanings(FILE *out)
     }
 }
 
+/* True if a name is the member's, with hyphens in place of underscores on the command line. */
+static bool is_member_name(const rt_option *o, const char *text)
+{
+    size_t i = 0;
+    while (text[i] != '\0' && (text[i] == o->field[i] || (text[i] == '-' && o->field[i] == '_'))) i++;
+    return o->field[i] == '\0' && (text[i] == '\0' || text[i] == '?');
+}
+
+/* Writes "`gpus`" if the name is another one than the member's. */
+static void write_other_name(FILE *out, const rt_option *o, const char *text)
+{
+    if (text[0] == '\0')
+        fputs("none", out);
+    else if (!is_member_name(o, text))
+        fprintf(out, "`%.*s`", (int)strcspn(text, "?"), text);
+}
+
 static void write_spellings(FILE *out)
 {
     fputs("| member | `mdot predict` | JSON | Slurm key | Python |\n| --- | --- | --- | --- | --- |\n", out);
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
+        const char *json = strcmp(o->field, "link_gbps") == 0 ? "link" : o->json;
+        bool has_same_names = o->section != RT_SECTION_DEGREE && is_member_name(o, o->command) &&
+                              is_member_name(o, json) && is_member_name(o, o->slurm) && is_member_name(o, o->python);
+        if (has_same_names) continue;
         fprintf(out, "| `%s` | ", o->field);
         write_command(out, o);
         fputs(" | ", out);
-        write_code(out, strcmp(o->field, "link_gbps") == 0 ? "link" : o->json);
+        write_other_name(out, o, json);
         fputs(" | ", out);
-        write_code(out, o->slurm);
+        write_other_name(out, o, o->slurm);
         fputs(" | ", out);
-        write_code(out, o->python);
+        write_other_name(out, o, o->python);
         fputs(" |\n", out);
     }
 }
@@ -91,19 +106,21 @@ static void write_words(FILE *out)
 
 static void write_inputs(FILE *out)
 {
-    fputs("| name | value |\n| --- | --- |\n", out);
     for (size_t i = 0; i < RT_OPTION_INPUT_COUNT; i++) {
         const rt_option_input *input = &rt_option_inputs[i];
         const rt_option *option = &rt_options[input->option];
-        fprintf(out, "| `%s` | %s`%s`", input->name, input->ones != 0 ? "1 if " : "", option->field);
+        fprintf(out, "%s`%s`", i == 0 ? "" : i % 3 == 0 ? ",\n" : ", ", input->name);
         const char *between = " is ";
+        bool is_same = strcmp(input->name, option->field) == 0;
+        if (!is_same) fprintf(out, " (`%s`", option->field);
         for (unsigned k = 0; k < 32; k++) {
             if ((input->ones >> k & 1) == 0) continue;
             fprintf(out, "%s%s", between, option->choices[k]);
             between = " or ";
         }
-        fputs(" |\n", out);
+        if (!is_same) fputs(")", out);
     }
+    fputs(".\n", out);
 }
 
 void tables_write_reference(FILE *out)
@@ -125,22 +142,25 @@ void tables_write_reference(FILE *out)
           out);
     write_meanings(out);
     fputs("\n## Names\n\n"
-          "An empty cell means another source. For example, Slurm takes GPUs and nodes from its own options. A table "
-          "of measured\n"
-          "steps names a column like the option without `--`, for example `optimizer-kernels`, beside `job` "
-          "and `ms`; `--gpu-spec` has none.\n\n",
+          "JSON, Slurm and Python use the member's name, and the command uses it with hyphens, for example "
+          "`--power-limit W`. The\n"
+          "table has the exceptions, and empty cells where the rule holds. Slurm takes GPUs, nodes and links from its "
+          "own options.\n"
+          "A table of measured steps names a column like the option without `--`, beside `job` and `ms`; `--gpu-spec` "
+          "has none.\n\n",
           out);
     write_spellings(out);
     fputs("\n## Other words\n\n"
           "The command, Slurm and Python accept these words of PyTorch, Lightning and transformers for a choice.\n\n",
           out);
     write_words(out);
-    fputs(
-        "\n## Inputs of predictors\n\n"
-        "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Inputs of predictors\"). mdot "
-        "estimates an\n"
-        "option analytically if the predictor lacks the numbers. The batch is a micro-batch's.\n\n",
-        out);
+    fputs("\n## Inputs of predictors\n\n"
+          "A predictor reads these numbers, in this order or by name (`mdot_predict.h`, \"Inputs of predictors\"): "
+          "the member's\n"
+          "value, or 1 if the condition in parentheses holds. mdot estimates an option analytically if the predictor "
+          "lacks the\n"
+          "numbers. The batch is a micro-batch's.\n\n",
+          out);
     write_inputs(out);
 }
 

@@ -129,7 +129,7 @@ def programs_of_jobs_are_read(folder):
 
 
 def members_of_pages():
-    """Names that docs/reference/formats/json.md and the column JSON of docs/reference/configuration.md list."""
+    """Names that docs/reference/formats/json.md and the table of names in docs/reference/configuration.md list."""
     reference = SOURCE / "docs" / "reference"
     names = set()
     for object_ in (reference / "formats" / "json.md").read_text().split("| member |")[1:]:
@@ -138,8 +138,13 @@ def members_of_pages():
         expect_equal(len(of_object), len(set(of_object)), "members that the page lists, and different ones")
         names.update(of_object)
     table = (reference / "configuration.md").read_text().split("## Names")[1].split("## Other words")[0]
+    members = re.findall(r"(?m)^\| `(\w+)`", (reference / "configuration.md").read_text().split("## Names")[0])
+    others = {}
     for line in table.split("\n"):
-        names.update(re.findall(r"`(\w+)`", line.replace("\\|", "").split("|")[3]) if line.startswith("| `") else [])
+        if line.startswith("| `"):
+            member, _, others[member.strip(" `")] = line.replace("\\|", "").split("|")[1:4]
+    for member in members:
+        names.update(re.findall(r"`(\w+)`", others.get(member, "").strip() or f"`{member}`"))
     return names
 
 
