@@ -2,7 +2,6 @@
 #include "base/csv.h"
 
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "base/text.h"
 
 #include <math.h>
@@ -168,11 +167,11 @@ mdot_status bs_csv_next(bs_csv *csv, bool *out_is_row, mdot_error *err)
     char *line = take_line(csv, csv->separator == ',');
     *out_is_row = line != NULL;
     if (line == NULL) return MDOT_OK;
-    mdot_status status = split(csv, line, csv->field, &csv->field_count, err);
-    if (status == MDOT_OK && csv->field_count != csv->header_count)
-        status = bs_csv_fail(csv, err, MDOT_MALFORMED, "there are %d fields, but %d columns", csv->field_count,
-                             csv->header_count);
-    return status;
+    BS_TRY(split(csv, line, csv->field, &csv->field_count, err));
+    if (csv->field_count != csv->header_count)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "there are %d fields, but %d columns", csv->field_count,
+                           csv->header_count);
+    return MDOT_OK;
 }
 
 int bs_csv_find(const bs_csv *csv, const char *column)
@@ -221,8 +220,7 @@ mdot_status bs_csv_number(const bs_csv *csv, int column, double minimum, double 
 mdot_status bs_csv_integer(const bs_csv *csv, int column, int minimum, int maximum, int *out_value, mdot_error *err)
 {
     double value;
-    mdot_status status = bs_csv_number(csv, column, minimum, maximum, &value, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_csv_number(csv, column, minimum, maximum, &value, err));
     if (value != floor(value))
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "%s is not an integer: \"%.40s\"", csv->header[column],
                            csv->field[column]);

@@ -14,7 +14,7 @@
 #ifndef BS_CSV_H
 #define BS_CSV_H
 
-#include "mdot/mdot_base.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -70,9 +70,8 @@ mdot_status bs_elf_open(const void *file, uint64_t size_bytes, const char *kind,
     if (size_bytes < sizeof header)
         return mdot_fail(err, MDOT_MALFORMED, "%llu bytes are too few for %s", (unsigned long long)size_bytes, kind);
     memcpy(&header, file, sizeof header);
-    mdot_status status = check_identity(&header, kind, machine, err);
-    if (status == MDOT_OK) status = check_tables(&header, size_bytes, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_identity(&header, kind, machine, err));
+    BS_TRY(check_tables(&header, size_bytes, err));
     bs_elf elf = {.bytes = file,
                   .size_bytes = size_bytes,
                   .segments_at = header.e_phoff,
@@ -82,8 +81,7 @@ mdot_status bs_elf_open(const void *file, uint64_t size_bytes, const char *kind,
                   .type = header.e_type,
                   .abi_version = header.e_ident[EI_ABIVERSION],
                   .flags = header.e_flags};
-    status = find_names(&elf, header.e_shstrndx, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(find_names(&elf, header.e_shstrndx, err));
     *out_elf = elf;
     return MDOT_OK;
 }

@@ -8,7 +8,7 @@
 #ifndef BS_ELF_READ_H
 #define BS_ELF_READ_H
 
-#include "mdot/mdot_base.h"
+#include "base/status.h"
 
 typedef struct bs_elf { /* the file's bytes are borrowed */
     const unsigned char *bytes;

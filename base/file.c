@@ -4,8 +4,6 @@
  * folder is left unsynchronised, because either complete file is a correct result then. */
 #include "base/file.h"
 
-#include "base/out_of_memory.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -9,13 +9,13 @@
  *   text.h            numbers independent of the locale; text made safe for a terminal; lists of names; text written
  *                     into memory
  *   suggest.h         suggests a known name for a misspelt one
- *   out_of_memory.h   one wording for lack of memory
+ *   status.h          passing failures on, and one wording for lack of memory
  *   struct_version.h  growing structs in the public headers
  *   spin.h            the pause in a polling loop */
 #ifndef BS_FILE_H
 #define BS_FILE_H
 
-#include "mdot/mdot_base.h"
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

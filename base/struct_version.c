@@ -23,8 +23,7 @@ static bool is_zero(const char *bytes, size_t count)
 mdot_status bs_read_struct(const bs_struct_version *type, const void *caller_struct, void *out_library_struct,
                            mdot_error *err)
 {
-    mdot_status status = bs_check_struct(type, caller_struct, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_check_struct(type, caller_struct, err));
     size_t bytes = bs_struct_bytes(caller_struct);
     if (bytes > type->size_bytes && !is_zero((const char *)caller_struct + type->size_bytes, bytes - type->size_bytes))
         return mdot_fail(err, MDOT_INCOMPATIBLE,

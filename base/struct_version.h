@@ -5,7 +5,7 @@
 #ifndef BS_STRUCT_VERSION_H
 #define BS_STRUCT_VERSION_H
 
-#include "mdot/mdot_base.h"
+#include "base/status.h"
 
 typedef struct bs_struct_version {
     const char *name;

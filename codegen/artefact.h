@@ -10,10 +10,10 @@
 #ifndef CG_ARTEFACT_H
 #define CG_ARTEFACT_H
 
+#include "base/status.h"
 #include "codegen/backend.h"
 #include "codegen/codegen.h"
 #include "ir/arena.h"
-#include "mdot/mdot_base.h"
 
 /* Generates code for every entry, bucket and target, packs the weights, links, and renames the artefact to `path`,
  * where it appears complete or not at all. Constants that several plans share (the same ir_tensor, or equal bytes)

@@ -4,7 +4,6 @@
  * parsing. Unlike `ld -b binary` it places them in read-only memory. (System V gABI, chapter 4. The only
  * machine-dependent value of a data object is the machine's number.)
  */
-#include "base/out_of_memory.h"
 #include "codegen/artefact.h"
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"

@@ -71,11 +71,9 @@ static size_t reached_bytes(const cg_parts *parts)
 
 static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot_error *err)
 {
-    mdot_status status = cg_elf_write_object(w->file[CG_DATA_OBJECT], parts->machine->elf_machine, parts->sections,
-                                             parts->section_count, err);
-    if (status != MDOT_OK) return status;
-    status = write_file(w->file[CG_CODE_OBJECT], parts->code, parts->code_bytes, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(cg_elf_write_object(w->file[CG_DATA_OBJECT], parts->machine->elf_machine, parts->sections,
+                               parts->section_count, err));
+    BS_TRY(write_file(w->file[CG_CODE_OBJECT], parts->code, parts->code_bytes, err));
     return write_export_map(w->file[CG_EXPORT_MAP], parts->sections, parts->section_count, err);
 }
 
@@ -172,8 +170,7 @@ static mdot_status run_linker(const cg_temp_dir *w, const cg_parts *parts, mdot_
 {
     pid_t process;
     const char *name = NULL;
-    mdot_status status = start_linker(w, parts->machine, &process, &name, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(start_linker(w, parts->machine, &process, &name, err));
     int result = 0;
     int64_t limit_ms = limit_of(parts);
     if (!wait_for(process, limit_ms, &result)) {
@@ -244,9 +241,8 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
                          "precision, of which bf16 takes half of fp32's memory, or split the model",
                          (double)reached_bytes(parts) / (1 << 30));
     cg_temp_dir w;
-    mdot_status status = cg_temp_dir_open(path, arena, &w, err);
-    if (status != MDOT_OK) return status;
-    status = write_parts(&w, parts, err);
+    BS_TRY(cg_temp_dir_open(path, arena, &w, err));
+    mdot_status status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts, err);
     if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
     if (status == MDOT_OK && parts->check != NULL) status = parts->check(w.file[CG_LINKED], err);

@@ -9,7 +9,6 @@
 #include "codegen/artefact.h"
 
 #include "base/file.h"
-#include "base/out_of_memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -136,8 +135,7 @@ mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out
     const char *parent = slash == NULL ? "." : ir_arena_printf(arena, "%.*s", parent_length, path);
     if (w.directory == NULL || parent == NULL) return BS_OUT_OF_MEMORY(err, "%s", path);
     remove_stale(parent);
-    mdot_status status = make_directory(path, &w, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_directory(path, &w, err));
     for (int i = 0; i < CG_WORK_FILE_COUNT; i++) {
         w.file[i] = ir_arena_printf(arena, "%s/%s", w.directory, names[i]);
         if (w.file[i] != NULL) continue;

@@ -1,5 +1,4 @@
 /* compare_outputs.c — run compiled code on tensors and compare the results; used by check and verify. */
-#include "base/out_of_memory.h"
 #include "compiler/compiler.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* compile_model.c — mdotc_compile: the whole compilation in one function, one call per stage. */
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -344,12 +343,11 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
                           const mdotc_options *options, mdot_error *err)
 {
     mdotc_options o = {0};
-    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK);
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const mdotc_entry *entries_copy = NULL;
-    status = read_entries(entries, entry_count, arena, &entries_copy, err);
+    mdot_status status = read_entries(entries, entry_count, arena, &entries_copy, err);
     if (status == MDOT_OK) status = compile(entries_copy, entry_count, artefact_path, &o, arena, err);
     ir_arena_destroy(arena);
     return status;

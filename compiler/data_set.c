@@ -1,5 +1,4 @@
 /* data_set.c — tensors in files, laid out as in ONNX's tests: input_0.pb, input_1.pb, … in a folder. */
-#include "base/out_of_memory.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 
@@ -15,8 +14,7 @@ mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kin
         if (path == NULL) return BS_OUT_OF_MEMORY(err, "%s", folder);
         if (stat(path, &info) != 0) break;
         ir_tensor *tensor;
-        mdot_status status = fe_read_tensor(path, arena, &tensor, &name, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fe_read_tensor(path, arena, &tensor, &name, err));
         out_tensors[count] = tensor;
     }
     *out_count = count;

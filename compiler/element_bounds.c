@@ -1,5 +1,4 @@
 /* element_bounds.c — see compiler.h. */
-#include "base/out_of_memory.h"
 #include "compiler/compiler.h"
 
 #include <math.h>

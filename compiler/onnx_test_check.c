@@ -3,7 +3,6 @@
  *
  * If the model has one symbolic dimension and all data sets agree with it, one artefact is compiled, with a bucket for
  * each occurring length. Otherwise each data set gets an artefact, bound to the data set's shapes. */
-#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
@@ -101,10 +100,8 @@ static mdot_status compile(test *t, const ir_graph *graph, const int64_t *bucket
     const char *target = t->options->level != NULL ? ir_arena_printf(t->arena, "cpu:%s", t->options->level) : "cpu";
     co_targets targets;
     cg_entry entry;
-    mdot_status status = co_parse_targets(&target, 1, NULL, &targets, err);
-    if (status == MDOT_OK)
-        status = co_plan_entry("predict", graph, buckets, bucket_count, false, &silent, t->arena, &entry, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(co_parse_targets(&target, 1, NULL, &targets, err));
+    BS_TRY(co_plan_entry("predict", graph, buckets, bucket_count, false, &silent, t->arena, &entry, err));
     cg_options options = {.predictor_name = "check", .target_count = targets.count, .targets = targets.target};
     return cg_write_artefact(&entry, 1, &options, t->artefact_path, t->arena, err);
 }
@@ -131,8 +128,7 @@ static mdot_status compare_outputs(test *t, const data_set *set, const co_tensor
         if (ir_arena_failed(t->arena)) return BS_OUT_OF_MEMORY(err, "%s", set->path);
         if (expected == NULL) return mdot_fail(err, MDOT_UNSUPPORTED, "%s: output %d cannot be compared", set->path, i);
         co_difference d;
-        mdot_status status = co_compare(&outputs[i], expected, t->relative_tolerance, t->absolute_tolerance, &d, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(co_compare(&outputs[i], expected, t->relative_tolerance, t->absolute_tolerance, &d, err));
         if (d.relative > t->report.worst_error) t->report.worst_error = d.relative;
         if (d.excess > 1 && t->report.result == MDOTC_CHECK_PASS) report_difference(t, set, &outputs[i], expected, &d);
     }
@@ -207,8 +203,7 @@ static mdot_status import_static(test *t, const data_set *set, ir_graph **out_gr
     }
     fe_options options = {.input_types = types, .input_type_count = (size_t)set->input_count};
     const char *bound = NULL;
-    mdot_status status = fe_import(t->model_path, &options, t->arena, out_graph, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_import(t->model_path, &options, t->arena, out_graph, err));
     if (!co_bind_shape_inputs(*out_graph, set->inputs, &bound)) return BS_OUT_OF_MEMORY(err, "%s", t->directory);
     if (bound != NULL) snprintf(t->report.detail, sizeof t->report.detail, "bound: %s", bound);
     return MDOT_OK;
@@ -216,15 +211,14 @@ static mdot_status import_static(test *t, const data_set *set, ir_graph **out_gr
 
 static mdot_status check_static(test *t, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (int s = 0; status == MDOT_OK && s < t->data_set_count; s++) {
+    for (int s = 0; s < t->data_set_count; s++) {
         ir_graph *graph;
         t->data_sets[s].length = 0;
-        status = import_static(t, &t->data_sets[s], &graph, err);
-        if (status == MDOT_OK) status = compile(t, graph, NULL, 0, err);
-        if (status == MDOT_OK) status = run_data_sets(t, s, s + 1, err);
+        BS_TRY(import_static(t, &t->data_sets[s], &graph, err));
+        BS_TRY(compile(t, graph, NULL, 0, err));
+        BS_TRY(run_data_sets(t, s, s + 1, err));
     }
-    return status;
+    return MDOT_OK;
 }
 
 static mdot_status check_model(test *t, mdot_error *err)
@@ -239,8 +233,7 @@ static mdot_status check_model(test *t, mdot_error *err)
         if (err != NULL) *err = reason;
         return imported;
     }
-    mdot_status status = read_data_sets(t, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_data_sets(t, err));
     for (int s = 0; imported == MDOT_OK && s < t->data_set_count; s++) {
         data_set *set = &t->data_sets[s];
         for (int i = 0; i < set->input_count && i < graph->input_count; i++)

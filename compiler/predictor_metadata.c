@@ -7,7 +7,6 @@
  *     mdot.assumes.torch = "2.9"                            the version of PyTorch that answers stand for if a
  *                                                           configuration leaves it open
  */
-#include "base/out_of_memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "compiler/compiler.h"

@@ -103,10 +103,8 @@ static mdot_status add_targets(const char *name, int backend, const computes *c,
     for (int i = 0; i < c->count[backend]; i++) {
         cg_target parsed[MDOT_ABI_MAX_IMAGES];
         int count = 0;
-        mdot_status status = cg_backends[backend]->parse(name, c->requested[backend][i], parsed, &count, err);
-        for (int k = 0; k < count && status == MDOT_OK; k++)
-            status = cg_add_target(targets->target, &targets->count, parsed[k], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(cg_backends[backend]->parse(name, c->requested[backend][i], parsed, &count, err));
+        for (int k = 0; k < count; k++) BS_TRY(cg_add_target(targets->target, &targets->count, parsed[k], err));
     }
     return MDOT_OK;
 }
@@ -129,11 +127,10 @@ mdot_status co_parse_targets(const char *const *names, size_t count, const char 
     co_targets targets = {.count = 0};
     bool is_named[CG_BACKENDS] = {false};
     computes c;
-    mdot_status status = parse_computes(kernel_precision, &c, err);
-    for (size_t i = 0; i < count && status == MDOT_OK; i++) status = add_named(names[i], &c, &targets, is_named, err);
-    for (int b = 0; b < CG_BACKENDS && status == MDOT_OK; b++)
-        if (cg_backends[b]->is_default && !is_named[b])
-            status = add_targets(cg_backends[b]->name, b, &c, &targets, err);
-    if (status == MDOT_OK) *out_targets = targets;
-    return status;
+    BS_TRY(parse_computes(kernel_precision, &c, err));
+    for (size_t i = 0; i < count; i++) BS_TRY(add_named(names[i], &c, &targets, is_named, err));
+    for (int b = 0; b < CG_BACKENDS; b++)
+        if (cg_backends[b]->is_default && !is_named[b]) BS_TRY(add_targets(cg_backends[b]->name, b, &c, &targets, err));
+    *out_targets = targets;
+    return MDOT_OK;
 }

@@ -4,14 +4,13 @@
 static mdot_status create_tensors(const mdot_predictor *predictor, size_t entry, int64_t length, bool are_inputs,
                                   size_t count, ir_arena *arena, co_tensor *out_tensors, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        status = are_inputs ? mdot_predictor_get_input(predictor, entry, i, &info)
-                            : mdot_predictor_get_output(predictor, entry, i, &info);
-        if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &out_tensors[i], err);
+        BS_TRY(are_inputs ? mdot_predictor_get_input(predictor, entry, i, &info)
+                          : mdot_predictor_get_output(predictor, entry, i, &info));
+        BS_TRY(co_tensor_create(arena, &info, length, &out_tensors[i], err));
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* Runs an entry on zeros at the shortest length. Buckets share most code. */

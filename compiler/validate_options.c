@@ -40,8 +40,7 @@ static mdot_status check_buckets(const int64_t *buckets, size_t count, mdot_erro
 
 mdot_status co_check_options(const mdotc_options *options, mdot_error *err)
 {
-    mdot_status status = check_buckets(options->buckets, options->bucket_count, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_buckets(options->buckets, options->bucket_count, err));
     if (options->min_length < 0 || options->min_length > MDOTC_MAX_LENGTH ||
         (options->bucket_count > 0 && options->min_length > options->buckets[0]))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,

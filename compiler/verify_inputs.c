@@ -11,8 +11,7 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
     int count;
     co_verify_inputs provided = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
     if (provided.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = co_read_tensors(arena, folder, "input", provided.tensors, &count, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(co_read_tensors(arena, folder, "input", provided.tensors, &count, err));
     if (count != graph->input_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: the folder has %d files input_<k>.pb, but the model has %d inputs", folder, count,

@@ -6,7 +6,6 @@
  * one.
  */
 #include "compiler/verify_model.h"
-#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -237,10 +236,10 @@ static mdot_status verify_style(verification *v, int64_t length, co_style style,
 static mdot_status verify_random(verification *v, int64_t length, mdot_error *err)
 {
     static const co_style domains[] = {CO_POSITIVE, CO_UNIT};
-    mdot_status status = verify_length(v, length, NULL, err);
-    for (size_t i = 0; status == MDOT_OK && v->saw_nan && i < sizeof domains / sizeof *domains; i++)
-        status = verify_style(v, length, domains[i], err);
-    return status;
+    BS_TRY(verify_length(v, length, NULL, err));
+    for (size_t i = 0; v->saw_nan && i < sizeof domains / sizeof *domains; i++)
+        BS_TRY(verify_style(v, length, domains[i], err));
+    return MDOT_OK;
 }
 
 /* Draws the indices that no length has drawn yet, at the bucket's greatest length. */
@@ -399,9 +398,8 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (artefact_path == NULL || model_path == NULL || out_passed == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdotc_verify requires an artefact, a model and an output parameter for the result");
-    status = co_check_tolerance("tolerance", o.tolerance, err);
-    if (status == MDOT_OK) status = check_options(&o, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(co_check_tolerance("tolerance", o.tolerance, err));
+    BS_TRY(check_options(&o, err));
     verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
     v.random = v.options->seed;

@@ -21,8 +21,7 @@ bool co_verify_holds(const co_verify_inputs *provided, int64_t shortest, int64_t
 static mdot_status add_variant(verification *v, const char *path, const mdot_open_options *options, mdot_error *err)
 {
     code_variant *variant = &v->variants[v->variant_count];
-    mdot_status status = mdot_predictor_open(path, options, &variant->predictor, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(mdot_predictor_open(path, options, &variant->predictor, err));
     v->variant_count++;
     mdot_predictor_info opened = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(variant->predictor, &opened);
@@ -166,16 +165,14 @@ mdot_status co_verify_read_given(verification *v, ir_arena *arena, mdot_error *e
     if (v->provided_count == 0) return MDOT_OK;
     v->provided = IR_NEW_ARRAY(arena, co_verify_inputs, v->provided_count);
     if (v->provided == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = o->inputs != NULL
-                             ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
+    BS_TRY(o->inputs != NULL ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
                              : co_verify_inputs_of_jobs(v->graph, v->variants[0].context, v->entry, o->jobs,
-                                                        o->configurations, o->job_count, arena, v->provided, err);
+                                                        o->configurations, o->job_count, arena, v->provided, err));
     mdot_bucket_info end = MDOT_INIT(mdot_bucket_info);
-    if (status == MDOT_OK)
-        status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &end);
-    for (size_t i = 0; status == MDOT_OK && i < v->provided_count; i++)
+    BS_TRY(mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &end));
+    for (size_t i = 0; i < v->provided_count; i++)
         if (!co_verify_holds(&v->provided[i], v->info.min_length, end.max_length))
-            status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
-                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->provided[i].length);
-    return status;
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
+                             o->inputs != NULL ? o->inputs : v->info.name, (long long)v->provided[i].length);
+    return MDOT_OK;
 }

@@ -8,7 +8,6 @@
  * an integer or compared, a tiny difference across a whole number changes all later results. For example, T5 puts
  * distances into buckets by Cast(Log(…) * 8), and powers of two lie exactly on the border. On the way to a decision
  * each result is rounded to the type, as in every implementation of the model. */
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 
 #include "ir/ops/families.h"
@@ -223,8 +222,7 @@ static node_memory *create_memory(evaluation *e, const ir_node *node, ir_arena *
 /* Computes a node's outputs in `target`. */
 static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target, ir_arena *scratch, mdot_error *err)
 {
-    mdot_status status = ir_check_arity(node, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_arity(node, err));
     if (node->op->eval == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator lacks an evaluator");
 
     const ir_wide **input = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
@@ -232,10 +230,9 @@ static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target,
     if (input == NULL || out == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == NULL) continue;
-        status = fetch(e, node, node->inputs[i], scratch, &input[i], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fetch(e, node, node->inputs[i], scratch, &input[i], err));
     }
-    status = round_factors(e, node, input, scratch, err);
+    mdot_status status = round_factors(e, node, input, scratch, err);
     ir_node marked = *node;
     if (e->rounding == MDOT_DTYPE_F32) {
         marked.attrs = IR_NEW_ARRAY(scratch, ir_attr, node->attr_count + 1);
@@ -262,8 +259,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     ir_arena *target;
     node_memory *h = create_memory(e, node, &target);
     if (h == NULL) return ir_fail_memory(node, err);
-    mdot_status status = compute(e, node, target, scratch, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(compute(e, node, target, scratch, err));
     release_inputs(e, node);
     if (h->live_outputs == 0) {
         ir_arena_destroy(h->arena);
@@ -322,10 +318,7 @@ static mdot_status put_element(const loop *l, int k, int64_t step, const ir_wide
     for (int d = 0; d <= element->rank; d++) dims[d] = d == axis ? l->steps : element->dims[d < axis ? d : d - 1];
     for (int d = 0; d < element->rank; d++) *(d < axis ? &before : &behind) *= element->dims[d];
     ir_wide **stack = &l->stack[k];
-    if (*stack == NULL) {
-        mdot_status status = ir_make_wide(l->result, l->end, element->dtype, element->rank + 1, dims, stack, err);
-        if (status != MDOT_OK) return status;
-    }
+    if (*stack == NULL) BS_TRY(ir_make_wide(l->result, l->end, element->dtype, element->rank + 1, dims, stack, err));
     bool same = (*stack)->dtype == element->dtype && (*stack)->rank == element->rank + 1;
     for (int d = 0; d <= element->rank && same; d++) same = (*stack)->dims[d] == dims[d];
     if (!same) return ir_fail(l->end, err, MDOT_MALFORMED, "the elements of stack %d differ in shape", k);
@@ -341,24 +334,22 @@ static mdot_status end_step(const loop *l, int64_t step, ir_arena *successor, md
 {
     const evaluation *e = l->e;
     int states = ir_loop_states(l->begin);
-    mdot_status status = MDOT_OK;
-    for (int k = 0; k < ir_loop_elements(l->end) && status == MDOT_OK; k++) {
+    for (int k = 0; k < ir_loop_elements(l->end); k++) {
         if (states + k >= l->end->output_count || l->end->outputs[states + k] == NULL) continue;
         const ir_wide *element;
-        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + states + k], successor, &element, err);
-        if (status == MDOT_OK) status = put_element(l, k, step, element, err);
+        BS_TRY(fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + states + k], successor, &element, err));
+        BS_TRY(put_element(l, k, step, element, err));
     }
-    for (int k = 0; k < states && status == MDOT_OK; k++) {
+    for (int k = 0; k < states; k++) {
         const ir_wide *value, *before = l->state[k];
-        status = fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + k], successor, &value, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fetch(e, l->end, l->end->inputs[IR_LOOP_NEXT + k], successor, &value, err));
         bool is_same = value->dtype == before->dtype && value->rank == before->rank;
         for (int d = 0; d < value->rank && is_same; d++) is_same = value->dims[d] == before->dims[d];
         if (!is_same) return ir_fail(l->end, err, MDOT_MALFORMED, "state %d changes its type or shape", k);
         l->state[k] = copy_wide(successor, value);
-        if (l->state[k] == NULL) status = ir_fail_memory(l->end, err);
+        if (l->state[k] == NULL) return ir_fail_memory(l->end, err);
     }
-    return status;
+    return MDOT_OK;
 }
 
 static mdot_status run_steps(const loop *l, ir_arena **states, mdot_error *err)
@@ -410,8 +401,7 @@ static mdot_status end_loop(const loop *l, mdot_error *err)
             int64_t dims[MDOT_MAX_RANK], length = length_of(l->e);
             if (value->type.rank < 0) return ir_fail(l->end, err, MDOT_UNSUPPORTED, "a loop of no steps has no type");
             for (int d = 0; d < value->type.rank; d++) dims[d] = ir_dim_at(value->type.dim[d], length);
-            mdot_status status = ir_make_wide(l->result, l->end, value->type.dtype, value->type.rank, dims, &out, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(ir_make_wide(l->result, l->end, value->type.dtype, value->type.rank, dims, &out, err));
         }
         if (out == NULL) return ir_fail_memory(l->end, err);
         if (l->e->decides[value->id]) round_to_type(out);

@@ -44,22 +44,19 @@ static mdot_status check_dims(const ir_graph *graph, const ir_node *node, int ou
 
 static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    mdot_status status = ir_check_arity(node, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_arity(node, err));
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] != NULL && !is_typed(node->inputs[i])) {
             return ir_fail(node, err, MDOT_MALFORMED, "input %d, \"%s\", has no type", i, node->inputs[i]->name);
         }
     }
-    status = ir_check_types(node, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_types(node, err));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         node->outputs[i]->type = (ir_type){.dtype = MDOT_DTYPE_NONE, .rank = -1};
         node->outputs[i]->known = NULL;
     }
-    status = node->op->shape(graph, node, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(node->op->shape(graph, node, err));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         if (!is_typed(node->outputs[i])) {
@@ -70,8 +67,7 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
             return ir_fail(node, err, MDOT_MALFORMED, "output %d, \"%s\", is of type %s, but declared to be of type %s",
                            i, value->name, mdot_dtype_name(value->type.dtype), mdot_dtype_name(value->declared));
         }
-        status = check_dims(graph, node, i, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_dims(graph, node, i, err));
     }
     return MDOT_OK;
 }

@@ -148,15 +148,11 @@ static mdot_status refuse_strings(const ir_graph *graph, const ir_value *value, 
 /* Refuses strings as inputs, outputs or intermediate values, because an artefact cannot hold them. */
 static mdot_status check_types(const ir_graph *graph, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (int i = 0; i < graph->input_count && status == MDOT_OK; i++)
-        status = refuse_strings(graph, graph->inputs[i], err);
-    for (const ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next)
-        for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
-            status = refuse_strings(graph, node->outputs[i], err);
-    for (int i = 0; i < graph->output_count && status == MDOT_OK; i++)
-        status = refuse_strings(graph, graph->outputs[i], err);
-    return status;
+    for (int i = 0; i < graph->input_count; i++) BS_TRY(refuse_strings(graph, graph->inputs[i], err));
+    for (const ir_node *node = graph->first; node != NULL; node = node->next)
+        for (int i = 0; i < node->output_count; i++) BS_TRY(refuse_strings(graph, node->outputs[i], err));
+    for (int i = 0; i < graph->output_count; i++) BS_TRY(refuse_strings(graph, graph->outputs[i], err));
+    return MDOT_OK;
 }
 
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)

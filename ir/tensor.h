@@ -7,8 +7,8 @@
 #ifndef IR_TENSOR_H
 #define IR_TENSOR_H
 
+#include "base/status.h"
 #include "ir/arena.h"
-#include "mdot/mdot_base.h"
 
 typedef struct ir_tensor {
     mdot_dtype dtype;

@@ -3,7 +3,6 @@
  * They are checked after each pass in builds with MDOT_VERIFY, by the tests, and on graphs parsed from text. A
  * violation is a bug in the preceding pass (or in the text), and the message names the rule, the node and the value.
  */
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 
 #include "ir/ops/families.h"
@@ -59,8 +58,7 @@ static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
         (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] == NULL)) {
         if (value->def != NULL || value->input >= 0)
             return broken(c, node, "a constant is computed or an input", value);
-        mdot_status status = define(c, node, value);
-        if (status != MDOT_OK) return status;
+        BS_TRY(define(c, node, value));
     }
     if (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] != value) {
         return broken(c, node, "a value is used before its definition", value);
@@ -73,8 +71,7 @@ static mdot_status define_inputs(checker *c)
 {
     for (int i = 0; i < c->graph->input_count; i++) {
         const ir_value *value = c->graph->inputs[i];
-        mdot_status status = define(c, NULL, value);
-        if (status != MDOT_OK) return status;
+        BS_TRY(define(c, NULL, value));
         if (value->input != i) return broken(c, NULL, "an input has a wrong index", value);
         if (value->def != NULL || value->constant != NULL)
             return broken(c, NULL, "an input is computed or a constant", value);
@@ -122,8 +119,7 @@ static mdot_status check_nodes(checker *c)
     for (const ir_node *node = c->graph->first; node != NULL; node = node->next) {
         if (node->name == NULL || node->op_type == NULL) return broken(c, NULL, "a node has no name", NULL);
         if (node->op == NULL) continue; /* kept from the file for the report of unsupported operators */
-        mdot_status status = ir_check_arity(node, c->err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_check_arity(node, c->err));
         for (int i = 0; i < node->attr_count; i++) {
             if (&node->attrs[i] != ir_node_attr(node, node->attrs[i].name)) {
                 return broken(c, node, "an attribute occurs twice", NULL);
@@ -201,8 +197,7 @@ static mdot_status check_inference(checker *c)
     if (fresh == NULL) return mdot_fail(c->err, MDOT_OUT_OF_MEMORY, NULL);
     const ir_node *old = c->graph->first;
     for (ir_node *node = fresh->first; node != NULL; node = node->next, old = old->next) {
-        mdot_status status = ir_infer_node(fresh, node, c->err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_infer_node(fresh, node, c->err));
         for (int i = 0; i < node->output_count; i++) {
             if (node->outputs[i] != NULL && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type)) {
                 return broken(c, old, "a type differs from the result of its operator's shape rule", old->outputs[i]);

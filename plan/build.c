@@ -137,10 +137,7 @@ static mdot_status plan_node(pl_builder *b, const ir_node *node)
     if (ir_is_loop_begin(node)) return pl_begin_loop(b, node);
     if (ir_is_loop_end(node)) return pl_end_loop(b, node);
     if (!has_expressions(node)) return emit_node(b, node);
-    for (int k = 0; k < node->output_count; k++) {
-        mdot_status status = node->outputs[k] != NULL ? pl_decide(b, node, k) : MDOT_OK;
-        if (status != MDOT_OK) return status;
-    }
+    for (int k = 0; k < node->output_count; k++) BS_TRY(node->outputs[k] != NULL ? pl_decide(b, node, k) : MDOT_OK);
     return MDOT_OK;
 }
 
@@ -152,8 +149,7 @@ static mdot_status copy_outputs(pl_builder *b)
         const pl_value *info = pl_info(b, v);
         if (info->state == PL_PLACED && info->placement.dense && info->placement.buffer == b->graph->input_count + k)
             continue;
-        mdot_status status = pl_emit_copy(b, v, k);
-        if (status != MDOT_OK) return status;
+        BS_TRY(pl_emit_copy(b, v, k));
     }
     return MDOT_OK;
 }

@@ -328,8 +328,7 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     attention.scale = ir_node_float(node, "scale", 1 / sqrt((double)attention.dim));
     attention.softcap = fmax(0, ir_node_float(node, "softcap", 0));
     attention.replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0);
-    mdot_status status = ir_node_input(node, 3) != NULL ? settle_mask(b, node, &attention) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_node_input(node, 3) != NULL ? settle_mask(b, node, &attention) : MDOT_OK);
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!place_result(b, node, &attention)) return pl_fault(b);

@@ -1,7 +1,6 @@
 /* kernel.c — adds buffers and kernels to the plan, and names them. */
 #include "plan/plan_builder.h"
 
-#include "base/out_of_memory.h"
 #include "plan/kernel_kind.h"
 
 #include <ctype.h>
@@ -275,8 +274,7 @@ mdot_status pl_end_steps(pl_builder *b, const ir_node *node, ir_dim steps, int f
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     pl_recurrence recurrence = {.steps = steps, .kernel_count = count, .kernels = kernels};
-    mdot_status status = pl_end_kernel(b, PL_RECURRENCE, node->name, &(pl_kernel){.recurrence = recurrence});
-    if (status != MDOT_OK) return status;
+    BS_TRY(pl_end_kernel(b, PL_RECURRENCE, node->name, &(pl_kernel){.recurrence = recurrence}));
     plan->kernels[first].flops += repeats * flops;
     plan->flops += (repeats - 1) * flops; /* each kernel has been counted once */
     return MDOT_OK;

@@ -142,8 +142,7 @@ static mdot_status emit_items(pl_builder *b, const ir_node *node, const item *it
             done[k] = true;
             if (!add_item(b, &nest, &items[k], index)) return b->status;
         }
-        mdot_status status = pl_end_nest(b, node->name, &nest);
-        if (status != MDOT_OK) return status;
+        BS_TRY(pl_end_nest(b, node->name, &nest));
     }
     return MDOT_OK;
 }

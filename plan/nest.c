@@ -123,8 +123,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
         index[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
         pl_note_origin(b, node);
         add_store(b, &nest, &info->placement, &v->type, index, value);
-        mdot_status status = is_there ? MDOT_OK : pl_end_nest(b, node->name, &nest);
-        if (status != MDOT_OK) return status;
+        BS_TRY(is_there ? MDOT_OK : pl_end_nest(b, node->name, &nest));
         if (!ir_dim_add(begin, part->type.dim[axis], &begin)) {
             pl_reject(b, node, "the dimensions overflow");
             return pl_fault(b);

@@ -168,10 +168,7 @@ mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node)
     n.statistic.dtype = n.real;
     for (int d = 0; d < x->type.rank; d++)
         if (n.reduced & 1u << d) n.statistic.dim[d] = ir_dim_number(1);
-    for (int k = 0; k < rule->statistics; k++) {
-        mdot_status status = emit_statistic(&n, rule, k, buffers);
-        if (status != MDOT_OK) return status;
-    }
+    for (int k = 0; k < rule->statistics; k++) BS_TRY(emit_statistic(&n, rule, k, buffers));
     const pl_expr *index[MDOT_MAX_RANK];
     pl_nest nest = {0};
     pl_begin_kernel(b);

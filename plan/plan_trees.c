@@ -169,8 +169,7 @@ mdot_status pl_emit_trees(pl_builder *b, const ir_node *node)
         [IR_AGGREGATE_SUM] = PL_REDUCE_SUM, [IR_AGGREGATE_MIN] = PL_REDUCE_MIN, [IR_AGGREGATE_MAX] = PL_REDUCE_MAX};
     ir_operands args = ir_operands_of_graph(b->graph, node, b->err);
     ir_trees trees;
-    mdot_status status = ir_read_trees(&args, &trees);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_read_trees(&args, &trees));
     pl_trees k = {
         .rows = trees.rows, .features = trees.features, .targets = trees.targets, .reducer = reducers[trees.aggregate]};
     pl_begin_kernel(b);

@@ -286,8 +286,7 @@ mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node)
     recurrence r = {.b = b, .node = node, .steps = node->inputs[0]->type.dim[0], .batch = node->inputs[0]->type.dim[1]};
     r.hidden = node->inputs[1]->type.dim[0].offset;
     r.dtype = node->inputs[0]->type.dtype;
-    mdot_status status = ir_read_recurrent(node, 0, &r.how, b->err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_read_recurrent(node, 0, &r.how, b->err));
     if (!make_buffers(&r)) return pl_fault(b);
     r.step = pl_step(b->arena);
     ir_dim last_dim;
@@ -295,7 +294,7 @@ mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node)
         if (!ir_dim_sub(r.steps, ir_dim_number(1), &last_dim)) return pl_fault(b);
         r.step = pl_op2(b, PL_ADD, pl_extent(b, last_dim), pl_op2(b, PL_MUL, r.step, pl_int(b, -1)));
     }
-    status = emit_start(&r);
+    mdot_status status = emit_start(&r);
     int first = b->plan->kernel_count;
     if (status == MDOT_OK) status = emit_step(&r);
     if (status == MDOT_OK && b->plan->kernel_count > first) status = pl_end_steps(b, node, r.steps, first);

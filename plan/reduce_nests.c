@@ -133,8 +133,7 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     int buffer = -1;
     geometry g;
     pl_nest nest = {0};
-    mdot_status status = emit_largest(b, node, mask, &buffer);
-    if (status != MDOT_OK) return status;
+    BS_TRY(emit_largest(b, node, mask, &buffer));
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     make_loops(b, node, mask, &nest, &g);

@@ -67,7 +67,7 @@ simulator/experiment cluster/simulator/
 tests                mdot/mdot_store.h cluster/ tests/support/json.h tests/support/process.h tests/support/shard.h
 WALLS
 # This benchmark measures libmdot internals (subject.h gives the reason), with separate cubins.
-echo "benchmarks/gpu base/file.h base/out_of_memory.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
+echo "benchmarks/gpu base/file.h base/status.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 find include base runtime ir plan frontend codegen compiler cli examples benchmarks cluster scripts \
     -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |

@@ -9,6 +9,7 @@
 #define BASE_COMMAND_H
 
 #include "base/choice_word.h"
+#include "base/status.h"
 #include "mdot/mdot.h"
 
 #include <stdio.h>

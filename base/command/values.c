@@ -2,7 +2,6 @@
 #include "base/command/command.h"
 #include "base/command/quantity.h"
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
 

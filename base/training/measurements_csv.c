@@ -2,7 +2,6 @@
 #include "base/training/measurements_csv.h"
 #include "base/command/command.h"
 #include "base/csv.h"
-#include "base/out_of_memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/training/training_options.h"
@@ -95,11 +94,11 @@ static mdot_status check_columns(const table *t)
 {
     static const char *const needed[] = {"job", "gpu", "batch", "ms"};
     bool has_memory = has_column(t, "gib");
-    mdot_status status = check_names(t);
-    for (size_t i = 0; status == MDOT_OK && i < sizeof needed / sizeof *needed; i++)
+    BS_TRY(check_names(t));
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!has_column(t, needed[i]) && !(has_memory && strcmp(needed[i], "ms") == 0))
-            status = FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]);
-    return status;
+            BS_TRY(FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]));
+    return MDOT_OK;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */

@@ -101,12 +101,11 @@ static mdot_status read_pairs(const verify_request *r, pairs *out, mdot_error *e
     if (out->made == NULL || out->jobs == NULL || out->configurations == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const cli_reading reading = {.quiet = true};
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < jobs; i++) {
-        status = cli_read_job("verify", r->jobs.item[i], &reading, &out->made[i], err);
-        if (status == MDOT_OK) add_pairs(out, r, out->made[i], gpus);
+    for (size_t i = 0; i < jobs; i++) {
+        BS_TRY(cli_read_job("verify", r->jobs.item[i], &reading, &out->made[i], err));
+        add_pairs(out, r, out->made[i], gpus);
     }
-    return status;
+    return MDOT_OK;
 }
 
 static int run(int argc, char **argv)

@@ -37,11 +37,10 @@ mdot_status cli_read_sections(const char *path, cli_section **out_sections, size
 {
     unsigned char *bytes;
     size_t size_bytes;
-    mdot_status status = bs_read_file(path, &bytes, &size_bytes, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_file(path, &bytes, &size_bytes, err));
     bs_elf elf;
     mdot_error reason = {0};
-    status = bs_elf_open(bytes, size_bytes, "an artefact", BS_ELF_ANY_MACHINE, &elf, &reason);
+    mdot_status status = bs_elf_open(bytes, size_bytes, "an artefact", BS_ELF_ANY_MACHINE, &elf, &reason);
     if (status == MDOT_OK) status = list_sections(&elf, out_sections, out_count, &reason);
     free(bytes);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", path, reason.message);

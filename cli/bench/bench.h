@@ -4,6 +4,7 @@
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
+#include "base/status.h"
 #include "mdot/mdot.h"
 
 /* Returns monotonic seconds. */

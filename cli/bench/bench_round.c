@@ -70,16 +70,15 @@ static mdot_status make_queue(const bench_round *round, queue *q, mdot_error *er
     if (q->jobs == NULL || q->job_of == NULL || q->configurations == NULL || q->predictions == NULL ||
         q->encodings == NULL || q->us == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = mdot_context_create(round->predictor, &q->context, err);
-    for (size_t i = 0; status == MDOT_OK && i < round->jobs; i++)
-        status = copy_job(round->models[i % round->model_count], &q->jobs[i], err);
-    for (size_t i = 0; status == MDOT_OK && i < pairs; i++) {
+    BS_TRY(mdot_context_create(round->predictor, &q->context, err));
+    for (size_t i = 0; i < round->jobs; i++) BS_TRY(copy_job(round->models[i % round->model_count], &q->jobs[i], err));
+    for (size_t i = 0; i < pairs; i++) {
         size_t job = i / round->configurations;
         q->job_of[i] = q->jobs[job];
         q->configurations[i] = make_configuration(round, job, i % round->configurations);
         q->predictions[i] = MDOT_INIT(mdot_prediction);
     }
-    return status;
+    return MDOT_OK;
 }
 
 static void free_encodings(queue *q)
@@ -110,20 +109,18 @@ static mdot_status predict_all(queue *q, mdot_error *err)
 
 static mdot_status encode_all(queue *q, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < q->round->jobs; i++)
-        status = mdot_encoding_create(q->context, q->jobs[i], &q->encodings[i], err);
-    return status;
+    for (size_t i = 0; i < q->round->jobs; i++)
+        BS_TRY(mdot_encoding_create(q->context, q->jobs[i], &q->encodings[i], err));
+    return MDOT_OK;
 }
 
 static mdot_status evaluate_all(queue *q, mdot_error *err)
 {
     size_t count = q->round->configurations;
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < q->round->jobs; i++)
-        status = mdot_evaluate(q->context, q->encodings[i], &q->configurations[i * count], count,
-                               &q->predictions[i * count], err);
-    return status;
+    for (size_t i = 0; i < q->round->jobs; i++)
+        BS_TRY(mdot_evaluate(q->context, q->encodings[i], &q->configurations[i * count], count,
+                             &q->predictions[i * count], err));
+    return MDOT_OK;
 }
 
 /* `before` is excluded from the measurement. */
@@ -135,8 +132,7 @@ static mdot_status measure(queue *q, void (*before)(queue *q), mdot_status (*cal
     do {
         if (before != NULL) before(q);
         double begin = bench_now();
-        mdot_status status = call(q, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(call(q, err));
         q->us[rounds++] = (float)(1e6 * (bench_now() - begin));
     } while (rounds < LEAST_ROUNDS || (rounds < MAX_ROUNDS && bench_now() < end));
     bench_sort(q->us, rounds);
@@ -151,9 +147,7 @@ static mdot_status measure_evaluations(queue *q, bench_round_result *out, mdot_e
     for (size_t i = 0; i < q->pairs; i++) {
         size_t job = i % jobs, pair = job * count + i / jobs;
         double begin = bench_now();
-        mdot_status status =
-            mdot_evaluate(q->context, q->encodings[job], &q->configurations[pair], 1, &q->predictions[pair], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(mdot_evaluate(q->context, q->encodings[job], &q->configurations[pair], 1, &q->predictions[pair], err));
         q->us[i] = (float)(1e6 * (bench_now() - begin));
     }
     bench_sort(q->us, q->pairs);

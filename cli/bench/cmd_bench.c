@@ -206,8 +206,7 @@ static mdot_status profile_row(benchmark *s, size_t bucket, int64_t length, mdot
                                      .length = length,
                                      .seconds = s->request->seconds};
     bench_profile profile;
-    mdot_status status = bench_measure_profile(&task, &profile, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bench_measure_profile(&task, &profile, err));
     (s->request->json ? print_profile_json : print_profile)(s, bucket, length, &profile);
     s->rows++;
     free(profile.steps);
@@ -228,8 +227,7 @@ static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_err
                        .workers = (int)s->request->workers,
                        .seconds = s->request->seconds};
     bench_result result;
-    mdot_status status = bench_measure(&task, &result, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bench_measure(&task, &result, err));
     (s->request->json ? print_json : print_text)(s, &info, length, &result);
     s->rows++;
     return MDOT_OK;
@@ -258,8 +256,7 @@ static mdot_status run_rows(benchmark *s, mdot_error *err)
         mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
         mdot_predictor_get_bucket(s->predictor, s->entry, i, &info);
         if (s->request->bucket != 0 && s->request->bucket != info.max_length) continue;
-        mdot_status status = run_row(s, i, info.max_length, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(run_row(s, i, info.max_length, err));
     }
     if (s->rows > 0) return MDOT_OK;
     return mdot_fail(err, MDOT_NOT_FOUND, "%s: entry %s has no bucket of length %lld", s->request->path,

@@ -47,8 +47,7 @@ static mdot_status worker_init(worker *w, mdot_error *err)
     w->call_us = bench_allocate(MAX_CALLS * sizeof *w->call_us);
     w->peak_gflops = bench_allocate(MAX_SLICES * sizeof *w->peak_gflops);
     if (w->call_us == NULL || w->peak_gflops == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = bench_make_tensors(w->task->predictor, w->task->entry, w->task->length, &w->tensors, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bench_make_tensors(w->task->predictor, w->task->entry, w->task->length, &w->tensors, err));
     const mdot_context_options options = {.struct_size = sizeof options, .threads = (uint32_t)w->task->workers};
     return mdot_context_create_with(w->task->predictor, &options, &w->context, err);
 }

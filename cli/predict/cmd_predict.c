@@ -294,8 +294,7 @@ static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_con
     for (int64_t tried = 1; too_large - fits > 1;) {
         mdot_prediction p = MDOT_INIT(mdot_prediction);
         c->batch = tried * unit;
-        mdot_status status = mdot_predict(context, job, c, &p, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(mdot_predict(context, job, c, &p, err));
         *(p.fits ? &fits : &too_large) = tried;
         bool doubling = p.fits && too_large > CLI_MAX_BATCH / unit && 2 * tried < too_large;
         tried = doubling ? 2 * tried : fits + (too_large - fits) / 2;
@@ -313,10 +312,9 @@ static mdot_status explain_all(mdot_context *context, predict_answers *answers, 
 {
     answers->explanations = calloc(answers->count, sizeof *answers->explanations);
     if (answers->explanations == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++)
-        status = mdot_explain(context, job_of(answers, i), &answers->configurations[i], &answers->explanations[i], err);
-    return status;
+    for (size_t i = 0; i < answers->count; i++)
+        BS_TRY(mdot_explain(context, job_of(answers, i), &answers->configurations[i], &answers->explanations[i], err));
+    return MDOT_OK;
 }
 
 static mdot_status read_measured(const predict_request *r, const predict_answers *answers, measured_steps *out,
@@ -326,10 +324,9 @@ static mdot_status read_measured(const predict_request *r, const predict_answers
                                         .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
                                         .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
     if (!measured_allocate(r->measured_count, out)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < r->measured_count; i++)
-        status = measured_read_option("predict", r->measured[i], &defaults, answers->first_job, out, err);
-    return status;
+    for (size_t i = 0; i < r->measured_count; i++)
+        BS_TRY(measured_read_option("predict", r->measured[i], &defaults, answers->first_job, out, err));
+    return MDOT_OK;
 }
 
 static mdot_status make_calibration(const predict_request *r, mdot_context *context, const predict_answers *answers,

@@ -266,8 +266,7 @@ static mdot_status print_grouped(const predict_answers *answers, grouping key, c
 {
     groups set;
     mdot_explanation_info info = info_of(answers, 0);
-    mdot_status status = collect(answers, key, &set, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(collect(answers, key, &set, err));
     if (key == BY_BLOCK)
         join_equal_blocks(&set);
     else
@@ -310,11 +309,10 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     if (info.overlap_ms > 0)
         printf("    busy: the GPU %.2f ms, the host %.2f, both at once %.2f\n", info.gpu_busy_ms, info.host_busy_ms,
                info.overlap_ms);
-    mdot_status status = MDOT_OK;
-    if (answers->job.block_count > 0) status = print_grouped(answers, BY_BLOCK, "by block, ms", err);
-    if (status == MDOT_OK) status = print_grouped(answers, BY_TYPE, "by operator, ms", err);
-    if (status == MDOT_OK && has_modules(answers)) status = print_grouped(answers, BY_MODULE, "by module, ms", err);
-    return status;
+    if (answers->job.block_count > 0) BS_TRY(print_grouped(answers, BY_BLOCK, "by block, ms", err));
+    BS_TRY(print_grouped(answers, BY_TYPE, "by operator, ms", err));
+    if (has_modules(answers)) BS_TRY(print_grouped(answers, BY_MODULE, "by module, ms", err));
+    return MDOT_OK;
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* history_file.c — a history as text: options, learned values, and a line for each key. */
 #include "base/file.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "history/history_learning.h"
 

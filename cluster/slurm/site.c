@@ -1,6 +1,6 @@
 #include "slurm/site.h"
 
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "slurm/request.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 #include "slurm/request.h"
 
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "mdot/mdot.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "slurm/user_records.h"
 
 #include <errno.h>

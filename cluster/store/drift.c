@@ -4,7 +4,7 @@
  *   test      level, change and software, for each cell
  *   correct   all p-values together
  */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "store/records.h"
 #include "store/settings.h"
 #include "store/statistics.h"

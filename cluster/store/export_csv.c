@@ -1,6 +1,6 @@
 /* export_csv.c — rows, or robust means of groups, become a table. */
 #include "base/csv.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/struct_version.h"
 #include "base/text.h"
 #include "store/records.h"

@@ -3,7 +3,7 @@
  * `members` has a line for each row in a group, so rows above the greatest one are new. A group depends on the rows in
  * it only. The result is therefore the same whether rows were added at once or one after the other, except that a group
  * reads at most the newest MOST_ROWS rows; older rows keep their weights. */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/struct_version.h"
 #include "store/records.h"
 #include "store/settings.h"

@@ -1,5 +1,5 @@
 /* hosts.c — hosts whose steps take longer or shorter than on other hosts, with the same GPU model and the same work. */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "store/records.h"
 #include "store/statistics.h"
 

@@ -7,7 +7,7 @@
  * leaves them out.
  */
 #include "base/file.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/struct_version.h"
 #include "store/records.h"
 

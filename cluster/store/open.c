@@ -1,6 +1,6 @@
 /* open.c — opens a store, and migrates it (database.h). */
 #include "base/file.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/struct_version.h"
 #include "store/database.h"
 

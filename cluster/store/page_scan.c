@@ -5,7 +5,7 @@
  * pages. The payload is a header with the types, then the values. Every offset is tried as a cell: the types must match
  * a store table, and the 64-bit seal must be right. */
 #include "base/file.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "store/records.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* rows.c — measured steps in the database (records.h). */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/struct_version.h"
 #include "store/records.h"
 #include "store/settings.h"

@@ -1,7 +1,7 @@
 /* sacct.c — Slurm's accounting, as `sacct -P` prints it, becomes outcomes. docs/reference/formats/store.md lists the
  * fields. */
 #include "accounting/accounting.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "base/struct_version.h"
 #include "store/records.h"
 

@@ -109,10 +109,9 @@ mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int targ
 {
     *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_IMAGES)};
     if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = take_targets(targets, target_count, out_images, err);
-    if (status == MDOT_OK) status = lay_out_weights(entries, entry_count, arena, out_images, err);
-    if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, out_images, err);
-    return status;
+    BS_TRY(take_targets(targets, target_count, out_images, err));
+    BS_TRY(lay_out_weights(entries, entry_count, arena, out_images, err));
+    return cg_cpu_object(entries, entry_count, options, out_images, err);
 }
 
 mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,

@@ -8,7 +8,6 @@
 #include "codegen/cpu/cpu_images.h"
 
 #include "base/elf_read.h"
-#include "base/out_of_memory.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/dot_products.h"
@@ -376,15 +375,15 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
 static mdot_status measure_images(cg_cpu_images *images, mdot_error *err)
 {
     bs_elf object;
-    mdot_status status =
-        bs_elf_open(images->code, images->code_bytes, "an object of code", images->machine->elf_machine, &object, err);
-    for (int i = 0; i < images->count && status == MDOT_OK; i++) {
+    BS_TRY(
+        bs_elf_open(images->code, images->code_bytes, "an object of code", images->machine->elf_machine, &object, err));
+    for (int i = 0; i < images->count; i++) {
         char name[CG_SECTION_NAME_BYTES];
         bs_elf_section section;
         cg_code_section(images->image[i].target, name);
         if (bs_elf_section_named(&object, name, &section)) images->image[i].code_bytes = (size_t)section.size_bytes;
     }
-    return status;
+    return MDOT_OK;
 }
 
 typedef struct object_work {

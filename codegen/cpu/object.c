@@ -7,7 +7,6 @@
  */
 
 #include "codegen/cpu/object.h"
-#include "base/out_of_memory.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -129,20 +128,18 @@ static void keep_first_error(LLVMDiagnosticInfoRef info, void *user)
 static mdot_status translate(LLVMModuleRef module, LLVMTargetMachineRef machine, const cg_options *options,
                              cg_finish finish, void *user, LLVMMemoryBufferRef *out_buffer, mdot_error *err)
 {
-    mdot_status status = verify(module, err);
-    if (status == MDOT_OK) status = optimise(module, machine, err);
-    if (status == MDOT_OK && finish != NULL) finish(user);
-    if (status == MDOT_OK) status = dump(module, machine, options, err);
-    if (status == MDOT_OK) status = emit(module, machine, LLVMObjectFile, out_buffer, err);
-    return status;
+    BS_TRY(verify(module, err));
+    BS_TRY(optimise(module, machine, err));
+    if (finish != NULL) finish(user);
+    BS_TRY(dump(module, machine, options, err));
+    return emit(module, machine, LLVMObjectFile, out_buffer, err);
 }
 
 mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, cg_finish finish,
                         void *user, void **out_object, size_t *out_bytes, mdot_error *err)
 {
     LLVMTargetMachineRef llvm_machine = NULL;
-    mdot_status status = create_machine(machine, &llvm_machine, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(create_machine(machine, &llvm_machine, err));
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(llvm_machine);
     LLVMSetTarget(module, machine->triple);
     LLVMSetModuleDataLayout(module, layout);
@@ -152,7 +149,7 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const c
     LLVMMemoryBufferRef buffer = NULL;
     diagnostics diag = {.failed = false};
     LLVMContextSetDiagnosticHandler(context, keep_first_error, &diag);
-    status = translate(module, llvm_machine, options, finish, user, &buffer, err);
+    mdot_status status = translate(module, llvm_machine, options, finish, user, &buffer, err);
     LLVMContextSetDiagnosticHandler(context, NULL, NULL);
     if (status == MDOT_OK && diag.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", diag.first);
     if (status == MDOT_OK) status = copy_buffer(buffer, out_object, out_bytes, err);

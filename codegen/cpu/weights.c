@@ -6,7 +6,6 @@
  */
 #include "codegen/cpu/cpu_images.h"
 
-#include "base/out_of_memory.h"
 #include "codegen/byte_pool.h"
 #include "codegen/cpu/cpu_target.h"
 
@@ -61,8 +60,7 @@ static mdot_status place(packer *p, const cg_packing *packing, const pl_buffer *
         return MDOT_OK;
     }
     const void *bytes = NULL;
-    mdot_status status = pack(p, packing, buffer, size_bytes, &bytes, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(pack(p, packing, buffer, size_bytes, &bytes, err));
     *out_at = cg_pool_intern(p->weights, bytes, size_bytes, MDOT_ABI_ALIGNMENT);
     size_t at = cg_pool_reserve(&p->places, sizeof *out_at, sizeof *out_at);
     if (p->weights->failed || p->places.failed) return out_of_memory(err);
@@ -81,8 +79,7 @@ static mdot_status lay_out_plan(packer *p, const pl_plan *plan, cg_placement *pl
         if (size_bytes < 0) return mdot_fail(err, MDOT_UNSUPPORTED, "constant %s is too large", buffer->name);
         if (size_bytes == 0) continue; /* at 0, because it is never read */
         uint64_t position = 0;
-        mdot_status status = place(p, packing, buffer, (size_t)size_bytes, &position, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(place(p, packing, buffer, (size_t)size_bytes, &position, err));
         offsets[b] = (int64_t)position;
         if (position < placement->first) placement->first = position;
         if (position + (uint64_t)size_bytes > placement->end) placement->end = position + (size_t)size_bytes;
@@ -102,8 +99,7 @@ static mdot_status lay_out_all(packer *p, const cg_entry *entries, int entry_cou
             const pl_plan *plan = entries[e].plans[i];
             int64_t *offsets = placement->offset[number] = IR_NEW_ARRAY(arena, int64_t, plan->buffer_count + 1);
             if (offsets == NULL) return out_of_memory(err);
-            mdot_status status = lay_out_plan(p, plan, placement, offsets, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(lay_out_plan(p, plan, placement, offsets, err));
         }
     return MDOT_OK;
 }

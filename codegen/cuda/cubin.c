@@ -199,8 +199,7 @@ static mdot_status read_kernels(const bs_elf *elf, ir_arena *arena, cu_cubin *cu
         cu_cubin_kernel *kernel = &cubin->kernels[cubin->kernel_count++];
         kernel->name = ir_arena_strdup(arena, name);
         if (kernel->name == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-        mdot_status status = read_kernel(elf, cubin, (uint32_t)i, kernel, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(read_kernel(elf, cubin, (uint32_t)i, kernel, err));
     }
     return MDOT_OK;
 }
@@ -214,8 +213,7 @@ mdot_status cu_cubin_read(const void *bytes, size_t size_bytes, const char *log,
         return mdot_fail(err, MDOT_MALFORMED, "invalid cubin: %s", reason.message);
     cu_cubin cubin = {
         .bytes = bytes, .size_bytes = size_bytes, .log = log != NULL ? log : "", .sm = architecture(&elf)};
-    mdot_status status = read_kernels(&elf, arena, &cubin, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_kernels(&elf, arena, &cubin, err));
     *out_cubin = cubin;
     return MDOT_OK;
 }

@@ -165,10 +165,8 @@ static mdot_status put_stage(bucket *b, int *index)
         put_loop_begin(b, &stages->steps[first]);
         for (int s = first; s < end; s++) {
             bool needs_barrier = b->before[s] && s > first;
-            mdot_status status = stages->steps[s].inner_count > 0
-                                     ? put_recurrence(b, s, needs_barrier)
-                                     : put_call(b, &stages->steps[s], s, "t", needs_barrier);
-            if (status != MDOT_OK) return status;
+            BS_TRY(stages->steps[s].inner_count > 0 ? put_recurrence(b, s, needs_barrier)
+                                                    : put_call(b, &stages->steps[s], s, "t", needs_barrier));
         }
         put_loop_end(b, &stages->steps[first], b->again[end - 1]);
         *index = end;
@@ -373,8 +371,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     for (int e = 0; e < entry_count; e++) {
         for (int k = 0; k < entries[e].plan_count; k++) {
             cu_kernel *kernel = &program->kernels[program->kernel_count];
-            mdot_status status = generate_bucket(g, &entries[e], entries[e].plans[k], kernel);
-            if (status != MDOT_OK) return status;
+            BS_TRY(generate_bucket(g, &entries[e], entries[e].plans[k], kernel));
             kernel->entry = e;
             kernel->bucket = k;
             program->kernel_count++;

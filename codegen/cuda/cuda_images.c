@@ -59,10 +59,9 @@ static mdot_status generate_all(const cg_entry *entries, int entry_count, const 
     int count;
     const cg_target *targets = cg_targets_of(options, MDOT_IMAGE_CUDA, &count);
     if (count == 0) return generate(entries, entry_count, options, cu_backend.computes[0], arena, images, err);
-    mdot_status status = MDOT_OK;
-    for (int i = 0; i < count && status == MDOT_OK; i++)
-        status = generate(entries, entry_count, options, targets[i].kernel_precision, arena, images, err);
-    return status;
+    for (int i = 0; i < count; i++)
+        BS_TRY(generate(entries, entry_count, options, targets[i].kernel_precision, arena, images, err));
+    return MDOT_OK;
 }
 
 /* ---- Cubins ------------------------------------------------------------------------------------------------------ */
@@ -115,8 +114,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
                                mdot_error *err)
 {
     cu_nvrtc nvrtc;
-    mdot_status status = cu_nvrtc_load(&nvrtc, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(cu_nvrtc_load(&nvrtc, err));
     images->nvrtc_major = nvrtc.major;
     images->nvrtc_minor = nvrtc.minor;
     queue q = {.nvrtc = &nvrtc, .count = count};
@@ -207,8 +205,7 @@ static mdot_status collect(const cg_options *options, const job *jobs, int count
             options->dump_text(options->user, ":\n");
             options->dump_text(options->user, j->cubin.log);
         }
-        mdot_status status = check_launch(j, name, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_launch(j, name, err));
         const char *missing = find_missing_resource(j, arena);
         if (missing == NULL)
             add_image(images, j);
@@ -237,8 +234,7 @@ mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_op
     if (status != MDOT_OK || count == 0) return status;
     if (options->progress != NULL) options->progress(options->user, "compiling CUDA code", 0, 1);
     job *jobs = NULL;
-    status = compile_all(targets, count, out_images, arena, &jobs, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(compile_all(targets, count, out_images, arena, &jobs, err));
     return collect(options, jobs, count, arena, out_images, err);
 }
 

@@ -126,10 +126,7 @@ mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_
     stages.steps = IR_NEW_ARRAY(arena, cu_step, 2 * plan->kernel_count + 1);
     if (f.buffers == NULL || stages.steps == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (int k = 0; k < plan->buffer_count; k++) f.buffers[k] = plan->buffers[k];
-    for (int k = 0; k < plan->kernel_count; k++) {
-        mdot_status status = add_kernel(&f, &plan->kernels[k], err);
-        if (status != MDOT_OK) return status;
-    }
+    for (int k = 0; k < plan->kernel_count; k++) BS_TRY(add_kernel(&f, &plan->kernels[k], err));
     rise(&stages);
     sink(&stages);
     qsort(stages.steps, (size_t)stages.step_count, sizeof *stages.steps, compare_steps);

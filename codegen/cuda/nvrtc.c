@@ -1,7 +1,6 @@
 /* nvrtc.c — see nvrtc.h. */
 #include "codegen/cuda/nvrtc.h"
 
-#include "base/out_of_memory.h"
 #include "base/text.h"
 
 #include <dlfcn.h>
@@ -56,8 +55,7 @@ static mdot_status open_library(void **out_library, mdot_error *err)
 mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err)
 {
     void *library = NULL;
-    mdot_status status = open_library(&library, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(open_library(&library, err));
     cu_nvrtc nvrtc = {0};
     void *address;
 #define BIND(name, result, parameters)                                                                                 \
@@ -145,15 +143,14 @@ static mdot_status compile(const cu_nvrtc *nvrtc, cu_nvrtc_program program, cons
 mdot_status cu_nvrtc_compile(const cu_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
                              bool is_accelerated, ir_arena *arena, cu_cubin *out_cubin, mdot_error *err)
 {
-    mdot_status status = check_architecture(nvrtc, sm, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_architecture(nvrtc, sm, err));
     const char *source = join(parts, part_count, arena);
     const char *architecture = ir_arena_printf(arena, "-arch=sm_%d%s", sm, is_accelerated ? "a" : "");
     if (source == NULL || architecture == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     cu_nvrtc_program program = NULL;
     int result = nvrtc->CreateProgram(&program, source, "kernels.cu", 0, NULL, NULL);
     if (result != 0) return refused(nvrtc, result, architecture, "", err);
-    status = compile(nvrtc, program, architecture, arena, out_cubin, err);
+    mdot_status status = compile(nvrtc, program, architecture, arena, out_cubin, err);
     nvrtc->DestroyProgram(&program);
     return status;
 }

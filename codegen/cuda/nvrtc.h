@@ -6,8 +6,8 @@
 #ifndef CU_NVRTC_H
 #define CU_NVRTC_H
 
+#include "base/status.h"
 #include "ir/arena.h"
-#include "mdot/mdot_base.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,6 @@
  *
  *   strip (forward graph) → infer (every value typed) → recognise (passes of ir/) → extract operators → mdot_job_create
  */
-#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "frontend/job/job_tables.h"
 #include "frontend/job/stages.h"
@@ -189,13 +188,12 @@ static mdot_status combine_batches(const source *from, const mdot_job_options *o
 static mdot_status read_job(const source *from, const mdot_job_options *requested, mdot_job **out_job, mdot_error *err)
 {
     mdot_job_options options = {0};
-    mdot_status status = requested != NULL ? bs_read_struct(&options_type, requested, &options, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(requested != NULL ? bs_read_struct(&options_type, requested, &options, err) : MDOT_OK);
     if (options.reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the options of the job reader set a field that is unknown to mdot %s",
                          MDOT_VERSION_STRING);
     extraction first, at_two = {0};
-    status = extract(from, &options, 0, &first, err);
+    mdot_status status = extract(from, &options, 0, &first, err);
     if (status == MDOT_OK) status = combine_batches(from, &options, &first, &at_two, err);
     if (status == MDOT_OK) {
         fe_job *job = at_two.job.operators != NULL ? &at_two.job : &first.job;

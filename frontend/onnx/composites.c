@@ -89,8 +89,7 @@ static mdot_status write_fused_conv(const ml_writer *w, int rank)
                           name);
     const double *parameters;
     int64_t parameter_count;
-    mdot_status status = fe_ml_floats(w, "activation_params", &parameters, &parameter_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_floats(w, "activation_params", &parameters, &parameter_count));
     ir_value *addend = ir_node_input(w->node, 3);
     int count = w->node->input_count < 3 ? w->node->input_count : 3;
     ir_node *conv = fe_insert_before(w->u, w->node, IR_OP_Conv, w->node->inputs, count);

@@ -154,14 +154,13 @@ mdot_status fe_read_external(const fe_context *context, const Onnx__TensorProto 
                              const char *name, size_t size_bytes, const void **out_data)
 {
     location l = {0};
-    mdot_status status = parse_location(context, proto, kind, name, &l);
-    if (status != MDOT_OK) return status;
+    BS_TRY(parse_location(context, proto, kind, name, &l));
     if (context->folder == NULL)
         return refuse(context, kind, name, l.path, "external data requires a model that is read from a file");
     const char *reason;
     int fd = open_inside(context->folder, l.path, &reason);
     if (fd < 0) return refuse(context, kind, name, l.path, reason);
-    status = read_location(context, fd, &l, kind, name, size_bytes, out_data);
+    mdot_status status = read_location(context, fd, &l, kind, name, size_bytes, out_data);
     close(fd);
     return status;
 }

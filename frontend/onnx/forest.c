@@ -95,8 +95,7 @@ static mdot_status check_trees(packer *p)
     if (marks == NULL || stack == NULL) return fe_out_of_memory(p->w->u->context);
     for (int64_t r = 0; r < f->root_count; r++) {
         if (marks[f->roots[r]] != 0) return fail_at(p, &f->nodes[f->roots[r]], "belongs to two trees");
-        mdot_status status = order_tree(p, r + 1, marks, stack);
-        if (status != MDOT_OK) return status;
+        BS_TRY(order_tree(p, r + 1, marks, stack));
     }
     for (int64_t n = 0; n < f->node_count; n++)
         if (marks[n] == 0) return fail_at(p, &f->nodes[n], "is not reached from the root of its tree");
@@ -419,9 +418,8 @@ mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value
     p.trees = IR_NEW_ARRAY(p.arena, tree_order, f->root_count);
     if (p.order == NULL || p.height == NULL || p.trees == NULL) return fe_out_of_memory(w->u->context);
     if (f->root_count == 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no trees");
-    mdot_status status = check_nodes(&p);
-    if (status == MDOT_OK) status = check_trees(&p);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_nodes(&p));
+    BS_TRY(check_trees(&p));
     measure_trees(&p);
     if (!allocate(&p)) return fe_out_of_memory(w->u->context);
     put_threshold(&p, p.records, NAN); /* record 0 is unused, so every leaf has a record before it */

@@ -40,8 +40,7 @@ static mdot_status number_values(const fe_flattener *f, const fe_scope *scope, s
     for (size_t i = 0; i < count; i++) {
         values[i] = FE_NO_VALUE;
         if (!*fe_text(names[i])) continue;
-        mdot_status status = fe_lookup(f, scope, names[i], &values[i]);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fe_lookup(f, scope, names[i], &values[i]));
     }
     *out_values = values;
     *out_count = (int)count;
@@ -87,8 +86,7 @@ static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *sco
     if (node->attributes == NULL) return fe_out_of_memory(context);
     for (size_t i = 0; i < proto->n_attribute; i++) {
         const Onnx__AttributeProto *attribute = proto->attribute[i];
-        mdot_status status = check_attribute(context, node, attribute);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_attribute(context, node, attribute));
         const char *name = attribute->name, *reference = fe_text(attribute->ref_attr_name);
         if (*reference && scope->call == NULL) {
             return mdot_fail(context->err, MDOT_MALFORMED,
@@ -191,10 +189,9 @@ static mdot_status inline_call(const fe_flattener *f, const fe_scope *scope, con
                       .names = fe_names_create(context->scratch),
                       .opset = import_of(function->n_opset_import, function->opset_import)};
     if (inner.names == NULL) return fe_out_of_memory(context);
-    mdot_status status = bind_inputs(f, &inner);
-    if (status == MDOT_OK) status = bind_outputs(f, &inner);
-    if (status == MDOT_OK) status = f->flatten_nodes(f, &inner, function->n_node, function->node);
-    return status;
+    BS_TRY(bind_inputs(f, &inner));
+    BS_TRY(bind_outputs(f, &inner));
+    return f->flatten_nodes(f, &inner, function->n_node, function->node);
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
@@ -206,8 +203,7 @@ static mdot_status name_node(const fe_context *context, const fe_scope *scope, c
                              const char **out_name)
 {
     const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "", *module = NULL;
-    mdot_status status = context->options->job ? fe_node_module(context, proto, &module) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(context->options->job ? fe_node_module(context, proto, &module) : MDOT_OK);
     if (!*name) name = ir_arena_printf(context->scratch, "%s→%s", fe_text(proto->op_type), output);
     if (name != NULL && module != NULL) name = ir_arena_printf(context->scratch, "/%s/%s", module, name);
     if (name != NULL && scope->call != NULL) name = ir_arena_printf(context->scratch, "%s/%s", scope->call->name, name);
@@ -239,13 +235,12 @@ static mdot_status inline_branch(const fe_flattener *f, const fe_scope *around, 
     scope.branch = outer;
     scope.names = fe_names_create(f->context->scratch);
     if (scope.names == NULL) return fe_out_of_memory(f->context);
-    mdot_status status = fe_add_initializers(f, &scope, branch);
-    if (status == MDOT_OK) status = fe_add_names(f, &scope, branch);
-    if (status == MDOT_OK) status = f->flatten_nodes(f, &scope, branch->n_node, branch->node);
-    for (size_t i = 0; i < branch->n_output && status == MDOT_OK; i++) {
-        status = fe_lookup(f, &scope, fe_text(branch->output[i]->name), &out_values[i]);
-    }
-    return status;
+    BS_TRY(fe_add_initializers(f, &scope, branch));
+    BS_TRY(fe_add_names(f, &scope, branch));
+    BS_TRY(f->flatten_nodes(f, &scope, branch->n_node, branch->node));
+    for (size_t i = 0; i < branch->n_output; i++)
+        BS_TRY(fe_lookup(f, &scope, fe_text(branch->output[i]->name), &out_values[i]));
+    return MDOT_OK;
 }
 
 /* An If reads the condition, then the first branch's results, then the second's. Both branches are inlined among the
@@ -264,9 +259,8 @@ static mdot_status add_if(const fe_flattener *f, const fe_scope *scope, fe_node 
         for (int i = 0; i < 2; i++)
             branches[i] = (fe_branch){.condition = inputs[0], .when = i == 0, .around = scope->branch};
         bool job = f->context->options->job;
-        mdot_status status = inline_branch(f, scope, first, job ? NULL : &branches[0], inputs + 1);
-        if (status == MDOT_OK) status = inline_branch(f, scope, second, job ? NULL : &branches[1], inputs + 1 + count);
-        if (status != MDOT_OK) return status;
+        BS_TRY(inline_branch(f, scope, first, job ? NULL : &branches[0], inputs + 1));
+        BS_TRY(inline_branch(f, scope, second, job ? NULL : &branches[1], inputs + 1 + count));
         node->inputs = inputs;
         node->input_count = 1 + 2 * count;
     }
@@ -287,10 +281,8 @@ static mdot_status add_loop(const fe_flattener *f, const fe_scope *scope, fe_nod
         int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3), count = 1;
         if (inputs == NULL) return fe_out_of_memory(f->context);
         inputs[0] = node->inputs[0];
-        mdot_status status = bags.count != NULL ? fe_lookup(f, scope, bags.count, &inputs[0]) : MDOT_OK;
-        for (int k = 0; k < 2 && reads[k] != NULL && status == MDOT_OK; k++)
-            status = fe_lookup(f, scope, reads[k], &inputs[count++]);
-        if (status != MDOT_OK) return status;
+        BS_TRY(bags.count != NULL ? fe_lookup(f, scope, bags.count, &inputs[0]) : MDOT_OK);
+        for (int k = 0; k < 2 && reads[k] != NULL; k++) BS_TRY(fe_lookup(f, scope, reads[k], &inputs[count++]));
         node->op_type = bags.op_type;
         node->inputs = inputs;
         node->input_count = count;
@@ -321,16 +313,13 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *scope, co
                     .opset = scope->opset,
                     .branch = scope->branch,
                     .folds = context->options->job && fe_is_folded_node(proto)};
-    mdot_status status = name_node(context, scope, proto, &node.name);
-    if (status != MDOT_OK) return status;
+    BS_TRY(name_node(context, scope, proto, &node.name));
     if (!*node.op_type) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);
     }
-    status = number_values(f, scope, proto->n_input, proto->input, &node.inputs, &node.input_count);
-    if (status == MDOT_OK)
-        status = number_values(f, scope, proto->n_output, proto->output, &node.outputs, &node.output_count);
-    if (status == MDOT_OK) status = flatten_attributes(f, scope, proto, &node);
-    if (status != MDOT_OK) return status;
+    BS_TRY(number_values(f, scope, proto->n_input, proto->input, &node.inputs, &node.input_count));
+    BS_TRY(number_values(f, scope, proto->n_output, proto->output, &node.outputs, &node.output_count));
+    BS_TRY(flatten_attributes(f, scope, proto, &node));
     int function = -1;
     if (f->model->n_functions) {
         const char *key = key_of(f, node.domain, node.op_type, proto->overload);
@@ -357,10 +346,7 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *scope, co
 static mdot_status flatten_nodes(const fe_flattener *f, const fe_scope *scope, size_t count,
                                  Onnx__NodeProto *const *nodes)
 {
-    for (size_t i = 0; i < count; i++) {
-        mdot_status status = flatten_node(f, scope, nodes[i]);
-        if (status != MDOT_OK) return status;
-    }
+    for (size_t i = 0; i < count; i++) BS_TRY(flatten_node(f, scope, nodes[i]));
     return MDOT_OK;
 }
 
@@ -388,12 +374,11 @@ mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model,
                       .flat = &flat,
                       .flatten_nodes = flatten_nodes};
     if (flat.names == NULL || f.functions == NULL) return fe_out_of_memory(context);
-    mdot_status status = index_functions(&f);
-    if (status != MDOT_OK) return status;
+    BS_TRY(index_functions(&f));
     fe_scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};
     /* Models before IR version 3 list no operator sets and mean the first one. */
     if (model->n_opset_import == 0 && model->has_ir_version && model->ir_version < 3) graph.opset = 1;
-    status = flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
+    mdot_status status = flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
     if (status == MDOT_OK) *out_flat = flat;
     return status;
 }

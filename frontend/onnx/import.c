@@ -5,7 +5,6 @@
 #include "frontend/onnx/onnx.h"
 
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "frontend/onnx/flat.h"
 #include "frontend/onnx/flatten.h"
 #include "frontend/onnx/graph_edit.h"
@@ -62,8 +61,7 @@ static mdot_status import_initializers(importer *im)
     for (size_t i = 0; i < im->proto->n_initializer; i++) {
         const Onnx__TensorProto *proto = im->proto->initializer[i];
         const ir_tensor *tensor;
-        mdot_status status = fe_import_tensor(&im->context, proto, "initializer", proto->name, &tensor);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fe_import_tensor(&im->context, proto, "initializer", proto->name, &tensor));
         ir_value *value = ir_graph_add_constant(im->graph, proto->name, tensor);
         if (value == NULL) return fe_out_of_memory(&im->context);
         value->stored = true;
@@ -106,18 +104,16 @@ static mdot_status import_inputs(importer *im)
         int value = find_value(im, im->proto->input[i]->name);
         if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
     }
-    mdot_status status =
-        fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound, &im->graph->has_batch);
-    if (status == MDOT_OK) im->graph->batch = fe_named_batch(im->bound);
-    for (int i = 0; i < count && status == MDOT_OK; i++) {
+    BS_TRY(fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound, &im->graph->has_batch));
+    im->graph->batch = fe_named_batch(im->bound);
+    for (int i = 0; i < count; i++) {
         ir_value *value;
-        status = empty_constant(im, inputs[i]->name, &types[i], &value);
-        if (status != MDOT_OK) return status;
+        BS_TRY(empty_constant(im, inputs[i]->name, &types[i], &value));
         if (value == NULL) value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
         if (value == NULL) return fe_out_of_memory(&im->context);
         im->values[find_value(im, inputs[i]->name)] = value;
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* Declares an output's element type, as in the caller's buffer. It must match the computed type; inference checks this
@@ -149,8 +145,7 @@ static mdot_status import_outputs(importer *im)
         if (!fe_names_add(names, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
             return fe_out_of_memory(&im->context);
         }
-        mdot_status status = declare_output(im, im->proto->output[i], im->values[number]);
-        if (status != MDOT_OK) return status;
+        BS_TRY(declare_output(im, im->proto->output[i], im->values[number]));
     }
     return MDOT_OK;
 }
@@ -227,8 +222,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     bool standard = !*source->domain;
     if (standard && strcmp(source->op_type, "Constant") == 0) {
         const ir_tensor *tensor;
-        mdot_status status = fe_import_constant(&im->context, source, &tensor);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fe_import_constant(&im->context, source, &tensor));
         int number = source->outputs[0];
         if (number == FE_NO_VALUE) return MDOT_OK; /* a repetition: topological_order.c */
         ir_value *value = ir_graph_add_constant(im->graph, im->flat.values[number].name, tensor);
@@ -301,8 +295,7 @@ static mdot_status import_if(importer *im, const fe_node *source)
     for (int i = 0; i < count && selects; i++)
         selects = can_choose(im, source->inputs[0], source->inputs[1 + i], source->inputs[1 + count + i]);
     if (condition < 0 && !selects) return import_node(im, source);
-    mdot_status status = MDOT_OK;
-    for (int i = 0; i < count && status == MDOT_OK; i++) {
+    for (int i = 0; i < count; i++) {
         int inputs[] = {source->inputs[0], source->inputs[1 + i], source->inputs[1 + count + i]};
         fe_node result = *source;
         result.op_type = selects ? "Where" : "Identity";
@@ -311,9 +304,9 @@ static mdot_status import_if(importer *im, const fe_node *source)
         result.output_count = 1;
         result.outputs = &source->outputs[i];
         result.attribute_count = 0;
-        if (*result.outputs != FE_NO_VALUE) status = import_node(im, &result);
+        if (*result.outputs != FE_NO_VALUE) BS_TRY(import_node(im, &result));
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* ---- Loops: their bodies are among the nodes (inline_loops.c) ---------------------------------------------------- */
@@ -387,8 +380,7 @@ static mdot_status check_stated_weights(const importer *im)
     const fe_options *options = im->context.options;
     double elements;
     if (options->check_weights == NULL) return MDOT_OK;
-    mdot_status status = fe_count_stated_weights(&im->context, im->proto, &im->flat, &elements);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_count_stated_weights(&im->context, im->proto, &im->flat, &elements));
     return options->check_weights(options->weights_user, im->context.file, elements, im->context.err);
 }
 
@@ -396,22 +388,20 @@ static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
 {
     const fe_context *context = &im->context;
     im->proto = model->graph;
-    mdot_status status = fe_flatten(context, model, &im->flat);
-    if (status == MDOT_OK) status = fe_define_values(context, im->proto, &im->flat);
-    if (status == MDOT_OK) status = check_stated_weights(im);
-    if (status == MDOT_OK) status = fe_order_nodes(context, &im->flat);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_flatten(context, model, &im->flat));
+    BS_TRY(fe_define_values(context, im->proto, &im->flat));
+    BS_TRY(check_stated_weights(im));
+    BS_TRY(fe_order_nodes(context, &im->flat));
     im->graph = ir_graph_create(context->arena, context->file);
     im->values = IR_NEW_ARRAY(context->scratch, ir_value *, im->flat.value_count);
     if (im->graph == NULL || im->values == NULL) return fe_out_of_memory(context);
     im->upgrader = (fe_upgrader){.context = context, .graph = im->graph};
-    status = import_initializers(im);
-    if (status == MDOT_OK) status = import_inputs(im);
-    if (status == MDOT_OK) status = import_nodes(im);
-    if (status == MDOT_OK && context->options->job) import_stated_types(im);
-    if (status == MDOT_OK) status = import_outputs(im);
-    if (status == MDOT_OK) status = import_notes(im, model);
-    return status;
+    BS_TRY(import_initializers(im));
+    BS_TRY(import_inputs(im));
+    BS_TRY(import_nodes(im));
+    if (context->options->job) import_stated_types(im);
+    BS_TRY(import_outputs(im));
+    return import_notes(im, model);
 }
 
 static size_t bound(size_t base, size_t per_byte, size_t size_bytes)
@@ -460,14 +450,13 @@ static mdot_status import_source(const fe_source *source, const char *folder, co
                                .options = options != NULL ? options : &no_options,
                                .arena = arena,
                                .err = err}};
-    mdot_status status = fe_check_bindings(im.context.options, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_check_bindings(im.context.options, err));
     im.context.scratch = ir_arena_create(bound(SCRATCH_BYTES_BASE, SCRATCH_BYTES_PER_BYTE, size_bytes));
     size_t base = im.context.options->job ? JOB_BYTES_BASE : MODEL_BYTES_BASE;
     ir_arena_allow(arena, bound(base, GRAPH_BYTES_PER_BYTE, size_bytes));
     if (im.context.scratch == NULL) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
-    status = fe_wire_unpack(source, &onnx__model_proto__descriptor, im.context.scratch, &message, err);
+    mdot_status status = fe_wire_unpack(source, &onnx__model_proto__descriptor, im.context.scratch, &message, err);
     status = explain_damage(&im.context, status);
     if (status == MDOT_OK) status = check_model(&im.context, (const Onnx__ModelProto *)message);
     status = explain_format(&im.context, size_bytes, status);

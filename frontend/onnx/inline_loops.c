@@ -104,8 +104,7 @@ static mdot_status compute(const loop *l, const char *op_type, const char *what,
 {
     const fe_context *context = l->f->context;
     const char *name = ir_arena_printf(context->scratch, "%s.%s", l->node->name, what);
-    mdot_status status = fe_add_value(context, l->f->flat, name, out_value);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_add_value(context, l->f->flat, name, out_value));
     return add(l, "", op_type, inputs, input_count, out_value, 1, attributes, attribute_count);
 }
 
@@ -156,8 +155,7 @@ mdot_status fe_add_initializers(const fe_flattener *f, const fe_scope *scope, co
             return mdot_fail(f->context->err, MDOT_MALFORMED,
                              "%s: initializer '%s' of graph '%s' has no name of its own", f->context->file, name,
                              source.name);
-        mdot_status status = constant(&l, name, graph->initializer[i], &value);
-        if (status != MDOT_OK) return status;
+        BS_TRY(constant(&l, name, graph->initializer[i], &value));
         if (!fe_names_add(scope->names, name, value + 1)) return fe_out_of_memory(f->context);
     }
     return MDOT_OK;
@@ -236,14 +234,13 @@ static mdot_status inline_body(const loop *l, bool unrolls, const int *values, i
     scope.is_in_loop = scope.is_in_loop || !unrolls;
     scope.names = fe_names_create(l->f->context->scratch);
     if (scope.names == NULL) return fe_out_of_memory(l->f->context);
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; i < l->body->n_input && status == MDOT_OK; i++) status = bind(l, &scope, (int)i, values[i]);
-    if (status == MDOT_OK) status = fe_add_initializers(l->f, &scope, l->body);
-    if (status == MDOT_OK) status = fe_add_names(l->f, &scope, l->body);
-    if (status == MDOT_OK) status = l->f->flatten_nodes(l->f, &scope, l->body->n_node, l->body->node);
-    for (size_t i = 0; i < l->body->n_output && status == MDOT_OK; i++)
-        status = fe_lookup(l->f, &scope, fe_text(l->body->output[i]->name), &out_results[i]);
-    return status;
+    for (size_t i = 0; i < l->body->n_input; i++) BS_TRY(bind(l, &scope, (int)i, values[i]));
+    BS_TRY(fe_add_initializers(l->f, &scope, l->body));
+    BS_TRY(fe_add_names(l->f, &scope, l->body));
+    BS_TRY(l->f->flatten_nodes(l->f, &scope, l->body->n_node, l->body->node));
+    for (size_t i = 0; i < l->body->n_output; i++)
+        BS_TRY(fe_lookup(l->f, &scope, fe_text(l->body->output[i]->name), &out_results[i]));
+    return MDOT_OK;
 }
 
 /* Space for all input values, or all output values, of the body and the node. */
@@ -484,8 +481,7 @@ static mdot_status end(const loop *l, const kept *k, const int *results)
     }
     if (outputs[0] == FE_NO_VALUE) { /* the operator table requires the first output */
         const char *name = ir_arena_printf(l->f->context->scratch, "%s.unread", l->node->name);
-        mdot_status status = fe_add_value(l->f->context, l->f->flat, name, &outputs[0]);
-        if (status != MDOT_OK) return status;
+        BS_TRY(fe_add_value(l->f->context, l->f->flat, name, &outputs[0]));
     }
     fe_flat *flat = l->f->flat;
     int body_count = flat->node_count - k->first;
@@ -497,15 +493,14 @@ static mdot_status end(const loop *l, const kept *k, const int *results)
 /* Copies states passed on by the body. *out_runs: the steps compute another output. */
 static mdot_status copy_passed_on(const loop *l, bool *out_runs)
 {
-    mdot_status status = MDOT_OK;
     *out_runs = false;
-    for (int k = 0; k < l->node->output_count && status == MDOT_OK; k++) {
+    for (int k = 0; k < l->node->output_count; k++) {
         if (k < l->states && is_passed_on(l, k))
-            status = copy_output(l, l->node->inputs[l->before + k], k);
+            BS_TRY(copy_output(l, l->node->inputs[l->before + k], k));
         else
             *out_runs = *out_runs || output_of(l, k) != FE_NO_VALUE;
     }
-    return status;
+    return MDOT_OK;
 }
 
 static mdot_status keep(const loop *l)
@@ -569,9 +564,8 @@ mdot_status fe_inline_loop(const fe_flattener *f, const fe_scope *scope, const f
     if (node->input_count < l.before) l.states = 0;
     l.writes = (int)l.body->n_output - l.condition - l.states;
     if (!agrees(&l)) return refuse(&l, "its inputs and outputs differ from those of its body");
-    mdot_status status = index_body(&l);
-    if (status == MDOT_OK && !l.is_scan) status = number(&l, "condition", MDOT_DTYPE_BOOL, 0, 1, &l.truth);
-    if (status != MDOT_OK) return status;
+    BS_TRY(index_body(&l));
+    if (!l.is_scan) BS_TRY(number(&l, "condition", MDOT_DTYPE_BOOL, 0, 1, &l.truth));
     if (is_unrolled(&l, &steps)) return unroll(&l, steps);
     return scope->is_in_loop ? refuse(&l, "within a loop") : keep(&l);
 }

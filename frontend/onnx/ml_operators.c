@@ -25,9 +25,8 @@ static mdot_status write_scaler(const ml_writer *w)
 {
     const double *offset, *scale;
     int64_t offsets, scales;
-    mdot_status status = fe_ml_floats(w, "offset", &offset, &offsets);
-    if (status == MDOT_OK) status = fe_ml_floats(w, "scale", &scale, &scales);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_floats(w, "offset", &offset, &offsets));
+    BS_TRY(fe_ml_floats(w, "scale", &scale, &scales));
     if (offsets == 0 || scales == 0)
         return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' is missing", offsets == 0 ? "offset" : "scale");
     if (offsets != scales && offsets != 1 && scales != 1)
@@ -90,9 +89,8 @@ static mdot_status write_sums(const ml_writer *w, int64_t targets, ir_value **ou
 {
     const double *coefficients, *intercepts;
     int64_t coefficient_count, intercept_count;
-    mdot_status status = fe_ml_floats(w, "coefficients", &coefficients, &coefficient_count);
-    if (status == MDOT_OK) status = fe_ml_floats(w, "intercepts", &intercepts, &intercept_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_floats(w, "coefficients", &coefficients, &coefficient_count));
+    BS_TRY(fe_ml_floats(w, "intercepts", &intercepts, &intercept_count));
     if (targets < 1 || coefficient_count == 0 || coefficient_count % targets != 0)
         return fe_ml_fail(w, MDOT_MALFORMED,
                           "attribute 'coefficients' has %lld elements, which is no multiple of %lld, "
@@ -149,16 +147,14 @@ static mdot_status write_linear_classifier(const ml_writer *w)
     int64_t label_count = 0, rows = 0;
     ml_transform transform = ML_NONE;
     ir_value *sums = NULL;
-    mdot_status status = fe_ml_read_labels(w, "classlabels_ints", "classlabels_strings", &labels, &label_count);
-    if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
-    if (status == MDOT_OK) status = fe_ml_floats(w, "intercepts", &intercepts, &rows);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_read_labels(w, "classlabels_ints", "classlabels_strings", &labels, &label_count));
+    BS_TRY(fe_ml_read_transform(w, &transform));
+    BS_TRY(fe_ml_floats(w, "intercepts", &intercepts, &rows));
     if (rows == 0) rows = label_count;
     if (rows != label_count && (rows != 1 || label_count != 2))
         return fe_ml_fail(w, MDOT_MALFORMED, "it has %lld intercepts for %lld classes", (long long)rows,
                           (long long)label_count);
-    status = write_sums(w, rows, &sums);
-    if (status != MDOT_OK) return status;
+    BS_TRY(write_sums(w, rows, &sums));
     if (rows == 1) return write_binary_classifier(w, transform, sums, labels);
     ir_value *label = fe_ml_best_label(w, sums, labels, label_count);
     return fe_ml_finish(w, (ir_value *[]){label, fe_ml_transform_scores(w, transform, sums)}, 2);

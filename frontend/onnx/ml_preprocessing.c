@@ -112,8 +112,7 @@ mdot_status fe_ml_write_one_hot_encoder(const ml_writer *w)
 {
     number_list keys = {.dtype = MDOT_DTYPE_I64};
     if (has_strings(w, "cats_strings")) return refuse_strings(w, "cats_strings");
-    mdot_status status = fe_ml_ints(w, "cats_int64s", &keys.ints, &keys.count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_ints(w, "cats_int64s", &keys.ints, &keys.count));
     if (keys.count == 0) return fe_ml_fail(w, MDOT_MALFORMED, "attribute 'cats_int64s' is missing");
     return finish_one(w, fe_ml_cast(w, equal_keys(w, &keys), MDOT_DTYPE_F32));
 }
@@ -236,8 +235,7 @@ static mdot_status kernel_values(const ml_writer *w, const double *vectors, int6
     const char *name = ir_node_string(w->node, "kernel_type", "LINEAR");
     const double *parameters;
     int64_t parameter_count, kind = 0;
-    mdot_status status = fe_ml_floats(w, "kernel_params", &parameters, &parameter_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_floats(w, "kernel_params", &parameters, &parameter_count));
     while (kind < KINDS && strcmp(name, names[kind]) != 0) kind++;
     if (kind == KINDS)
         return fe_ml_fail(w, MDOT_UNSUPPORTED, "kernel_type \"%s\" is unknown; known are LINEAR, POLY, RBF and SIGMOID",

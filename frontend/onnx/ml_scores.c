@@ -75,8 +75,7 @@ mdot_status fe_ml_read_labels(const ml_writer *w, const char *ints, const char *
             "its class labels are strings, for example \"%s\"; train the model with labels 0, 1, 2, … (for "
             "example by scikit-learn's LabelEncoder) and export it again",
             words->strings[0]);
-    mdot_status status = fe_ml_ints(w, ints, out_labels, out_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_ints(w, ints, out_labels, out_count));
     if (*out_count < 2)
         return fe_ml_fail(w, MDOT_UNSUPPORTED, "attribute '%s' has %lld labels, but a classifier needs at least two",
                           ints, (long long)*out_count);

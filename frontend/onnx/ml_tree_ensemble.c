@@ -186,10 +186,9 @@ static mdot_status build(builder *b)
     if (roots == NULL || b->f->nodes == NULL || b->f->weights == NULL || b->stack == NULL)
         return fe_out_of_memory(b->w->u->context);
     b->f->roots = roots;
-    mdot_status status = MDOT_OK;
-    for (; b->f->root_count < b->roots.count && status == MDOT_OK; b->f->root_count++)
-        status = add_tree(b, b->roots.at[b->f->root_count], &roots[b->f->root_count]);
-    return status;
+    for (; b->f->root_count < b->roots.count; b->f->root_count++)
+        BS_TRY(add_tree(b, b->roots.at[b->f->root_count], &roots[b->f->root_count]));
+    return MDOT_OK;
 }
 
 mdot_status fe_ml_write_tree_ensemble(const ml_writer *w)

@@ -68,17 +68,15 @@ static mdot_status read_node_lists(const ml_writer *w, node_lists *l)
                       {.name = "nodes_falsenodeids"}, {.name = "nodes_missing_value_tracks_true"},
                       {.name = "nodes_values"},       ir_node_attr(w->node, "nodes_modes")};
     int_list *lists[] = {&l->trees, &l->ids, &l->features, &l->yes, &l->no, &l->missing};
-    mdot_status status = read_reals(w, &l->values);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists && status == MDOT_OK; i++) {
-        status = read_ints(w, lists[i]);
-        if (status == MDOT_OK && (lists[i] != &l->missing || l->missing.count > 0))
-            status = need_count(w, lists[i]->name, lists[i]->count, l->trees.name, l->trees.count);
+    BS_TRY(read_reals(w, &l->values));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        BS_TRY(read_ints(w, lists[i]));
+        if (lists[i] != &l->missing || l->missing.count > 0)
+            BS_TRY(need_count(w, lists[i]->name, lists[i]->count, l->trees.name, l->trees.count));
     }
-    if (status != MDOT_OK) return status;
     bool has_modes = l->modes != NULL && l->modes->kind == IR_ATTR_STRINGS;
-    status = need_count(w, "nodes_modes", has_modes ? l->modes->count : 0, l->trees.name, l->trees.count);
-    if (status == MDOT_OK) status = need_count(w, l->values.name, l->values.count, l->trees.name, l->trees.count);
-    return status;
+    BS_TRY(need_count(w, "nodes_modes", has_modes ? l->modes->count : 0, l->trees.name, l->trees.count));
+    return need_count(w, l->values.name, l->values.count, l->trees.name, l->trees.count);
 }
 
 static mdot_status read_mode(const ml_writer *w, const char *name, forest_mode *out_mode)
@@ -262,8 +260,7 @@ mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, 
         return fe_ml_fail(w, MDOT_UNSUPPORTED,
                           "attribute '%s' has %lld elements for %lld targets; it needs one for each", base->name,
                           (long long)base->count, (long long)f->target_count);
-    mdot_status status = x != NULL ? fe_write_forest(w, f, x, &sums) : fe_out_of_memory(w->u->context);
-    if (status != MDOT_OK) return status;
+    BS_TRY(x != NULL ? fe_write_forest(w, f, x, &sums) : fe_out_of_memory(w->u->context));
     if (f->lacks_targets && strcmp(f->aggregate, "SUM") != 0)
         sums =
             fe_ml_where(w, fe_ml_add1(w, IR_OP_IsInf, sums), fe_add_scalar(w->u, w->node, "none", f->dtype, 0), sums);
@@ -355,11 +352,10 @@ mdot_status fe_ml_write_tree_classifier(const ml_writer *w)
     ml_transform transform = ML_NONE;
     ir_value *sums = NULL;
     forest f = {0};
-    mdot_status status = fe_ml_read_labels(w, "classlabels_int64s", "classlabels_strings", &labels, &label_count);
-    if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
-    if (status == MDOT_OK) status = read_forest(w, "class", &f);
-    if (status == MDOT_OK) status = read_reals(w, &base);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_read_labels(w, "classlabels_int64s", "classlabels_strings", &labels, &label_count));
+    BS_TRY(fe_ml_read_transform(w, &transform));
+    BS_TRY(read_forest(w, "class", &f));
+    BS_TRY(read_reals(w, &base));
     f.target_count = label_count;
     unsigned classes = label_count == 2 ? weighted_classes(&f) : 0;
     if (classes == 2)
@@ -367,8 +363,7 @@ mdot_status fe_ml_write_tree_classifier(const ml_writer *w)
                           "all its weights are for the second class; export them for class 0, as "
                           "skl2onnx and onnxmltools do, or for both classes");
     if (classes == 1) f.target_count = 1;
-    status = fe_ml_write_tree_sums(w, &f, false, &base, MDOT_DTYPE_F32, &sums);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_write_tree_sums(w, &f, false, &base, MDOT_DTYPE_F32, &sums));
     if (classes == 1) return write_only_score(w, &f, transform, sums, labels);
     ir_value *label = fe_ml_best_label(w, sums, labels, label_count);
     return fe_ml_finish(w, (ir_value *[]){label, fe_ml_transform_scores(w, transform, sums)}, 2);

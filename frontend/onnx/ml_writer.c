@@ -32,8 +32,7 @@ static mdot_status find_list(const ml_writer *w, const char *name, ir_attr_kind 
 mdot_status fe_ml_floats(const ml_writer *w, const char *name, const double **out_values, int64_t *out_count)
 {
     const ir_attr *attr = NULL;
-    mdot_status status = find_list(w, name, IR_ATTR_FLOATS, &attr);
-    if (status != MDOT_OK) return status;
+    BS_TRY(find_list(w, name, IR_ATTR_FLOATS, &attr));
     *out_values = attr != NULL ? attr->floats : NULL;
     *out_count = attr != NULL ? attr->count : 0;
     return MDOT_OK;
@@ -42,8 +41,7 @@ mdot_status fe_ml_floats(const ml_writer *w, const char *name, const double **ou
 mdot_status fe_ml_ints(const ml_writer *w, const char *name, const int64_t **out_values, int64_t *out_count)
 {
     const ir_attr *attr = NULL;
-    mdot_status status = find_list(w, name, IR_ATTR_INTS, &attr);
-    if (status != MDOT_OK) return status;
+    BS_TRY(find_list(w, name, IR_ATTR_INTS, &attr));
     *out_values = attr != NULL ? attr->ints : NULL;
     *out_count = attr != NULL ? attr->count : 0;
     return MDOT_OK;

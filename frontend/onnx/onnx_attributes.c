@@ -138,10 +138,8 @@ mdot_status fe_import_attributes(const fe_context *context, const fe_node *sourc
 {
     ir_attr *attrs = IR_NEW_ARRAY(context->arena, ir_attr, source->attribute_count);
     if (attrs == NULL) return fe_out_of_memory(context);
-    for (int i = 0; i < source->attribute_count; i++) {
-        mdot_status status = import_attribute(context, source, &source->attributes[i], &attrs[i]);
-        if (status != MDOT_OK) return status;
-    }
+    for (int i = 0; i < source->attribute_count; i++)
+        BS_TRY(import_attribute(context, source, &source->attributes[i], &attrs[i]));
     node->attrs = attrs;
     node->attr_count = source->attribute_count;
     return MDOT_OK;

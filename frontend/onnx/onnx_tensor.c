@@ -107,8 +107,7 @@ static mdot_status import_external(const fe_context *context, const Onnx__Tensor
                                    const char *name, ir_tensor *tensor, size_t size_bytes)
 {
     const void *data;
-    mdot_status status = fe_read_external(context, proto, kind, name, size_bytes, &data);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_read_external(context, proto, kind, name, size_bytes, &data));
     tensor->data = adopt(context, data, tensor->dtype, size_bytes);
     return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
@@ -123,8 +122,7 @@ static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto
                          "%s: %s '%s': raw_data has %llu bytes, but its shape requires %zu", context->file, kind, name,
                          (unsigned long long)span.size_bytes, size_bytes);
     }
-    mdot_status status = fe_need(context->source, (size_t)span.offset, size_bytes, context->err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_need(context->source, (size_t)span.offset, size_bytes, context->err));
     tensor->data = adopt(context, context->source->bytes + span.offset, tensor->dtype, size_bytes);
     return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
@@ -172,8 +170,7 @@ static mdot_status import_data(const fe_context *context, const Onnx__TensorProt
         return fail(context, MDOT_MALFORMED, kind, name, "its size in bytes overflows");
     }
     size_t size_bytes = (size_t)tensor->count * element;
-    mdot_status status = is_external(proto) ? fe_check_external(context, proto) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(is_external(proto) ? fe_check_external(context, proto) : MDOT_OK);
     if (context->options->skip_weights && is_weight(proto, tensor)) return MDOT_OK;
     if (is_external(proto) && size_bytes) return import_external(context, proto, kind, name, tensor, size_bytes);
     if (proto->has_raw_data) return import_raw(context, proto, kind, name, tensor, size_bytes);
@@ -219,14 +216,13 @@ mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_te
 {
     static const fe_options no_options;
     fe_source file;
-    mdot_status status = fe_open_source(path, arena, &file, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_open_source(path, arena, &file, err));
     fe_context context = {.file = path, .source = &file, .options = &no_options, .arena = arena, .err = err};
     context.scratch = ir_arena_create(0);
     ProtobufCMessage *message;
-    status = context.scratch != NULL
-                 ? fe_wire_unpack(&file, &onnx__tensor_proto__descriptor, context.scratch, &message, err)
-                 : fe_out_of_memory(&context);
+    mdot_status status = context.scratch != NULL
+                             ? fe_wire_unpack(&file, &onnx__tensor_proto__descriptor, context.scratch, &message, err)
+                             : fe_out_of_memory(&context);
     if (status == MDOT_OK) {
         const Onnx__TensorProto *proto = (const Onnx__TensorProto *)message;
         const char *name = ir_arena_strdup(arena, fe_text(proto->name));

@@ -2,7 +2,6 @@
 #include "frontend/onnx/source.h"
 
 #include "base/file.h"
-#include "base/out_of_memory.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -74,9 +73,8 @@ mdot_status fe_open_source(const char *path, ir_arena *arena, fe_source *out_sou
     enum { BITS = 64 };
     fe_source source = {.name = path};
     uint64_t size_bytes;
-    mdot_status status = bs_open_file(path, &source.descriptor, &size_bytes, err);
-    if (status != MDOT_OK) return status;
-    status = fe_check_file_size(path, size_bytes, err);
+    BS_TRY(bs_open_file(path, &source.descriptor, &size_bytes, err));
+    mdot_status status = fe_check_file_size(path, size_bytes, err);
     if (status == MDOT_OK) {
         source.size_bytes = (size_t)size_bytes;
         source.has_read = IR_NEW_ARRAY(arena, uint64_t, source.size_bytes / FE_CHUNK_BYTES / BITS + 1);

@@ -53,8 +53,7 @@ mdot_status fe_lookup(const fe_flattener *f, const fe_scope *scope, const char *
     }
     const char *full = scope->call != NULL ? ir_arena_printf(context->scratch, "%s/%s", scope->call->name, name) : name;
     int value = FE_NO_VALUE;
-    mdot_status status = fe_add_value(context, f->flat, full, &value);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_add_value(context, f->flat, full, &value));
     if (!fe_names_add(scope->names, name, value + 1)) return fe_out_of_memory(context);
     *out_value = value;
     return MDOT_OK;
@@ -75,8 +74,7 @@ mdot_status fe_add_names(const fe_flattener *f, const fe_scope *scope, const Onn
             const char *name = fe_text(branch->node[i]->output[k]);
             int value = FE_NO_VALUE;
             if (!*name || fe_names_find(scope->names, name) >= 0) continue;
-            mdot_status status = fe_add_value(f->context, f->flat, name, &value);
-            if (status != MDOT_OK) return status;
+            BS_TRY(fe_add_value(f->context, f->flat, name, &value));
             if (!fe_names_add(scope->names, name, value + 1)) return fe_out_of_memory(f->context);
         }
     }

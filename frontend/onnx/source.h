@@ -2,8 +2,8 @@
 #ifndef FE_ONNX_SOURCE_H
 #define FE_ONNX_SOURCE_H
 
+#include "base/status.h"
 #include "ir/arena.h"
-#include "mdot/mdot_base.h"
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>

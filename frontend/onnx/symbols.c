@@ -111,10 +111,7 @@ static mdot_status read_type(binder *b, int input)
     if (shape == NULL) return b->context->options->job ? treat_as_scalar(b, input) : MDOT_OK;
     if (shape->n_dim > MDOT_MAX_RANK) return fail_input(b, input, MDOT_UNSUPPORTED, "has too many dimensions");
     type->rank = (int)shape->n_dim;
-    for (int axis = 0; axis < type->rank; axis++) {
-        mdot_status status = read_dim(b, input, axis, shape->dim[axis]);
-        if (status != MDOT_OK) return status;
-    }
+    for (int axis = 0; axis < type->rank; axis++) BS_TRY(read_dim(b, input, axis, shape->dim[axis]));
     return MDOT_OK;
 }
 
@@ -201,8 +198,7 @@ static mdot_status apply_bindings(const binder *b)
         bool is_batch = options->job && is_batch_name(binding->name);
         int64_t value = is_batch && options->batch > 0 ? options->batch : binding->value;
         *b->has_batch = *b->has_batch || is_batch;
-        mdot_status status = binding->same_as != NULL ? merge(b, found, binding) : bind(b, &b->symbols[found], value);
-        if (status != MDOT_OK) return status;
+        BS_TRY(binding->same_as != NULL ? merge(b, found, binding) : bind(b, &b->symbols[found], value));
     }
     return MDOT_OK;
 }
@@ -226,8 +222,7 @@ static mdot_status apply_type(const binder *b, int input, const ir_type *request
                               "the dimensions of the requested shape must be numbers of at least 0");
         }
         if (type->rank >= 0 && dims->symbol[axis] != NO_SYMBOL) {
-            mdot_status status = bind(b, &b->symbols[dims->symbol[axis]], value);
-            if (status != MDOT_OK) return status;
+            BS_TRY(bind(b, &b->symbols[dims->symbol[axis]], value));
         } else if (type->rank >= 0 && dims->number[axis] != value) {
             return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the requested shape differs from that of the file");
         }
@@ -252,8 +247,7 @@ static mdot_status apply_types(const binder *b)
     }
     for (int i = 0; i < b->count; i++) {
         if (options->input_types[i].rank < 0) continue;
-        mdot_status status = apply_type(b, i, &options->input_types[i]);
-        if (status != MDOT_OK) return status;
+        BS_TRY(apply_type(b, i, &options->input_types[i]));
     }
     return MDOT_OK;
 }
@@ -393,17 +387,15 @@ mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *cons
                 .symbols = IR_NEW_ARRAY(context->scratch, symbol, (size_t)count * MDOT_MAX_RANK),
                 .names = fe_names_create(context->scratch)};
     if (b.dims == NULL || b.symbols == NULL || b.names == NULL) return fe_out_of_memory(context);
-    mdot_status status = MDOT_OK;
-    for (int i = 0; i < count && status == MDOT_OK; i++) status = read_type(&b, i);
-    if (status == MDOT_OK) status = apply_bindings(&b);
-    if (status == MDOT_OK) status = apply_types(&b);
+    for (int i = 0; i < count; i++) BS_TRY(read_type(&b, i));
+    BS_TRY(apply_bindings(&b));
+    BS_TRY(apply_types(&b));
     int left = NO_SYMBOL;
-    if (status == MDOT_OK) status = choose_symbol(&b, &left);
-    for (int i = 0; i < count && status == MDOT_OK; i++) status = settle_type(&b, i);
-    if (status != MDOT_OK) return status;
+    BS_TRY(choose_symbol(&b, &left));
+    for (int i = 0; i < count; i++) BS_TRY(settle_type(&b, i));
     const char *name = left == NO_SYMBOL ? NULL : ir_arena_strdup(context->arena, b.symbols[left].name);
     if (left != NO_SYMBOL && name == NULL) return fe_out_of_memory(context);
-    status = list_bound(&b, out_bound);
-    if (status == MDOT_OK) *out_symbol = name;
-    return status;
+    BS_TRY(list_bound(&b, out_bound));
+    *out_symbol = name;
+    return MDOT_OK;
 }

@@ -47,8 +47,7 @@ static mdot_status define_inputs(const fe_context *context, const Onnx__GraphPro
     for (size_t i = 0; i < graph->n_input; i++) {
         int value = graph->input[i]->name != NULL ? fe_names_find(flat->names, graph->input[i]->name) - 1 : FE_NO_VALUE;
         if (value >= 0 && flat->values[value].definer == FE_BY_INITIALIZER) continue;
-        mdot_status status = define_name(context, flat, graph->input[i]->name, FE_BY_INPUT, (int)i);
-        if (status != MDOT_OK) return status;
+        BS_TRY(define_name(context, flat, graph->input[i]->name, FE_BY_INPUT, (int)i));
     }
     return MDOT_OK;
 }
@@ -75,9 +74,8 @@ static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int
     if (value->definer < 0 || !is_constant(node) || !is_constant(&flat->nodes[value->definer])) return MDOT_OK;
     fe_node *earlier = &flat->nodes[value->definer];
     const ir_tensor *first, *second;
-    mdot_status status = fe_import_constant(context, earlier, &first);
-    if (status == MDOT_OK) status = fe_import_constant(context, node, &second);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_import_constant(context, earlier, &first));
+    BS_TRY(fe_import_constant(context, node, &second));
     bool is_same = is_same_tensor(first, second);
     if (!is_same && !context->options->job) return MDOT_OK;
     fe_warn(context, "%s: constant '%s' is defined twice%s", context->file, value->name,
@@ -103,17 +101,13 @@ static mdot_status define_output(const fe_context *context, fe_flat *flat, int i
 
 mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat)
 {
-    for (size_t i = 0; i < graph->n_initializer; i++) {
-        mdot_status status = define_name(context, flat, graph->initializer[i]->name, FE_BY_INITIALIZER, (int)i);
-        if (status != MDOT_OK) return status;
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        BS_TRY(define_name(context, flat, graph->initializer[i]->name, FE_BY_INITIALIZER, (int)i));
+    BS_TRY(define_inputs(context, graph, flat));
+    for (int i = 0; i < flat->node_count; i++) {
+        for (int k = 0; k < flat->nodes[i].output_count; k++) BS_TRY(define_output(context, flat, i, k));
     }
-    mdot_status status = define_inputs(context, graph, flat);
-    for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
-        for (int k = 0; k < flat->nodes[i].output_count && status == MDOT_OK; k++) {
-            status = define_output(context, flat, i, k);
-        }
-    }
-    return status;
+    return MDOT_OK;
 }
 
 typedef enum mark { UNSEEN, OPEN, EMITTED } mark;

@@ -8,7 +8,6 @@
  * Wire format: protobuf's "Encoding" guide. */
 #include "frontend/onnx/source.h"
 
-#include "base/out_of_memory.h"
 #include "onnx.pb-c.h"
 
 #include <limits.h>
@@ -137,8 +136,7 @@ static mdot_status check_packed(const scanner *s, const field *f, const Protobuf
     if (element == WIRE_VARINT) {
         for (const unsigned char *at = f->value; at < f->end;) {
             uint64_t ignored;
-            mdot_status status = read_varint(s, &at, f->end, &ignored);
-            if (status != MDOT_OK) return status;
+            BS_TRY(read_varint(s, &at, f->end, &ignored));
         }
         return MDOT_OK;
     }
@@ -205,12 +203,11 @@ static mdot_status scan_nested(scanner *s, const field *f, const ProtobufCMessag
         return mdot_fail(s->err, MDOT_UNSUPPORTED, "%s: byte %zu: more than %d nested graphs or %d nested messages",
                          s->file, (size_t)(f->begin - s->begin), FE_MAX_GRAPH_DEPTH, FE_MAX_MESSAGE_DEPTH);
     }
-    mdot_status status = put_header(s, f, 0);
-    if (status != MDOT_OK) return status;
+    BS_TRY(put_header(s, f, 0));
     size_t content_at = s->used;
     s->depth++;
     s->graph_depth += graph;
-    status = scan_message(s, type, f->value, f->end);
+    mdot_status status = scan_message(s, type, f->value, f->end);
     s->depth--;
     s->graph_depth -= graph;
     if (status == MDOT_OK) patch_length(s, content_at);
@@ -226,12 +223,11 @@ static mdot_status scan_field(scanner *s, const field *f, const ProtobufCMessage
     if (f->wire != expected && !packed) return malformed_field(s, f, message, d, "has the wrong wire type");
     if (d->type == PROTOBUF_C_TYPE_MESSAGE) return scan_nested(s, f, d->descriptor);
     if (message == &onnx__tensor_proto__descriptor && d->id == RAW_DATA_FIELD) return put_span(s, f);
-    mdot_status status = need(s, f->begin, f->end, SIZE_MAX);
-    if (status != MDOT_OK) return status;
+    BS_TRY(need(s, f->begin, f->end, SIZE_MAX));
     if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value)) != NULL) {
         return malformed_field(s, f, message, d, "contains a NUL byte");
     }
-    status = packed ? check_packed(s, f, message, d) : MDOT_OK;
+    mdot_status status = packed ? check_packed(s, f, message, d) : MDOT_OK;
     return status == MDOT_OK ? put(s, f->begin, (size_t)(f->end - f->begin)) : status;
 }
 
@@ -241,8 +237,7 @@ static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *ty
     uint64_t seen = 0; /* singular messages seen, by field index; onnx.proto's largest message has 15 */
     while (at < end) {
         field f = {0};
-        mdot_status status = read_field(s, &at, end, &f);
-        if (status != MDOT_OK) return status;
+        BS_TRY(read_field(s, &at, end, &f));
         const ProtobufCFieldDescriptor *d = protobuf_c_message_descriptor_get_field(type, f.number);
         if (d == NULL) continue;
         if (d->type == PROTOBUF_C_TYPE_MESSAGE && d->label != PROTOBUF_C_LABEL_REPEATED) {
@@ -250,8 +245,7 @@ static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *ty
             if (seen & bit) return malformed_field(s, &f, type, d, "occurs twice");
             seen |= bit;
         }
-        status = scan_field(s, &f, type, d);
-        if (status != MDOT_OK) return status;
+        BS_TRY(scan_field(s, &f, type, d));
     }
     return MDOT_OK;
 }
@@ -263,10 +257,9 @@ mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescri
                            ProtobufCMessage **out_message, mdot_error *err)
 {
     const char *file = source->name;
-    mdot_status status = fe_check_file_size(file, source->size_bytes, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_check_file_size(file, source->size_bytes, err));
     scanner s = {.source = source, .begin = source->bytes, .file = file, .err = err};
-    status = scan_message(&s, type, s.begin, s.begin + source->size_bytes);
+    mdot_status status = scan_message(&s, type, s.begin, s.begin + source->size_bytes);
     if (status == MDOT_OK) {
         ProtobufCAllocator allocator = {arena_alloc, arena_free, scratch};
         ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, s.used, s.skeleton);

@@ -24,10 +24,9 @@ static mdot_status split_heads(const ir_operands *args, int i, const char *what,
                                ir_dim *out)
 {
     ir_type type;
-    mdot_status status = ir_operand_need(args, i, what, rank, &type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, what);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, i, Q);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, what, rank, &type));
+    BS_TRY(ir_operand_need_floats(args, i, what));
+    BS_TRY(ir_operand_need_same(args, i, Q));
     int64_t heads = ir_node_int(args->node, heads_attr, 0);
     if (rank == 4) {
         for (int k = 0; k < 4; k++) out[k] = type.dim[k];
@@ -55,11 +54,10 @@ static mdot_status read_past(const ir_operands *args, geometry *g)
     }
     g->past = ir_dim_number(0);
     if (has_past) {
-        mdot_status status = ir_operand_need(args, PAST_KEY, "past key", 4, &key);
-        if (status == MDOT_OK) status = ir_operand_need(args, PAST_VALUE, "past value", 4, &value);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, PAST_KEY, Q);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, PAST_VALUE, Q);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_operand_need(args, PAST_KEY, "past key", 4, &key));
+        BS_TRY(ir_operand_need(args, PAST_VALUE, "past value", 4, &value));
+        BS_TRY(ir_operand_need_same(args, PAST_KEY, Q));
+        BS_TRY(ir_operand_need_same(args, PAST_VALUE, Q));
         bool fits = ir_dim_equal(key.dim[0], g->batch) && ir_dim_equal(value.dim[0], g->batch) &&
                     ir_dim_equal(key.dim[1], g->kv_heads) && ir_dim_equal(value.dim[1], g->kv_heads) &&
                     ir_dim_equal(key.dim[2], value.dim[2]) && ir_dim_equal(key.dim[3], g->dim) &&
@@ -99,9 +97,8 @@ static mdot_status check_key_counts(const ir_operands *args, const geometry *g)
 {
     ir_type counts;
     if (!ir_operand_given(args, KEY_COUNTS)) return MDOT_OK;
-    mdot_status status = ir_operand_need(args, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts);
-    if (status == MDOT_OK) status = ir_operand_need_integers(args, KEY_COUNTS, "nonpad_kv_seqlen");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts));
+    BS_TRY(ir_operand_need_integers(args, KEY_COUNTS, "nonpad_kv_seqlen"));
     if (!ir_dim_equal(counts.dim[0], g->batch)) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "nonpad_kv_seqlen must have one number per sequence");
     }
@@ -113,16 +110,14 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
 {
     ir_type type;
     ir_dim q[4], k[4], v[4];
-    mdot_status status = ir_operand_need(args, Q, "query", -1, &type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, Q, "query", -1, &type));
     if (type.rank != 3 && type.rank != 4) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4",
                        type.rank);
     }
-    status = split_heads(args, Q, "query", "q_num_heads", type.rank, q);
-    if (status == MDOT_OK) status = split_heads(args, K, "key", "kv_num_heads", type.rank, k);
-    if (status == MDOT_OK) status = split_heads(args, V, "value", "kv_num_heads", type.rank, v);
-    if (status != MDOT_OK) return status;
+    BS_TRY(split_heads(args, Q, "query", "q_num_heads", type.rank, q));
+    BS_TRY(split_heads(args, K, "key", "kv_num_heads", type.rank, k));
+    BS_TRY(split_heads(args, V, "value", "kv_num_heads", type.rank, v));
     bool fits = ir_dim_equal(q[0], k[0]) && ir_dim_equal(q[0], v[0]) && ir_dim_equal(k[1], v[1]) &&
                 ir_dim_equal(k[2], v[2]) && ir_dim_equal(q[3], k[3]) && q[1].offset % k[1].offset == 0;
     if (!fits) return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
@@ -134,16 +129,16 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden)) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the width of its output overflows");
     }
-    status = read_past(args, &g);
-    if (status == MDOT_OK) status = check_mask(args, &g);
-    if (status == MDOT_OK) status = check_key_counts(args, &g);
+    BS_TRY(read_past(args, &g));
+    BS_TRY(check_mask(args, &g));
+    BS_TRY(check_key_counts(args, &g));
     int64_t stage = ir_node_int(args->node, "qk_matmul_output_mode", 0);
-    if (status == MDOT_OK && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
-        status = ir_fail(args->node, args->err, MDOT_MALFORMED,
-                         "qk_matmul_output_mode is %lld, but must be between 0 and 3", (long long)stage);
+    if (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY) {
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
+                       "qk_matmul_output_mode is %lld, but must be between 0 and 3", (long long)stage);
     }
-    if (status == MDOT_OK) *out = g;
-    return status;
+    *out = g;
+    return MDOT_OK;
 }
 
 static ir_type output_type(const geometry *g, int output)
@@ -241,12 +236,11 @@ mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wid
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
     ir_wide *made[4] = {NULL};
-    mdot_status status = read_geometry(&args, &g);
-    for (int i = 0; i < 4 && status == MDOT_OK; i++) {
+    BS_TRY(read_geometry(&args, &g));
+    for (int i = 0; i < 4; i++) {
         ir_type type = output_type(&g, i);
-        if (i != SCORES || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &type, &made[i], err);
+        if (i != SCORES || ir_node_wants(node, i)) BS_TRY(ir_make_typed(arena, node, &type, &made[i], err));
     }
-    if (status != MDOT_OK) return status;
     join_past(&g, ir_tensor_input(node, input, PAST_KEY), input[K], g.dim, made[PRESENT_KEY]);
     join_past(&g, ir_tensor_input(node, input, PAST_VALUE), input[V], g.value_dim, made[PRESENT_VALUE]);
     ir_attention a = {.batch = g.batch.offset, .heads = g.heads.offset, .kv_heads = g.kv_heads.offset};
@@ -261,9 +255,9 @@ mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wid
     a.scores = made[SCORES] != NULL ? made[SCORES]->f : NULL;
     a.stage = (ir_score_stage)ir_node_int(node, "qk_matmul_output_mode", 0);
     read_options(node, input, &g, &a);
-    status = ir_attend(&a, arena, node, err);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+    BS_TRY(ir_attend(&a, arena, node, err));
+    for (int i = 0; i < node->output_count; i++) {
         if (ir_node_wants(node, i)) out[i] = made[i];
     }
-    return status;
+    return MDOT_OK;
 }

@@ -31,8 +31,7 @@ static mdot_status check_key_mask(const ir_operands *args, int i, const geometry
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type mask = ir_operand_type(args, i);
-    mdot_status status = ir_operand_need_integers(args, i, "mask");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need_integers(args, i, "mask"));
     bool fits = mask.rank >= 1 && mask.rank <= 3 && ir_dim_equal(mask.dim[0], g->batch) &&
                 (mask.rank < 2 || ir_dim_equal(mask.dim[mask.rank - 1], g->keys)) &&
                 (mask.rank < 3 || ir_dim_equal(mask.dim[1], g->queries));
@@ -48,9 +47,8 @@ static mdot_status check_score_bias(const ir_operands *args, int i, const geomet
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type bias;
-    mdot_status status = ir_operand_need(args, i, "attention bias", 4, &bias);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, "attention bias");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, "attention bias", 4, &bias));
+    BS_TRY(ir_operand_need_floats(args, i, "attention bias"));
     ir_dim full[4] = {g->batch, ir_dim_number(g->heads), g->queries, g->keys};
     bool fits = true;
     for (int k = 0; k < 4; k++)
@@ -70,9 +68,8 @@ static mdot_status read_past(const ir_operands *args, int first, int last_index,
     for (int i = first; i <= last_index; i++) {
         ir_type past;
         if (!ir_operand_given(args, i) && !ir_operand_given(args, first)) continue;
-        mdot_status status = ir_operand_need(args, i, "past", rank, &past);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, i, 0);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_operand_need(args, i, "past", rank, &past));
+        BS_TRY(ir_operand_need_same(args, i, 0));
         const ir_dim *dim = past.dim + rank - 4,
                      wanted[] = {g->batch, ir_dim_number(g->heads), dim[2], i == first ? g->dim : g->value_dim};
         bool fits = (!single || (ir_dim_is(past.dim[0], 2) && ir_dim_equal(g->dim, g->value_dim))) &&
@@ -164,9 +161,8 @@ static mdot_status read_rows(const ir_operands *args, int operand, ir_type *out)
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "a value requires a key");
     ir_type type = ir_operand_type(args, position.input);
     int64_t heads = ir_node_int(args->node, "num_heads", 0);
-    mdot_status status = ir_operand_need_floats(args, position.input, name);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, position.input, MHA_QUERY);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need_floats(args, position.input, name));
+    BS_TRY(ir_operand_need_same(args, position.input, MHA_QUERY));
     *out = (ir_type){type.dtype, 3, {type.dim[0], type.dim[1], type.dim[2]}};
     if (position.parts == 1 && type.rank == 3) return MDOT_OK;
     bool by_head = position.parts == 1 && type.rank == 4 && operand != MHA_QUERY;
@@ -186,9 +182,7 @@ static mdot_status read_rows(const ir_operands *args, int operand, ir_type *out)
 static mdot_status read_multi_head(const ir_operands *args, geometry *out)
 {
     ir_type input[3], bias;
-    mdot_status status = MDOT_OK;
-    for (int i = MHA_QUERY; i <= MHA_VALUE && status == MDOT_OK; i++) status = read_rows(args, i, &input[i]);
-    if (status != MDOT_OK) return status;
+    for (int i = MHA_QUERY; i <= MHA_VALUE; i++) BS_TRY(read_rows(args, i, &input[i]));
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
         !ir_dim_equal(q[2], k[2])) {
@@ -197,22 +191,22 @@ static mdot_status read_multi_head(const ir_operands *args, geometry *out)
     geometry g = {.dtype = input[MHA_QUERY].dtype, .batch = q[0], .queries = q[1], .keys = k[1]};
     g.hidden = q[2];
     g.value_hidden = v[2];
-    status = read_heads(args, &g);
-    if (status == MDOT_OK && ir_operand_given(args, MHA_BIAS)) {
+    BS_TRY(read_heads(args, &g));
+    if (ir_operand_given(args, MHA_BIAS)) {
         ir_dim width;
-        status = ir_operand_need(args, MHA_BIAS, "bias", 1, &bias);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, MHA_BIAS, MHA_QUERY);
-        if (status == MDOT_OK && (!ir_dim_add(g.hidden, g.hidden, &width) ||
-                                  !ir_dim_add(width, g.value_hidden, &width) || !ir_dim_equal(bias.dim[0], width))) {
-            status = ir_fail(args->node, args->err, MDOT_MALFORMED,
-                             "the length of the bias differs from the width of query, key and value");
+        BS_TRY(ir_operand_need(args, MHA_BIAS, "bias", 1, &bias));
+        BS_TRY(ir_operand_need_same(args, MHA_BIAS, MHA_QUERY));
+        if (!ir_dim_add(g.hidden, g.hidden, &width) || !ir_dim_add(width, g.value_hidden, &width) ||
+            !ir_dim_equal(bias.dim[0], width)) {
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
+                           "the length of the bias differs from the width of query, key and value");
         }
     }
-    if (status == MDOT_OK) status = read_past(args, MHA_PAST_KEY, MHA_PAST_VALUE, &g);
-    if (status == MDOT_OK) status = check_key_mask(args, MHA_MASK, &g);
-    if (status == MDOT_OK) status = check_score_bias(args, MHA_SCORE_BIAS, &g);
-    if (status == MDOT_OK) *out = g;
-    return status;
+    BS_TRY(read_past(args, MHA_PAST_KEY, MHA_PAST_VALUE, &g));
+    BS_TRY(check_key_mask(args, MHA_MASK, &g));
+    BS_TRY(check_score_bias(args, MHA_SCORE_BIAS, &g));
+    *out = g;
+    return MDOT_OK;
 }
 
 /* Type of an output: the result, or keys or values by head. */
@@ -250,8 +244,7 @@ static mdot_status project(ir_arena *arena, const ir_operands *args, const ir_wi
     operand_slice position = slice_of(args, operand);
     const ir_wide *input = in[position.input];
     int64_t heads = dims[1], rows = dims[2], channels = dims[3];
-    mdot_status status = ir_make_wide(arena, args->node, input->dtype, 4, dims, out, args->err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_wide(arena, args->node, input->dtype, 4, dims, out, args->err));
     for (int64_t k = 0; k < (*out)->count; k++) {
         int64_t c = k % channels, row = k / channels % rows, h = k / channels / rows % heads;
         int64_t b = k / channels / rows / heads, source = k; /* unchanged if it is by head already */
@@ -270,36 +263,32 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     const ir_wide *past_key = ir_tensor_input(node, input, MHA_PAST_KEY);
     const ir_wide *past_value = ir_tensor_input(node, input, MHA_PAST_VALUE);
     const ir_wide *bias = ir_tensor_input(node, input, MHA_BIAS);
-    mdot_status status = read_multi_head(&args, &g);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_multi_head(&args, &g));
     int64_t hidden = g.hidden.offset, fresh = g.keys.offset - g.past.offset;
     ir_type type = multi_head_output(&g, 0);
-    status = ir_make_typed(arena, node, &type, &result, err);
+    BS_TRY(ir_make_typed(arena, node, &type, &result, err));
     int64_t of_query[] = {g.batch.offset, g.heads, g.queries.offset, g.dim.offset};
     int64_t of_key[] = {g.batch.offset, g.heads, fresh, g.dim.offset};
     int64_t of_value[] = {g.batch.offset, g.heads, fresh, g.value_dim.offset};
-    if (status == MDOT_OK) status = project(arena, &args, input, MHA_QUERY, of_query, bias, 0, &q);
-    if (status == MDOT_OK) status = project(arena, &args, input, MHA_KEY, of_key, bias, hidden, &k);
-    if (status == MDOT_OK) status = project(arena, &args, input, MHA_VALUE, of_value, bias, 2 * hidden, &v);
-    if (status == MDOT_OK)
-        status = join_past(arena, node, &g, past_key != NULL ? past_key->f : NULL,
-                           ir_heads_of_4d(k->f, g.heads, fresh, g.dim.offset), g.dim.offset, &k, err);
-    if (status == MDOT_OK)
-        status = join_past(arena, node, &g, past_value != NULL ? past_value->f : NULL,
-                           ir_heads_of_4d(v->f, g.heads, fresh, g.value_dim.offset), g.value_dim.offset, &v, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(project(arena, &args, input, MHA_QUERY, of_query, bias, 0, &q));
+    BS_TRY(project(arena, &args, input, MHA_KEY, of_key, bias, hidden, &k));
+    BS_TRY(project(arena, &args, input, MHA_VALUE, of_value, bias, 2 * hidden, &v));
+    BS_TRY(join_past(arena, node, &g, past_key != NULL ? past_key->f : NULL,
+                     ir_heads_of_4d(k->f, g.heads, fresh, g.dim.offset), g.dim.offset, &k, err));
+    BS_TRY(join_past(arena, node, &g, past_value != NULL ? past_value->f : NULL,
+                     ir_heads_of_4d(v->f, g.heads, fresh, g.value_dim.offset), g.value_dim.offset, &v, err));
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, input, MHA_MASK), ir_tensor_input(node, input, MHA_SCORE_BIAS));
     a.q = ir_heads_of_4d(q->f, g.heads, a.queries, a.dim);
     a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
     a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
-    status = ir_attend(&a, arena, node, err);
+    BS_TRY(ir_attend(&a, arena, node, err));
     ir_wide *made[3] = {result, k, v};
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+    for (int i = 0; i < node->output_count; i++) {
         if (ir_node_wants(node, i)) out[i] = made[i];
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* ---- Attention: input, weights of Q, K and V concatenated, bias, mask, past, score bias -------------------------- */
@@ -333,14 +322,12 @@ static mdot_status read_widths(const ir_operands *args, ir_dim columns, geometry
 static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
 {
     ir_type input, weights, bias;
-    mdot_status status = MDOT_OK;
     if (ir_operand_given(args, MSA_PAST_LENGTH))
-        status = ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
-    if (status == MDOT_OK) status = ir_operand_need(args, MSA_INPUT, "input", 3, &input);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, MSA_INPUT, "input");
-    if (status == MDOT_OK) status = ir_operand_need(args, MSA_WEIGHTS, "weights", 2, &weights);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, MSA_WEIGHTS, MSA_INPUT);
-    if (status != MDOT_OK) return status;
+        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
+    BS_TRY(ir_operand_need(args, MSA_INPUT, "input", 3, &input));
+    BS_TRY(ir_operand_need_floats(args, MSA_INPUT, "input"));
+    BS_TRY(ir_operand_need(args, MSA_WEIGHTS, "weights", 2, &weights));
+    BS_TRY(ir_operand_need_same(args, MSA_WEIGHTS, MSA_INPUT));
     if (ir_node_int(args->node, "do_rotary", 0))
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "rotary embedding is unsupported");
     if (!ir_dim_equal(input.dim[2], weights.dim[0])) {
@@ -348,24 +335,24 @@ static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
                        "the number of rows of the weights differs from the number of channels of the input");
     }
     geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
-    status = read_widths(args, weights.dim[1], &g);
-    if (status == MDOT_OK) status = read_heads(args, &g);
-    if (status == MDOT_OK && ir_operand_given(args, MSA_BIAS)) {
-        status = ir_operand_need(args, MSA_BIAS, "bias", 1, &bias);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, MSA_BIAS, MSA_INPUT);
-        if (status == MDOT_OK && !ir_dim_equal(bias.dim[0], weights.dim[1])) {
-            status = ir_fail(args->node, args->err, MDOT_MALFORMED,
-                             "the length of the bias differs from the number of columns of the weights");
+    BS_TRY(read_widths(args, weights.dim[1], &g));
+    BS_TRY(read_heads(args, &g));
+    if (ir_operand_given(args, MSA_BIAS)) {
+        BS_TRY(ir_operand_need(args, MSA_BIAS, "bias", 1, &bias));
+        BS_TRY(ir_operand_need_same(args, MSA_BIAS, MSA_INPUT));
+        if (!ir_dim_equal(bias.dim[0], weights.dim[1])) {
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
+                           "the length of the bias differs from the number of columns of the weights");
         }
     }
-    if (status == MDOT_OK && ir_node_wants(args->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
-        status = ir_fail(args->node, args->err, MDOT_MALFORMED,
-                         "present keys and values in one output must have equally many channels");
-    if (status == MDOT_OK) status = read_past(args, MSA_PAST, MSA_PAST, &g);
-    if (status == MDOT_OK) status = check_key_mask(args, MSA_MASK, &g);
-    if (status == MDOT_OK) status = check_score_bias(args, MSA_SCORE_BIAS, &g);
-    if (status == MDOT_OK) *out = g;
-    return status;
+    if (ir_node_wants(args->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
+        return ir_fail(args->node, args->err, MDOT_MALFORMED,
+                       "present keys and values in one output must have equally many channels");
+    BS_TRY(read_past(args, MSA_PAST, MSA_PAST, &g));
+    BS_TRY(check_key_mask(args, MSA_MASK, &g));
+    BS_TRY(check_score_bias(args, MSA_SCORE_BIAS, &g));
+    *out = g;
+    return MDOT_OK;
 }
 
 /* Type of an output: the result, or present keys and values. */
@@ -423,12 +410,10 @@ mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_
     geometry g;
     ir_wide *packed, *k, *v, *result;
     const ir_wide *past = ir_tensor_input(node, input, MSA_PAST);
-    mdot_status status = read_ms_attention(&args, &g);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_ms_attention(&args, &g));
     ir_type type = ms_attention_output(&g, 0);
-    status = ir_make_typed(arena, node, &type, &result, err);
-    if (status == MDOT_OK) status = project_packed(arena, node, input, &packed, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_typed(arena, node, &type, &result, err));
+    BS_TRY(project_packed(arena, node, input, &packed, err));
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, input, MSA_MASK), ir_tensor_input(node, input, MSA_SCORE_BIAS));
     int64_t hidden = g.hidden.offset, columns = packed->dims[2];
@@ -437,13 +422,12 @@ mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_
     new_keys.data += hidden;
     const double *past_keys = past != NULL ? past->f : NULL, *past_values = past_keys;
     if (past != NULL) past_values += past->count / 2;
-    status = join_past(arena, node, &g, past_keys, new_keys, a.dim, &k, err);
-    if (status == MDOT_OK) status = join_past(arena, node, &g, past_values, new_values, a.value_dim, &v, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(join_past(arena, node, &g, past_keys, new_keys, a.dim, &k, err));
+    BS_TRY(join_past(arena, node, &g, past_values, new_values, a.value_dim, &v, err));
     a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
     a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
-    status = ir_attend(&a, arena, node, err);
+    mdot_status status = ir_attend(&a, arena, node, err);
     if (status == MDOT_OK && ir_node_wants(node, 1)) {
         type = ms_attention_output(&g, 1);
         status = ir_make_typed(arena, node, &type, &out[1], err);

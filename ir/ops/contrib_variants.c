@@ -25,14 +25,13 @@ static mdot_status rotary_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type x, cosine, sine, positions;
     int64_t heads;
-    mdot_status status = ir_operand_need(args, X, "input", -1, &x);
-    if (status == MDOT_OK) status = ir_operand_need(args, POSITIONS, "position ids", -1, &positions);
-    if (status == MDOT_OK) status = ir_operand_need(args, COS, "cosine cache", 2, &cosine);
-    if (status == MDOT_OK) status = ir_operand_need(args, SIN, "sine cache", 2, &sine);
-    if (status == MDOT_OK && x.rank != 3 && x.rank != 4)
-        status = ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
-    if (status == MDOT_OK) status = ir_contrib_rotary_heads(args->node, &x, &cosine, &heads, args->err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, X, "input", -1, &x));
+    BS_TRY(ir_operand_need(args, POSITIONS, "position ids", -1, &positions));
+    BS_TRY(ir_operand_need(args, COS, "cosine cache", 2, &cosine));
+    BS_TRY(ir_operand_need(args, SIN, "sine cache", 2, &sine));
+    if (x.rank != 3 && x.rank != 4)
+        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
+    BS_TRY(ir_contrib_rotary_heads(args->node, &x, &cosine, &heads, args->err));
     ir_dim channels = x.dim[x.rank - 1];
     bool divides = x.rank == 4 || (heads > 0 && ir_dim_div_exact(channels, ir_dim_number(heads), &channels));
     int64_t rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
@@ -74,9 +73,8 @@ mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const i
     ir_operands from = ir_operands_of_tensors(node, in, err);
     ir_type x, cache = ir_operand_type(&from, COS);
     int64_t heads;
-    mdot_status status = rotary_result(&from, &x);
-    if (status == MDOT_OK) status = ir_contrib_rotary_heads(node, &x, &cache, &heads, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rotary_result(&from, &x));
+    BS_TRY(ir_contrib_rotary_heads(node, &x, &cache, &heads, err));
     const ir_wide *operands[] = {in[X], in[COS], in[SIN], positions_of(arena, in[X], in[POSITIONS])};
     ir_node like = *node;
     ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count + 1);
@@ -94,15 +92,13 @@ enum { SKIP = 1, GAMMA = 2, BIAS = 3, SUM = 3 };
 static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type skip, vector;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need(args, SKIP, "skip", out_type->rank, &skip);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
+    BS_TRY(ir_operand_need(args, SKIP, "skip", out_type->rank, &skip));
     bool is_same = out_type->rank >= 1;
     for (int d = 0; d < out_type->rank; d++) is_same = is_same && ir_dim_equal(skip.dim[d], out_type->dim[d]);
     for (int i = GAMMA; i <= BIAS && is_same; i++) {
         if (!ir_operand_given(args, i)) continue;
-        status = ir_operand_need(args, i, i == GAMMA ? "gamma" : "bias", 1, &vector);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_operand_need(args, i, i == GAMMA ? "gamma" : "bias", 1, &vector));
         is_same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
     }
     if (is_same) return MDOT_OK;
@@ -113,8 +109,7 @@ mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error 
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = skip_result(&args, &type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(skip_result(&args, &type));
     for (int i = 0; i < node->output_count; i++) {
         if (i > 0 && i < SUM && node->outputs[i] != NULL && node->outputs[i]->use_count > 0)
             return ir_fail(node, err, MDOT_UNSUPPORTED, "a consumer of its statistics is unsupported");
@@ -128,8 +123,7 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const 
 {
     const ir_wide *bias = ir_tensor_input(node, input, BIAS);
     ir_wide *sum, *norm;
-    mdot_status status = ir_make_wide(arena, node, input[0]->dtype, input[0]->rank, input[0]->dims, &sum, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_wide(arena, node, input[0]->dtype, input[0]->rank, input[0]->dims, &sum, err));
     for (int64_t k = 0; k < sum->count; k++)
         sum->f[k] = input[0]->f[k] + input[SKIP]->f[k] + (bias != NULL ? bias->f[k % bias->count] : 0);
     ir_node like = *node;
@@ -143,8 +137,8 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const 
     like.attr_count += 2;
     like.input_count = 2;
     like.output_count = 1;
-    status = ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, input[GAMMA]}, &norm, err);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
+    BS_TRY(ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, input[GAMMA]}, &norm, err));
+    for (int i = 0; i < node->output_count; i++)
         if (ir_node_wants(node, i)) out[i] = i == 0 ? norm : sum; /* the statistics are unread */
-    return status;
+    return MDOT_OK;
 }

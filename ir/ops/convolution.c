@@ -57,11 +57,10 @@ static mdot_status check_bias(const ir_operands *args, const convolution *c)
 
 static mdot_status read_convolution(const ir_operands *args, convolution *c)
 {
-    mdot_status status = ir_operand_need(args, 0, "input", -1, &c->input);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "weights", c->input.rank, &c->weight);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, 1, 0);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, &c->input));
+    BS_TRY(ir_operand_need_floats(args, 0, "input"));
+    BS_TRY(ir_operand_need(args, 1, "weights", c->input.rank, &c->weight));
+    BS_TRY(ir_operand_need_same(args, 1, 0));
     int64_t kernel[IR_MAX_SPATIAL] = {0};
     int spatial = c->input.rank - 2;
     for (int i = 0; i < spatial; i++) {
@@ -70,10 +69,9 @@ static mdot_status read_convolution(const ir_operands *args, convolution *c)
         }
         kernel[i] = c->weight.dim[2 + i].offset;
     }
-    status = ir_window_read(args, spatial, kernel, &c->window);
-    if (status == MDOT_OK) status = check_channels(args, c);
-    if (status == MDOT_OK) status = check_bias(args, c);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_window_read(args, spatial, kernel, &c->window));
+    BS_TRY(check_channels(args, c));
+    BS_TRY(check_bias(args, c));
     return is_transposed(args->node) ? ir_window_unslide(args, &c->window, c->input.dim + 2, c->output.dim + 2)
                                      : ir_window_slide(args, &c->window, c->input.dim + 2, c->output.dim + 2);
 }

@@ -60,8 +60,7 @@ static mdot_status read_operand(const ir_operands *args, int i, const char **cur
 {
     subscripts letters;
     const char *again = *cursor;
-    mdot_status status = ir_operand_need(args, i, "operand", -1, out_type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, "operand", -1, out_type));
     bool valid = read_subscripts(&again, 0, &letters) && letters.rank <= out_type->rank &&
                  read_subscripts(cursor, out_type->rank - letters.rank, out_subscripts) &&
                  out_subscripts->rank == out_type->rank;
@@ -125,19 +124,17 @@ static mdot_status read_einsum(const ir_operands *args, einsum *out)
     for (int i = 0; i < args->node->input_count; i++) {
         ir_type type;
         subscripts axes;
-        mdot_status status = read_operand(args, i, &cursor, &type, &axes);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, i, 0);
-        for (int k = 0; k < type.rank && status == MDOT_OK; k++) {
+        BS_TRY(read_operand(args, i, &cursor, &type, &axes));
+        BS_TRY(ir_operand_need_same(args, i, 0));
+        for (int k = 0; k < type.rank; k++) {
             int label = axes.label[k];
             uses[label]++;
             if (label >= ELLIPSIS_LABELS + ellipsis_rank) ellipsis_rank = label - ELLIPSIS_LABELS + 1;
-            status = unify_extent(args, &e, label, type.dim[k]);
+            BS_TRY(unify_extent(args, &e, label, type.dim[k]));
         }
-        if (status != MDOT_OK) return status;
         e.dtype = type.dtype;
     }
-    mdot_status status = read_output(args, cursor, uses, ellipsis_rank, &e);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_output(args, cursor, uses, ellipsis_rank, &e));
     bool kept[LABEL_COUNT] = {false};
     for (int i = 0; i < e.output.rank; i++) kept[e.output.label[i]] = true;
     for (int label = 0; label < LABEL_COUNT; label++) {
@@ -150,8 +147,7 @@ static mdot_status read_einsum(const ir_operands *args, einsum *out)
 static mdot_status einsum_result(const ir_operands *args, ir_type *out_type)
 {
     einsum e;
-    mdot_status status = read_einsum(args, &e);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_einsum(args, &e));
     *out_type = (ir_type){e.dtype, e.output.rank, {{0}}};
     for (int i = 0; i < e.output.rank; i++) out_type->dim[i] = e.extent[e.output.label[i]];
     return MDOT_OK;
@@ -173,8 +169,7 @@ static mdot_status read_term(const ir_operands *args, int i, const char **cursor
     ir_type type;
     subscripts axes;
     int64_t strides[MDOT_MAX_RANK];
-    mdot_status status = read_operand(args, i, cursor, &type, &axes);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_operand(args, i, cursor, &type, &axes));
     out->tensor = args->tensors[i];
     ir_strides(type.rank, out->tensor->dims, strides);
     for (int k = 0; k < type.rank; k++) {
@@ -230,16 +225,12 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     einsum e;
-    mdot_status status = ir_make_by(arena, node, input, einsum_result, &out[0], err);
-    if (status == MDOT_OK) status = read_einsum(&args, &e);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, einsum_result, &out[0], err));
+    BS_TRY(read_einsum(&args, &e));
     term *terms = IR_NEW_ARRAY(arena, term, node->input_count);
     if (terms == NULL) return ir_fail_memory(node, err);
     const char *cursor = ir_node_string(node, "equation", "");
-    for (int i = 0; i < node->input_count; i++) {
-        status = read_term(&args, i, &cursor, &terms[i]);
-        if (status != MDOT_OK) return status;
-    }
+    for (int i = 0; i < node->input_count; i++) BS_TRY(read_term(&args, i, &cursor, &terms[i]));
     int64_t index[MDOT_MAX_RANK] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
         contract(&e, terms, node->input_count, index, out[0], k);

@@ -7,10 +7,7 @@ mdot_status ir_shape_like(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
     const ir_unary_rule *rule = ir_unary_rule_of(node);
-    if (rule != NULL) {
-        mdot_status status = ir_check_accepts(node, rule->accepts, type->dtype, err);
-        if (status != MDOT_OK) return status;
-    }
+    if (rule != NULL) BS_TRY(ir_check_accepts(node, rule->accepts, type->dtype, err));
     ir_set_type(node, 0, type->dtype, type->rank, type->dim);
     return ir_elementwise_known(graph, node, err);
 }
@@ -19,8 +16,7 @@ mdot_status ir_shape_like_bool(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     (void)graph;
     const ir_type *type = &node->inputs[0]->type;
-    mdot_status status = ir_check_accepts(node, ir_unary_rule_of(node)->accepts, type->dtype, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_accepts(node, ir_unary_rule_of(node)->accepts, type->dtype, err));
     ir_set_type(node, 0, MDOT_DTYPE_BOOL, type->rank, type->dim);
     return MDOT_OK;
 }
@@ -58,8 +54,7 @@ mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *like = ir_node_input(node, 1);
     mdot_dtype target_dtype = MDOT_DTYPE_NONE;
-    mdot_status status = ir_cast_target(node, like != NULL ? like->type.dtype : MDOT_DTYPE_NONE, &target_dtype, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_cast_target(node, like != NULL ? like->type.dtype : MDOT_DTYPE_NONE, &target_dtype, err));
     if (type->dtype == MDOT_DTYPE_STRING)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion from strings is unsupported");
     ir_set_type(node, 0, target_dtype, type->rank, type->dim);
@@ -104,8 +99,7 @@ static mdot_status check_operands(const ir_node *node, int first, unsigned accep
     mdot_dtype dtype = node->inputs[first]->type.dtype;
     for (int i = first; i < node->input_count; i++) {
         mdot_dtype other_dtype = node->inputs[i]->type.dtype;
-        mdot_status status = ir_check_accepts(node, accepts, other_dtype, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_check_accepts(node, accepts, other_dtype, err));
         if (other_dtype != dtype && ir_node_opcode(node) != IR_OP_Pow) {
             return ir_fail(node, err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
                            mdot_dtype_name(other_dtype), first, mdot_dtype_name(dtype));
@@ -118,23 +112,20 @@ static mdot_status shape_broadcast_as(ir_graph *graph, ir_node *node, mdot_dtype
 {
     ir_dim dims[MDOT_MAX_RANK];
     int rank = 0;
-    mdot_status status = ir_broadcast_inputs(node, 0, dims, &rank, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_broadcast_inputs(node, 0, dims, &rank, err));
     ir_set_type(node, 0, dtype, rank, dims);
     return ir_elementwise_known(graph, node, err);
 }
 
 mdot_status ir_shape_broadcast(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    mdot_status status = check_operands(node, 0, ir_binary_rule_of(node)->accepts, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_operands(node, 0, ir_binary_rule_of(node)->accepts, err));
     return shape_broadcast_as(graph, node, node->inputs[0]->type.dtype, err);
 }
 
 mdot_status ir_shape_compare(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    mdot_status status = check_operands(node, 0, ir_binary_rule_of(node)->accepts, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_operands(node, 0, ir_binary_rule_of(node)->accepts, err));
     return shape_broadcast_as(graph, node, MDOT_DTYPE_BOOL, err);
 }
 
@@ -144,8 +135,7 @@ mdot_status ir_shape_where(ir_graph *graph, ir_node *node, mdot_error *err)
         return ir_fail(node, err, MDOT_MALFORMED, "the condition is %s, not bool",
                        mdot_dtype_name(node->inputs[0]->type.dtype));
     }
-    mdot_status status = check_operands(node, 1, IR_ON_FLOAT | IR_ON_INTEGER | IR_ON_BOOL, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_operands(node, 1, IR_ON_FLOAT | IR_ON_INTEGER | IR_ON_BOOL, err));
     return shape_broadcast_as(graph, node, node->inputs[1]->type.dtype, err);
 }
 

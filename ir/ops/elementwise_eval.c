@@ -59,8 +59,7 @@ static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir
     int rank = 0;
     for (int i = 0; i < node->input_count; i++) {
         if (input[i] == NULL) continue;
-        mdot_status status = ir_broadcast_shapes(node, dims, rank, input[i]->dims, input[i]->rank, dims, &rank, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_broadcast_shapes(node, dims, rank, input[i]->dims, input[i]->rank, dims, &rank, err));
     }
     return ir_make_wide(arena, node, dtype, rank, dims, out, err);
 }
@@ -99,11 +98,9 @@ mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, const ir_wide *c
                           mdot_error *err)
 {
     const ir_unary_rule *rule = ir_unary_rule_of(node);
-    mdot_status status = ir_check_accepts(node, rule->accepts, input[0]->dtype, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_accepts(node, rule->accepts, input[0]->dtype, err));
     ir_wide *y = NULL;
-    status = make_like(arena, node, input[0], rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_like(arena, node, input[0], rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err));
     apply_unary(node, rule, input[0], y);
     out[0] = y;
     return MDOT_OK;
@@ -156,16 +153,14 @@ mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *
                            mdot_error *err)
 {
     const ir_binary_rule *rule = ir_binary_rule_of(node);
-    mdot_status status = ir_check_accepts(node, rule->accepts, input[0]->dtype, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_accepts(node, rule->accepts, input[0]->dtype, err));
     bool mixed = (input[0]->f != NULL) != (input[1]->f != NULL);
     if (mixed && ir_node_opcode(node) != IR_OP_Pow) {
         return ir_fail(node, err, MDOT_MALFORMED, "the operands are of types %s and %s",
                        mdot_dtype_name(input[0]->dtype), mdot_dtype_name(input[1]->dtype));
     }
     ir_wide *y = NULL;
-    status = make_broadcast(arena, node, input, rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_broadcast(arena, node, input, rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err));
     if (mixed) {
         apply_mixed_power(rule, input[0], input[1], y);
     } else {
@@ -192,13 +187,11 @@ mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide
 {
     const ir_binary_rule *rule = ir_binary_rule_of(node);
     for (int k = 0; k < node->input_count; k++) {
-        mdot_status status = ir_check_accepts(node, rule->accepts, input[k]->dtype, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_check_accepts(node, rule->accepts, input[k]->dtype, err));
         if (input[k]->dtype != input[0]->dtype) return ir_fail(node, err, MDOT_MALFORMED, "operands differ in type");
     }
     ir_wide *y = NULL;
-    mdot_status status = make_broadcast(arena, node, input, input[0]->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_broadcast(arena, node, input, input[0]->dtype, &y, err));
     fill_broadcast(input[0], y);
     for (int k = 1; k < node->input_count; k++) apply_binary(rule, y, input[k], y);
     if (ir_node_opcode(node) == IR_OP_Mean) {
@@ -217,8 +210,7 @@ mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *c
         return ir_fail(node, err, MDOT_MALFORMED, "a bool and two tensors of one type are needed");
     }
     ir_wide *y = NULL;
-    mdot_status status = make_broadcast(arena, node, input, input[1]->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_broadcast(arena, node, input, input[1]->dtype, &y, err));
     out[0] = y;
     if (y->count == 0) return MDOT_OK;
     rows r = rows_begin(y, input, 3);
@@ -236,11 +228,9 @@ mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *c
 mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
-    mdot_status status = ir_check_accepts(node, IR_ON_FLOAT | IR_ON_INTEGER, x->dtype, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_accepts(node, IR_ON_FLOAT | IR_ON_INTEGER, x->dtype, err));
     ir_wide *y = NULL;
-    status = make_like(arena, node, x, x->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_like(arena, node, x, x->dtype, &y, err));
     fill_broadcast(x, y);
     static const ir_opcode folds[] = {IR_OP_Max, IR_OP_Min};
     for (int k = 1; k < node->input_count; k++) {
@@ -260,8 +250,7 @@ mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide
                              mdot_error *err)
 {
     ir_wide *y = NULL;
-    mdot_status status = make_like(arena, node, input[0], input[0]->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_like(arena, node, input[0], input[0]->dtype, &y, err));
     fill_broadcast(input[0], y);
     out[0] = y;
     return MDOT_OK;
@@ -281,8 +270,7 @@ mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide 
     }
     if (node->output_count > 1 && node->outputs[1] != NULL) {
         ir_wide *mask = NULL;
-        mdot_status status = make_like(arena, node, input[0], MDOT_DTYPE_BOOL, &mask, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(make_like(arena, node, input[0], MDOT_DTYPE_BOOL, &mask, err));
         for (int64_t i = 0; i < mask->count; i++) mask->i[i] = 1;
         out[1] = mask;
     }
@@ -293,12 +281,9 @@ mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *co
 {
     const ir_wide *x = in[0];
     mdot_dtype target_dtype = MDOT_DTYPE_NONE;
-    mdot_status status =
-        ir_cast_target(node, node->input_count > 1 ? in[1]->dtype : MDOT_DTYPE_NONE, &target_dtype, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_cast_target(node, node->input_count > 1 ? in[1]->dtype : MDOT_DTYPE_NONE, &target_dtype, err));
     ir_wide *y = NULL;
-    status = make_like(arena, node, x, target_dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_like(arena, node, x, target_dtype, &y, err));
     for (int64_t i = 0; i < x->count; i++) {
         if (y->f != NULL) {
             y->f[i] = ir_round_float(target_dtype, ir_wide_get(x, i));
@@ -316,13 +301,10 @@ mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wid
                               mdot_error *err)
 {
     const ir_unary_rule *rule = ir_unary_rule_of(node);
-    for (int k = 0; k < node->input_count; k++) {
-        mdot_status status = in[k] != NULL ? ir_check_accepts(node, IR_ON_FLOAT, in[k]->dtype, err) : MDOT_OK;
-        if (status != MDOT_OK) return status;
-    }
+    for (int k = 0; k < node->input_count; k++)
+        BS_TRY(in[k] != NULL ? ir_check_accepts(node, IR_ON_FLOAT, in[k]->dtype, err) : MDOT_OK);
     ir_wide *y = NULL;
-    mdot_status status = make_broadcast(arena, node, in, in[0]->dtype, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_broadcast(arena, node, in, in[0]->dtype, &y, err));
     bool is_same = y->rank == in[0]->rank;
     for (int i = 0; i < y->rank && is_same; i++) is_same = y->dims[i] == in[0]->dims[i];
     if (!is_same) return ir_fail(node, err, MDOT_MALFORMED, "the bias does not broadcast to the input");

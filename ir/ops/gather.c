@@ -32,10 +32,9 @@ static mdot_status gather_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int axis;
-    mdot_status status = read_operands(args, &data, &indices);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, data.rank, &axis);
-    if (status == MDOT_OK) status = ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_operands(args, &data, &indices));
+    BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
+    BS_TRY(ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]));
     ir_type out = {data.dtype, 0, {{0}}};
     bool fits = append_dims(&out, data.dim, axis) && append_dims(&out, indices.dim, indices.rank) &&
                 append_dims(&out, data.dim + axis + 1, data.rank - axis - 1);
@@ -53,16 +52,14 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
                            mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, gather_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, gather_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     int64_t count = input[1]->count;
     for (int64_t o = 0; o < view.outer; o++) {
         for (int64_t k = 0; k < count; k++) {
             int64_t offset;
-            status = ir_wrap_index(node, input[1]->i[k], view.extent, &offset, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(ir_wrap_index(node, input[1]->i[k], view.extent, &offset, err));
             ir_copy_elements(out[0], (o * count + k) * view.inner, input[0], (o * view.extent + offset) * view.inner,
                              view.inner);
         }
@@ -74,9 +71,8 @@ static mdot_status gather_elements_result(const ir_operands *args, ir_type *out_
 {
     ir_type data, indices;
     int axis;
-    mdot_status status = read_operands(args, &data, &indices);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, data.rank, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_operands(args, &data, &indices));
+    BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
     if (indices.rank != data.rank) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d",
                        indices.rank, data.rank);
@@ -100,15 +96,13 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const 
                                     mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, gather_elements_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, gather_elements_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
     for (int64_t k = 0; k < out[0]->count; k++) {
         int64_t offset;
-        status = ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err));
         int64_t source = ir_dot_index(input[0]->rank, index, strides) + (offset - index[axis]) * strides[axis];
         ir_copy_element(out[0], k, input[0], source);
         ir_next_index(out[0]->rank, out[0]->dims, index);
@@ -147,11 +141,9 @@ static mdot_status gather_nd_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int batch = 0, length = 0;
-    mdot_status status = read_operands(args, &data, &indices);
-    if (status == MDOT_OK) status = read_tuple(args, &data, &indices, &batch, &length);
-    for (int d = 0; d < length && status == MDOT_OK; d++)
-        status = ir_operand_need_indices(args, 1, d, length, data.dim[batch + d]);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_operands(args, &data, &indices));
+    BS_TRY(read_tuple(args, &data, &indices, &batch, &length));
+    for (int d = 0; d < length; d++) BS_TRY(ir_operand_need_indices(args, 1, d, length, data.dim[batch + d]));
     ir_type out = {data.dtype, 0, {{0}}};
     int fixed = batch + length;
     if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed)) {
@@ -169,8 +161,7 @@ mdot_status ir_shape_gather_nd(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                               mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, gather_nd_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, gather_nd_result, &out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -183,8 +174,7 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
         int64_t source = t / tuples * batch_size;
         for (int i = 0; i < length; i++) {
             int64_t offset;
-            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[batch + i], &offset, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(ir_wrap_index(node, indices->i[t * length + i], data->dims[batch + i], &offset, err));
             source += offset * strides[batch + i];
         }
         ir_copy_elements(out[0], t * slice, data, source, slice);
@@ -214,11 +204,10 @@ static mdot_status one_hot_result(const ir_operands *args, ir_type *out_type)
     ir_type indices, values;
     ir_dim depth;
     int axis;
-    mdot_status status = ir_operand_need(args, 0, "indices", -1, &indices);
-    if (status == MDOT_OK) status = ir_operand_need(args, 2, "values", 1, &values);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, indices.rank + 1, &axis);
-    if (status == MDOT_OK) status = read_depth(args, &depth);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "indices", -1, &indices));
+    BS_TRY(ir_operand_need(args, 2, "values", 1, &values));
+    BS_TRY(ir_operand_axis(args, "axis", -1, indices.rank + 1, &axis));
+    BS_TRY(read_depth(args, &depth));
     if (!ir_dim_is(values.dim[0], 2)) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "the values must be a pair: off and on");
     }
@@ -239,9 +228,8 @@ mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, one_hot_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, one_hot_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(out[0], axis);
     for (int64_t k = 0; k < out[0]->count; k++) {
         int64_t o = k / (view.extent * view.inner), depth = k / view.inner % view.extent, i = k % view.inner;

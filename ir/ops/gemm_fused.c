@@ -55,9 +55,8 @@ mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wi
 {
     ir_activation activation;
     ir_wide *product;
-    mdot_status status = ir_fused_gemm_activation(node, &activation, err);
-    if (status == MDOT_OK) status = ir_eval_gemm(arena, node, input, &product, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_fused_gemm_activation(node, &activation, err));
+    BS_TRY(ir_eval_gemm(arena, node, input, &product, err));
     if (activation.opcode == IR_OP_COUNT) {
         out[0] = product;
         return MDOT_OK;

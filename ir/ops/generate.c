@@ -37,8 +37,7 @@ mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, const ir_wide *c
 {
     int first, count;
     shape_range(node, input[0]->rank, &first, &count);
-    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 1, (int64_t[]){count}, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_I64, 1, (int64_t[]){count}, &out[0], err));
     memcpy(out[0]->i, input[0]->dims + first, (size_t)count * sizeof *out[0]->i);
     return MDOT_OK;
 }
@@ -105,8 +104,7 @@ static bool known_tensor(const ir_tensor *tensor, ir_dim out[static IR_MAX_KNOWN
 mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
-    mdot_status status = read_constant(node, &content, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_constant(node, &content, err));
     ir_dim dims[MDOT_MAX_RANK] = {{0}}, element[IR_MAX_KNOWN];
     for (int i = 0; i < content.rank; i++) {
         dims[i] = ir_dim_number(content.tensor != NULL ? content.tensor->dims[i] : content.count);
@@ -140,10 +138,9 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
 {
     (void)in;
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
-    mdot_status status = read_constant(node, &content, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_constant(node, &content, err));
     if (content.tensor != NULL) return widen(arena, node, content.tensor, &out[0], err);
-    status = ir_make_wide(arena, node, content.dtype, content.rank, &content.count, &out[0], err);
+    mdot_status status = ir_make_wide(arena, node, content.dtype, content.rank, &content.count, &out[0], err);
     for (int64_t i = 0; i < content.count && status == MDOT_OK; i++) {
         if (content.floats != NULL) {
             out[0]->f[i] = content.floats[i];
@@ -174,9 +171,8 @@ static mdot_status constant_of_shape_result(const ir_operands *args, ir_type *ou
     ir_dim dims[IR_MAX_KNOWN];
     int rank;
     const ir_tensor *value = NULL;
-    mdot_status status = fill_value(args, &value);
-    if (status == MDOT_OK) status = ir_operand_dims(args, 0, "dimensions", dims, &rank);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fill_value(args, &value));
+    BS_TRY(ir_operand_dims(args, 0, "dimensions", dims, &rank));
     if (rank > MDOT_MAX_RANK) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
     }
@@ -197,9 +193,8 @@ mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_erro
     const ir_tensor *value = NULL;
     ir_dim element[IR_MAX_KNOWN], count;
     int one;
-    mdot_status status = constant_of_shape_result(&args, &type);
-    if (status == MDOT_OK) status = fill_value(&args, &value);
-    if (status != MDOT_OK) return status;
+    BS_TRY(constant_of_shape_result(&args, &type));
+    BS_TRY(fill_value(&args, &value));
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     if (value == NULL || !known_tensor(value, element, &one)) return MDOT_OK;
     if (!ir_dim_quotient(type.dim, type.rank, NULL, 0, &count)) return MDOT_OK;
@@ -227,8 +222,7 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, cons
 static mdot_status eye_like_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
-    mdot_status status = ir_operand_need(args, 0, "input", 2, &in);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", 2, &in));
     int64_t dtype = ir_node_int(args->node, "dtype", in.dtype);
     if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
@@ -246,8 +240,7 @@ mdot_status ir_shape_eye_like(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, eye_like_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, eye_like_result, &out[0], err));
     int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
     for (int64_t row = 0; row < out[0]->dims[0]; row++) {
         int64_t column;
@@ -334,9 +327,8 @@ static mdot_status read_range(const ir_operands *args, range *out)
 {
     ir_type type;
     ir_dim bounds[3];
-    mdot_status status = ir_operand_need(args, 0, "start", -1, &type);
-    for (int i = 1; i < 3 && status == MDOT_OK; i++) status = ir_operand_need_same(args, i, 0);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "start", -1, &type));
+    for (int i = 1; i < 3; i++) BS_TRY(ir_operand_need_same(args, i, 0));
     *out = (range){.dtype = type.dtype};
     if (known_bounds(args, bounds)) return read_integer_range(args, bounds, out);
     return read_float_range(args, out);
@@ -346,8 +338,7 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     range r;
-    mdot_status status = read_range(&args, &r);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_range(&args, &r));
     ir_set_type(node, 0, r.dtype, 1, &r.count);
     if (!r.integers || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
     ir_dim element[IR_MAX_KNOWN];

@@ -71,8 +71,7 @@ mdot_status ir_broadcast_dims(const ir_node *node, const ir_dim *a, int a_rank, 
     for (int i = 1; i <= rank; i++) { /* counted from the end */
         ir_dim from_a = i <= a_rank ? a[a_rank - i] : ir_dim_number(1);
         ir_dim from_b = i <= b_rank ? b[b_rank - i] : ir_dim_number(1);
-        mdot_status status = broadcast_dim(node, from_a, from_b, &dims[rank - i], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(broadcast_dim(node, from_a, from_b, &dims[rank - i], err));
     }
     memcpy(out, dims, (size_t)rank * sizeof *out);
     *out_rank = rank;
@@ -86,8 +85,7 @@ mdot_status ir_broadcast_inputs(const ir_node *node, int first, ir_dim *out, int
     for (int i = first; i < node->input_count; i++) {
         if (node->inputs[i] == NULL) continue;
         const ir_type *type = &node->inputs[i]->type;
-        mdot_status status = ir_broadcast_dims(node, dims, rank, type->dim, type->rank, dims, &rank, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_broadcast_dims(node, dims, rank, type->dim, type->rank, dims, &rank, err));
     }
     memcpy(out, dims, (size_t)rank * sizeof *out);
     *out_rank = rank;
@@ -109,8 +107,7 @@ mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, in
     unsigned mask = 0;
     for (int i = 0; i < count; i++) {
         int axis = 0;
-        mdot_status status = ir_normalize_axis(node, axes[i], rank, &axis, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_normalize_axis(node, axes[i], rank, &axis, err));
         if (mask >> axis & 1) return ir_fail(node, err, MDOT_MALFORMED, "axis %d occurs twice", axis);
         mask |= 1u << axis;
     }
@@ -153,8 +150,7 @@ mdot_status ir_broadcast_shapes(const ir_node *node, const int64_t *a, int a_ran
     ir_dim left[MDOT_MAX_RANK], right[MDOT_MAX_RANK];
     for (int i = 0; i < a_rank; i++) left[i] = ir_dim_number(a[i]);
     for (int i = 0; i < b_rank; i++) right[i] = ir_dim_number(b[i]);
-    mdot_status status = ir_broadcast_dims(node, left, a_rank, right, b_rank, left, &a_rank, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_broadcast_dims(node, left, a_rank, right, b_rank, left, &a_rank, err));
     for (int i = 0; i < a_rank; i++) out[i] = left[i].offset;
     *out_rank = a_rank;
     return MDOT_OK;

@@ -85,14 +85,12 @@ static mdot_status reshape_result(const ir_operands *args, ir_type *out_type)
     ir_type input;
     ir_dim target[IR_MAX_KNOWN];
     int count, inferred = -1;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
-    if (status == MDOT_OK) status = ir_operand_dims(args, 1, "target dimensions", target, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
+    BS_TRY(ir_operand_dims(args, 1, "target dimensions", target, &count));
     if (count > MDOT_MAX_RANK) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
-    status = resolve_target(args, &input, count, target, &inferred);
-    if (status != MDOT_OK) return status;
+    BS_TRY(resolve_target(args, &input, count, target, &inferred));
     bool possible;
     if (inferred >= 0) {
         ir_dim others[MDOT_MAX_RANK];
@@ -113,8 +111,7 @@ static mdot_status reshape_result(const ir_operands *args, ir_type *out_type)
 static mdot_status flatten_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, &in);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     int64_t axis = ir_node_int(args->node, "axis", 1); /* an axis equal to the rank is allowed: all dimensions are
                                                         * before the cut */
     if (axis < -in.rank || axis > in.rank) {
@@ -147,11 +144,9 @@ static mdot_status squeeze_result(const ir_operands *args, ir_type *out_type)
     ir_type input;
     unsigned dropped = 0;
     int count;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
     if (ir_operand_given(args, 1)) {
-        status = axes_operand(args, input.rank, &dropped, &count);
-        if (status != MDOT_OK) return status;
+        BS_TRY(axes_operand(args, input.rank, &dropped, &count));
     } else {
         for (int i = 0; i < input.rank; i++) dropped |= (unsigned)ir_dim_is(input.dim[i], 1) << i;
     }
@@ -175,15 +170,13 @@ static mdot_status unsqueeze_result(const ir_operands *args, ir_type *out_type)
     int64_t axes[IR_MAX_KNOWN];
     int count;
     unsigned added;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
-    if (status == MDOT_OK) status = ir_operand_ints(args, 1, "axes", axes, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
+    BS_TRY(ir_operand_ints(args, 1, "axes", axes, &count));
     if (input.rank + count > MDOT_MAX_RANK) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", input.rank + count,
                        MDOT_MAX_RANK);
     }
-    status = ir_axes_mask(args->node, axes, count, input.rank + count, &added, args->err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_axes_mask(args->node, axes, count, input.rank + count, &added, args->err));
     ir_type out = {input.dtype, input.rank + count, {{0}}};
     for (int i = 0, k = 0; i < out.rank; i++) out.dim[i] = added >> i & 1 ? ir_dim_number(1) : input.dim[k++];
     *out_type = out;
@@ -237,8 +230,7 @@ static mdot_status read_permutation(const ir_operands *args, int rank, int64_t *
         if (attr->count != rank)
             return ir_fail(args->node, args->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
         unsigned axes;
-        mdot_status status = ir_axes_mask(args->node, attr->ints, rank, rank, &axes, args->err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_axes_mask(args->node, attr->ints, rank, rank, &axes, args->err));
     }
     ir_node_perm(args->node, rank, out_perm);
     return MDOT_OK;
@@ -248,9 +240,8 @@ static mdot_status transpose_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type input;
     int64_t perm[MDOT_MAX_RANK];
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
-    if (status == MDOT_OK) status = read_permutation(args, input.rank, perm);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
+    BS_TRY(read_permutation(args, input.rank, perm));
     *out_type = (ir_type){input.dtype, input.rank, {{0}}};
     for (int i = 0; i < input.rank; i++) out_type->dim[i] = input.dim[perm[i]];
     return MDOT_OK;
@@ -291,8 +282,7 @@ mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wid
 static mdot_status block_result(const ir_operands *args, bool grow, ir_type *out_type)
 {
     ir_type in;
-    mdot_status status = ir_operand_need(args, 0, "input", 4, &in);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", 4, &in));
     int64_t block = ir_node_int(args->node, "blocksize", 0);
     if (block <= 0 || block > INT32_MAX) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "blocksize is %lld, but must be between 1 and %d",
@@ -336,8 +326,7 @@ mdot_status ir_shape_space_to_depth(ir_graph *graph, ir_node *node, mdot_error *
 mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                    mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, depth_to_space_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, depth_to_space_result, &out[0], err));
     const int64_t *dims = input[0]->dims;
     int64_t b = ir_node_int(node, "blocksize", 0), channels = out[0]->dims[1];
     if (strcmp(ir_node_string(node, "mode", "DCR"), "CRD") == 0) {
@@ -353,8 +342,7 @@ mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const i
 mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                    mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, space_to_depth_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, space_to_depth_result, &out[0], err));
     int64_t b = ir_node_int(node, "blocksize", 0);
     const int64_t *dims = out[0]->dims;
     copy_permuted(out[0], input[0], 6, (int64_t[]){dims[0], input[0]->dims[1], dims[2], b, dims[3], b},
@@ -369,14 +357,13 @@ static mdot_status expand_result(const ir_operands *args, ir_type *out_type)
     ir_type in;
     ir_dim target[IR_MAX_KNOWN];
     int count;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, &in);
-    if (status == MDOT_OK) status = ir_operand_dims(args, 1, "target dimensions", target, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
+    BS_TRY(ir_operand_dims(args, 1, "target dimensions", target, &count));
     if (count > MDOT_MAX_RANK) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
     ir_type out = {in.dtype, 0, {{0}}};
-    status = ir_broadcast_dims(args->node, in.dim, in.rank, target, count, out.dim, &out.rank, args->err);
+    mdot_status status = ir_broadcast_dims(args->node, in.dim, in.rank, target, count, out.dim, &out.rank, args->err);
     if (status == MDOT_OK) *out_type = out;
     return status;
 }
@@ -390,8 +377,7 @@ mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, const ir_wide *
                            mdot_error *err)
 {
     int64_t strides[MDOT_MAX_RANK];
-    mdot_status status = ir_make_by(arena, node, input, expand_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, expand_result, &out[0], err));
     ir_broadcast_strides(input[0]->rank, input[0]->dims, out[0]->rank, strides);
     ir_copy_strided(out[0], input[0], 0, strides);
     return MDOT_OK;
@@ -402,9 +388,8 @@ static mdot_status tile_result(const ir_operands *args, ir_type *out_type)
     ir_type in;
     ir_dim repeats[IR_MAX_KNOWN];
     int count;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, &in);
-    if (status == MDOT_OK) status = ir_operand_dims(args, 1, "repeats", repeats, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
+    BS_TRY(ir_operand_dims(args, 1, "repeats", repeats, &count));
     if (count != in.rank) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "%d repeats for %d dimensions", count, in.rank);
     }
@@ -432,8 +417,7 @@ mdot_status ir_shape_tile(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                          mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, tile_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, tile_result, &out[0], err));
     const ir_wide *source = input[0];
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(source->rank, source->dims, strides);
@@ -451,8 +435,7 @@ mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *co
 static mdot_status trilu_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, &in);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     if (in.rank < 2) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions is not a matrix", in.rank);
     }
@@ -469,8 +452,7 @@ mdot_status ir_shape_trilu(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, trilu_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, trilu_result, &out[0], err));
     const ir_wide *diagonal = ir_tensor_input(node, input, 1);
     if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k must be an integer");
     bool upper = ir_node_int(node, "upper", 1) != 0;

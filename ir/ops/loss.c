@@ -6,27 +6,25 @@
 /* Scores [N, C, d1 …], labels [N, d1 …]. */
 static mdot_status read_loss(const ir_operands *args, ir_type *scores, ir_type *labels)
 {
-    mdot_status status = ir_operand_need(args, 0, "scores", -1, scores);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "scores");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "scores", -1, scores));
+    BS_TRY(ir_operand_need_floats(args, 0, "scores"));
     if (scores->rank < 2) return ir_fail(args->node, args->err, MDOT_MALFORMED, "the scores have no classes");
-    status = ir_operand_need(args, 1, "labels", scores->rank - 1, labels);
-    if (status == MDOT_OK) status = ir_operand_need_integers(args, 1, "labels");
-    for (int i = 0; status == MDOT_OK && i < labels->rank; i++) {
+    BS_TRY(ir_operand_need(args, 1, "labels", scores->rank - 1, labels));
+    BS_TRY(ir_operand_need_integers(args, 1, "labels"));
+    for (int i = 0; i < labels->rank; i++) {
         if (!ir_dim_equal(labels->dim[i], scores->dim[i == 0 ? 0 : i + 1])) {
-            status = ir_fail(args->node, args->err, MDOT_MALFORMED,
-                             "dimension %d of the labels differs from that of the scores", i);
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
+                           "dimension %d of the labels differs from that of the scores", i);
         }
     }
-    return status;
+    return MDOT_OK;
 }
 
 mdot_status ir_shape_loss(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type scores, labels;
-    mdot_status status = read_loss(&args, &scores, &labels);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_loss(&args, &scores, &labels));
     bool reduced = strcmp(ir_node_string(node, "reduction", "mean"), "none") != 0;
     ir_set_type(node, 0, scores.dtype, reduced ? 0 : labels.rank, labels.dim);
     ir_set_type(node, 1, scores.dtype, scores.rank, scores.dim); /* log probabilities */

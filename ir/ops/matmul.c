@@ -27,10 +27,9 @@ static void matrix_dims(const ir_type *type, bool swap, ir_dim *out_first, ir_di
 static mdot_status read_matmul(const ir_operands *args, bool transpose_a, bool transpose_b, matmul *out)
 {
     ir_type a, b;
-    mdot_status status = ir_operand_need(args, 0, "left matrix", -1, &a);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "right matrix", -1, &b);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, 1, 0);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "left matrix", -1, &a));
+    BS_TRY(ir_operand_need(args, 1, "right matrix", -1, &b));
+    BS_TRY(ir_operand_need_same(args, 1, 0));
     if (a.rank < 1 || b.rank < 1) return ir_fail(args->node, args->err, MDOT_MALFORMED, "a scalar is not a matrix");
     matmul p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
@@ -48,10 +47,10 @@ static mdot_status read_matmul(const ir_operands *args, bool transpose_a, bool t
                        p.transpose_a ? " transposed" : "", ir_shape_text(args, b.rank, b.dim, b_text),
                        p.transpose_b ? " transposed" : "");
     }
-    status = ir_broadcast_dims(args->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
-                               p.batch, &p.batch_rank, args->err);
-    if (status == MDOT_OK) *out = p;
-    return status;
+    BS_TRY(ir_broadcast_dims(args->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
+                             p.batch, &p.batch_rank, args->err));
+    *out = p;
+    return MDOT_OK;
 }
 
 static ir_type matmul_type(const matmul *p)
@@ -286,9 +285,8 @@ mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *co
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, input, gemm_result, &out[0], err);
-    if (status == MDOT_OK) status = read_gemm(&args, &p);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, gemm_result, &out[0], err));
+    BS_TRY(read_gemm(&args, &p));
     multiply(&p, input[0], input[1], out[0]);
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
     const ir_wide *c = ir_tensor_input(node, input, 2);
@@ -312,8 +310,7 @@ static mdot_status read_linear(const ir_operands *args, matmul *out)
     if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
     if (status == MDOT_OK) status = read_matmul(args, false, false, out);
     if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
-    status = ir_operand_need(args, 2, "bias", 1, &bias);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 2, "bias", 1, &bias));
     if (!ir_dim_equal(bias.dim[0], out->columns)) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the length of the bias differs from the number of columns of the weight");
@@ -339,9 +336,8 @@ mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, input, linear_result, &out[0], err);
-    if (status == MDOT_OK) status = read_linear(&args, &p);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, linear_result, &out[0], err));
+    BS_TRY(read_linear(&args, &p));
     multiply(&p, input[0], input[1], out[0]);
     const ir_wide *bias = ir_tensor_input(node, input, 2);
     if (bias != NULL) add_scaled(out[0], bias, 1);

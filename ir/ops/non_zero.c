@@ -27,9 +27,8 @@ static mdot_status bound_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     ir_dim bound = ir_dim_number(1);
-    mdot_status status = ir_operand_need(args, 0, "input", -1, &in);
-    if (status == MDOT_OK) status = need_rank(args, &in);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
+    BS_TRY(need_rank(args, &in));
     for (int i = 0; i < in.rank; i++) {
         if (ir_dim_mul(bound, in.dim[i], &bound)) continue;
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
@@ -60,11 +59,10 @@ mdot_status ir_eval_non_zero(ir_arena *arena, const ir_node *node, const ir_wide
     const ir_wide *x = input[0];
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type = {.rank = x->rank};
-    mdot_status status = need_rank(&args, &type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(need_rank(&args, &type));
     int64_t index[MDOT_MAX_RANK] = {0}, columns = count_nonzero(x), column = 0;
     type = (ir_type){MDOT_DTYPE_I64, 2, {ir_dim_number(x->rank), ir_dim_number(columns)}};
-    status = ir_make_typed(arena, node, &type, &out[0], err);
+    mdot_status status = ir_make_typed(arena, node, &type, &out[0], err);
     for (int64_t i = 0; i < x->count && status == MDOT_OK; i++) {
         if (is_nonzero(x, i)) {
             for (int d = 0; d < x->rank; d++) out[0]->i[d * columns + column] = index[d];

@@ -48,8 +48,7 @@ mdot_status ir_norm_need_parameter(const ir_operands *args, int i, const char *w
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type parameter = ir_operand_type(args, i);
-    mdot_status status = ir_operand_need_floats(args, i, what);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need_floats(args, i, what));
     bool fits = parameter.rank <= type->rank;
     for (int k = 1; k <= parameter.rank && fits; k++) {
         ir_dim dim = parameter.dim[parameter.rank - k];
@@ -66,9 +65,8 @@ mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type vector;
-    mdot_status status = ir_operand_need(args, i, what, 1, &vector);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, i, what);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, what, 1, &vector));
+    BS_TRY(ir_operand_need_floats(args, i, what));
     if (ir_dim_equal(vector.dim[0], count)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES], count_text[IR_DIM_TEXT_BYTES];
     return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
@@ -105,9 +103,8 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, softmax_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, softmax_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
         int64_t offset = row / view.inner * view.extent * view.inner + row % view.inner;
@@ -151,8 +148,7 @@ mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
     int axis;
-    mdot_status status = read_rows(&args, &type, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_rows(&args, &type, &axis));
     ir_type statistics = statistics_type(node, &type, axis);
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     for (int i = 1; i < node->output_count; i++) {
@@ -175,12 +171,10 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wi
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, statistics;
     int axis;
-    mdot_status status = read_rows(&args, &type, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_rows(&args, &type, &axis));
     statistics = statistics_type(node, &type, axis);
-    status = ir_make_by(arena, node, input, rows_result, &out[0], err);
-    for (int i = 1; i < 3 && status == MDOT_OK; i++) status = make_statistics(arena, node, i, &statistics, out, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, rows_result, &out[0], err));
+    for (int i = 1; i < 3; i++) BS_TRY(make_statistics(arena, node, i, &statistics, out, err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
@@ -200,12 +194,10 @@ mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, statistics;
     int axis;
-    mdot_status status = read_rows(&args, &type, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_rows(&args, &type, &axis));
     statistics = statistics_type(node, &type, axis);
-    status = ir_make_by(arena, node, input, rows_result, &out[0], err);
-    if (status == MDOT_OK) status = make_statistics(arena, node, 1, &statistics, out, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, rows_result, &out[0], err));
+    BS_TRY(make_statistics(arena, node, 1, &statistics, out, err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {

@@ -11,15 +11,14 @@
  * channel. */
 static mdot_status read_channels(const ir_operands *args, ir_type *out_type, ir_dim *out_channels)
 {
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
+    BS_TRY(ir_operand_need_floats(args, 0, "input"));
     if (out_type->rank < 2) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions has no channels",
                        out_type->rank);
     }
     *out_channels = out_type->dim[1];
-    status = ir_norm_need_vector(args, 1, "scale", *out_channels);
+    mdot_status status = ir_norm_need_vector(args, 1, "scale", *out_channels);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 2, "bias", *out_channels);
 }
 
@@ -53,8 +52,7 @@ mdot_status ir_shape_group_norm(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, group_norm_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, group_norm_result, &out[0], err));
     bool instance = ir_node_opcode(node) == IR_OP_InstanceNormalization;
     int64_t groups = input[0]->dims[0] * (instance ? input[0]->dims[1] : ir_node_int(node, "num_groups", 0));
     double epsilon = ir_node_float(node, "epsilon", 1e-5), mean, inverse;
@@ -85,8 +83,7 @@ mdot_status ir_shape_batch_normalization(ir_graph *graph, ir_node *node, mdot_er
 mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
                                         ir_wide **out, mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, batch_norm_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, batch_norm_result, &out[0], err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     ir_axis_view view = ir_view_axis(input[0], 1);
     for (int64_t k = 0; k < input[0]->count; k++) {
@@ -100,9 +97,8 @@ mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, co
 static mdot_status read_mvn_axes(const ir_operands *args, ir_type *out_type, unsigned *out_mask)
 {
     static const int64_t all_but_channels[] = {0, 2, 3}; /* the default, for images */
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
+    BS_TRY(ir_operand_need_floats(args, 0, "input"));
     const ir_attr *axes = ir_node_ints(args->node, "axes");
     return ir_axes_mask(args->node, axes != NULL ? axes->ints : all_but_channels, axes != NULL ? axes->count : 3,
                         out_type->rank, out_mask, args->err);
@@ -182,9 +178,8 @@ mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, lp_norm_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, lp_norm_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     bool squares = ir_node_int(node, "p", 2) == 2;
     ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {

@@ -27,14 +27,13 @@ enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
 
 static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
 {
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
+    BS_TRY(ir_operand_need_floats(args, 0, "input"));
     if (out_type->rank < 2) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions lacks rows", out_type->rank);
     }
     ir_dim hidden = out_type->dim[out_type->rank - 1];
-    status = ir_norm_need_parameter(args, 1, "skip", out_type);
+    mdot_status status = ir_norm_need_parameter(args, 1, "skip", out_type);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 2, "gamma", hidden);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "beta", hidden);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "bias", hidden);
@@ -68,13 +67,12 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     ir_wide *made[4] = {NULL}, *sum;
-    mdot_status status = skip_result(&args, &type);
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &sum, err);
-    for (int i = 0; i < SKIP_SUM && status == MDOT_OK; i++) {
+    BS_TRY(skip_result(&args, &type));
+    BS_TRY(ir_make_typed(arena, node, &type, &sum, err));
+    for (int i = 0; i < SKIP_SUM; i++) {
         ir_type result = skip_output_type(i, &type);
-        if (i == 0 || ir_node_wants(node, i)) status = ir_make_typed(arena, node, &result, &made[i], err);
+        if (i == 0 || ir_node_wants(node, i)) BS_TRY(ir_make_typed(arena, node, &result, &made[i], err));
     }
-    if (status != MDOT_OK) return status;
     made[SKIP_SUM] = sum;
     ir_copy_elements(sum, 0, input[0], 0, input[0]->count);
     ir_norm_add(sum, input[1]);
@@ -105,9 +103,8 @@ static mdot_status need_ids(const ir_operands *args, int i, const char *what, co
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type type;
-    mdot_status status = ir_operand_need(args, i, what, 2, &type);
-    if (status == MDOT_OK) status = ir_operand_need_integers(args, i, what);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, what, 2, &type));
+    BS_TRY(ir_operand_need_integers(args, i, what));
     bool repeats = i == EMBED_POSITION_IDS && ir_dim_is(type.dim[0], 1);
     if (ir_dim_equal(type.dim[1], ids->dim[1]) && (repeats || ir_dim_equal(type.dim[0], ids->dim[0]))) return MDOT_OK;
     return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shape of the %s differs from that of the input ids",
@@ -129,22 +126,20 @@ static mdot_status need_table(const ir_operands *args, int i, const char *what, 
 static mdot_status embed_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type ids, table, words;
-    mdot_status status = ir_operand_need(args, EMBED_IDS, "input ids", 2, &ids);
-    if (status == MDOT_OK) status = need_ids(args, EMBED_IDS, "input ids", &ids);
-    if (status == MDOT_OK) status = need_ids(args, EMBED_SEGMENTS, "segment ids", &ids);
-    if (status == MDOT_OK) status = need_ids(args, EMBED_MASK, "mask", &ids);
-    if (status == MDOT_OK) status = need_ids(args, EMBED_POSITION_IDS, "position ids", &ids);
-    if (status == MDOT_OK) status = need_table(args, EMBED_WORDS, "word embedding", &words);
-    if (status == MDOT_OK) status = need_table(args, EMBED_POSITIONS, "position embedding", &table);
-    if (status == MDOT_OK && ir_operand_given(args, EMBED_SEGMENTS)) {
-        status = need_table(args, EMBED_SEGMENT_TABLE, "segment embedding", &table);
-    }
-    for (int i = EMBED_GAMMA; i <= EMBED_BETA && status == MDOT_OK; i++) {
+    BS_TRY(ir_operand_need(args, EMBED_IDS, "input ids", 2, &ids));
+    BS_TRY(need_ids(args, EMBED_IDS, "input ids", &ids));
+    BS_TRY(need_ids(args, EMBED_SEGMENTS, "segment ids", &ids));
+    BS_TRY(need_ids(args, EMBED_MASK, "mask", &ids));
+    BS_TRY(need_ids(args, EMBED_POSITION_IDS, "position ids", &ids));
+    BS_TRY(need_table(args, EMBED_WORDS, "word embedding", &words));
+    BS_TRY(need_table(args, EMBED_POSITIONS, "position embedding", &table));
+    if (ir_operand_given(args, EMBED_SEGMENTS))
+        BS_TRY(need_table(args, EMBED_SEGMENT_TABLE, "segment embedding", &table));
+    for (int i = EMBED_GAMMA; i <= EMBED_BETA; i++) {
         const char *what = i == EMBED_GAMMA ? "gamma" : "beta";
-        status = ir_operand_need(args, i, what, 1, &table);
-        if (status == MDOT_OK) status = ir_norm_need_vector(args, i, what, words.dim[1]);
+        BS_TRY(ir_operand_need(args, i, what, 1, &table));
+        BS_TRY(ir_norm_need_vector(args, i, what, words.dim[1]));
     }
-    if (status != MDOT_OK) return status;
     *out_type = (ir_type){words.dtype, 3, {ids.dim[0], ids.dim[1], words.dim[1]}};
     return MDOT_OK;
 }
@@ -153,8 +148,7 @@ mdot_status ir_shape_embed_layer_normalization(ir_graph *graph, ir_node *node, m
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = embed_result(&args, &type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(embed_result(&args, &type));
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     ir_set_type(node, EMBED_MASK_INDEX, MDOT_DTYPE_I32, 1, type.dim);
     ir_set_type(node, EMBED_SUM, type.dtype, type.rank, type.dim);
@@ -182,10 +176,9 @@ static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_
 static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const ir_wide *ids, const ir_wide *mask,
                                    ir_wide **out, mdot_error *err)
 {
-    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I32, 1, ids->dims, out, err);
-    for (int64_t k = 0; status == MDOT_OK && mask != NULL && k < mask->count; k++)
-        (*out)->i[k / mask->dims[1]] += mask->i[k] != 0;
-    return status;
+    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_I32, 1, ids->dims, out, err));
+    for (int64_t k = 0; mask != NULL && k < mask->count; k++) (*out)->i[k / mask->dims[1]] += mask->i[k] != 0;
+    return MDOT_OK;
 }
 
 mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
@@ -195,19 +188,15 @@ mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *no
     ir_type type;
     ir_wide *sum;
     const ir_wide *segments = ir_tensor_input(node, input, EMBED_SEGMENTS);
-    mdot_status status = ir_make_by(arena, node, input, embed_result, &out[0], err);
-    if (status == MDOT_OK) status = embed_result(&args, &type);
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &sum, err);
-    if (status == MDOT_OK) status = add_rows(node, input[EMBED_WORDS], input[EMBED_IDS], sum, err);
-    if (status == MDOT_OK) {
-        status = add_rows(node, input[EMBED_POSITIONS], ir_tensor_input(node, input, EMBED_POSITION_IDS), sum, err);
-    }
-    if (status == MDOT_OK && segments != NULL) status = add_rows(node, input[EMBED_SEGMENT_TABLE], segments, sum, err);
-    if (status == MDOT_OK && ir_node_wants(node, EMBED_MASK_INDEX)) {
-        status = make_mask_index(arena, node, input[EMBED_IDS], ir_tensor_input(node, input, EMBED_MASK),
-                                 &out[EMBED_MASK_INDEX], err);
-    }
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, embed_result, &out[0], err));
+    BS_TRY(embed_result(&args, &type));
+    BS_TRY(ir_make_typed(arena, node, &type, &sum, err));
+    BS_TRY(add_rows(node, input[EMBED_WORDS], input[EMBED_IDS], sum, err));
+    BS_TRY(add_rows(node, input[EMBED_POSITIONS], ir_tensor_input(node, input, EMBED_POSITION_IDS), sum, err));
+    if (segments != NULL) BS_TRY(add_rows(node, input[EMBED_SEGMENT_TABLE], segments, sum, err));
+    if (ir_node_wants(node, EMBED_MASK_INDEX))
+        BS_TRY(make_mask_index(arena, node, input[EMBED_IDS], ir_tensor_input(node, input, EMBED_MASK),
+                               &out[EMBED_MASK_INDEX], err));
     normalize_rows(sum, read_epsilon(node), input[EMBED_GAMMA], input[EMBED_BETA], out[0], NULL, NULL);
     if (ir_node_wants(node, EMBED_SUM)) out[EMBED_SUM] = sum;
     return MDOT_OK;

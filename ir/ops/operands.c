@@ -106,8 +106,7 @@ mdot_status ir_operand_dims(const ir_operands *args, int i, const char *what, ir
                             int *out_count)
 {
     ir_type type = {.rank = -1};
-    mdot_status status = ir_operand_need(args, i, what, -1, &type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, what, -1, &type));
     const char *name = args->node->inputs[i]->name;
     if (ir_dtype_is_float(type.dtype)) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
@@ -124,8 +123,7 @@ mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, in
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    mdot_status status = ir_operand_dims(args, i, what, element, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_dims(args, i, what, element, &count));
     for (int k = 0; k < count; k++) {
         if (!ir_dim_is_number(element[k])) {
             return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension",
@@ -186,8 +184,7 @@ mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdo
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
-    mdot_status status = result(&args, &type);
-    if (status != MDOT_OK) return status;
+    BS_TRY(result(&args, &type));
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     return MDOT_OK;
 }

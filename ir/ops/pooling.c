@@ -15,9 +15,8 @@ static mdot_status need_map(const ir_operands *args, ir_type *out_type)
 static mdot_status read_pool(const ir_operands *args, ir_window *window, ir_type *out_type)
 {
     ir_type input;
-    mdot_status status = need_map(args, &input);
-    if (status == MDOT_OK) status = ir_window_read(args, input.rank - 2, NULL, window);
-    if (status != MDOT_OK) return status;
+    BS_TRY(need_map(args, &input));
+    BS_TRY(ir_window_read(args, input.rank - 2, NULL, window));
     *out_type = input;
     return ir_window_slide(args, window, input.dim + 2, out_type->dim + 2);
 }
@@ -31,8 +30,7 @@ static mdot_status pool_result(const ir_operands *args, ir_type *out_type)
 /* MaxPool's second output holds the positions of the maxima. */
 mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    mdot_status status = ir_shape_by(graph, node, pool_result, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_shape_by(graph, node, pool_result, err));
     const ir_type *type = &node->outputs[0]->type;
     ir_set_type(node, 1, MDOT_DTYPE_I64, type->rank, type->dim);
     return MDOT_OK;
@@ -166,10 +164,9 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
     ir_window window;
     ir_type type;
     ir_operands args = ir_operands_of_tensors(node, in, err);
-    mdot_status status = ir_operand_need_floats(&args, 0, "input");
-    if (status == MDOT_OK) status = read_pool(&args, &window, &type);
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need_floats(&args, 0, "input"));
+    BS_TRY(read_pool(&args, &window, &type));
+    BS_TRY(ir_make_typed(arena, node, &type, &out[0], err));
     bool average = ir_node_opcode(node) == IR_OP_AveragePool, padded = ir_node_int(node, "count_include_pad", 0) != 0;
     double power = average ? 0 : (double)ir_node_int(node, "p", 2);
     int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
@@ -204,8 +201,7 @@ void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                 mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, global_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, global_result, &out[0], err));
     int64_t plane = ir_product(input[0]->dims, 2, input[0]->rank);
     bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
     for (int64_t k = 0; k < out[0]->count; k++) {
@@ -246,8 +242,7 @@ void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                         mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, lrn_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, lrn_result, &out[0], err));
     ir_axis_view view = ir_view_axis(input[0], 1);
     int64_t size = ir_node_int(node, "size", 0), before = (size - 1) / 2, after = size - 1 - before;
     double alpha = ir_node_float(node, "alpha", 1e-4), beta = ir_node_float(node, "beta", 0.75);

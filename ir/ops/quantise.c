@@ -26,8 +26,7 @@ static mdot_status check_blocks(const ir_operands *args, const char *what, const
 {
     int axis;
     int64_t block = ir_node_int(args->node, "block_size", 0);
-    mdot_status status = ir_operand_axis(args, "axis", 1, data->rank, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_axis(args, "axis", 1, data->rank, &axis));
     for (int d = 0; d < data->rank; d++) {
         ir_dim wanted = data->dim[d];
         if (d == axis) wanted = ir_dim_number((wanted.offset + block - 1) / block);
@@ -61,10 +60,9 @@ static mdot_status check_along_axis(const ir_operands *args, int i, const char *
 static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type data;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &data);
-    if (status == MDOT_OK) status = check_along_axis(args, 1, "scale", &data);
-    if (status == MDOT_OK) status = check_along_axis(args, 2, "zero point", &data);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &data));
+    BS_TRY(check_along_axis(args, 1, "scale", &data));
+    BS_TRY(check_along_axis(args, 2, "zero point", &data));
     bool dequantises = ir_node_opcode(args->node) == IR_OP_DequantizeLinear;
     data.dtype = dequantises ? ir_operand_type(args, 1).dtype : quantised_type(args);
     if (!dequantises && data.dtype != MDOT_DTYPE_U8 && data.dtype != MDOT_DTYPE_I8 && data.dtype != MDOT_DTYPE_U16 &&
@@ -85,8 +83,7 @@ mdot_status ir_shape_dynamic_quantise(ir_graph *graph, ir_node *node, mdot_error
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type data;
-    mdot_status status = ir_operand_need(&args, 0, "data", -1, &data);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(&args, 0, "data", -1, &data));
     ir_set_type(node, 0, MDOT_DTYPE_U8, data.rank, data.dim);
     ir_set_type(node, 1, MDOT_DTYPE_F32, 0, NULL);
     ir_set_type(node, 2, MDOT_DTYPE_U8, 0, NULL);
@@ -127,9 +124,8 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const 
     int64_t block = is_blocked(node) && scale->rank == x->rank ? ir_node_int(node, "block_size", 0) : 0;
     bool has_axis = block > 0 || scale->count > 1 || (zero != NULL && zero->count > 1);
     int axis = 0;
-    mdot_status status = ir_make_by(arena, node, input, linear_result, &out[0], err);
-    if (status == MDOT_OK && has_axis) status = ir_operand_axis(&args, "axis", 1, x->rank, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, linear_result, &out[0], err));
+    if (has_axis) BS_TRY(ir_operand_axis(&args, "axis", 1, x->rank, &axis));
     ir_axis_view view = has_axis ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
     for (int64_t k = 0; k < x->count; k++) {
         double s = along_axis(scale, &view, block, k), z = along_axis(zero, &view, block, k);
@@ -148,10 +144,9 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
     const ir_wide *x = in[0];
     ir_wide *made[3];
     double minimum = 0, maximum = 0;
-    mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_U8, x->rank, x->dims, &made[0], err);
-    if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_F32, 0, NULL, &made[1], err);
-    if (status == MDOT_OK) status = ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_U8, x->rank, x->dims, &made[0], err));
+    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_F32, 0, NULL, &made[1], err));
+    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err));
     for (int64_t k = 0; k < x->count; k++) {
         double element = ir_wide_get(x, k); /* NaN passes through both */
         minimum = isnan(element) || element < minimum ? element : minimum;
@@ -184,9 +179,8 @@ static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *f
 
 mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    mdot_status status = check_zero_point(node, 2, &node->inputs[0]->type, 2, err);
-    if (status == MDOT_OK) status = check_zero_point(node, 3, &node->inputs[1]->type, 1, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_zero_point(node, 2, &node->inputs[0]->type, 2, err));
+    BS_TRY(check_zero_point(node, 3, &node->inputs[1]->type, 1, err));
     ir_value a = *node->inputs[0], b = *node->inputs[1], *factors[] = {&a, &b};
     ir_node like = *node; /* an integer MatMul as wide as the sums */
     a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;

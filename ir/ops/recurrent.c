@@ -72,8 +72,7 @@ static mdot_status read_activations(const ir_node *node, int direction, ir_recur
     for (int k = 0; k < (direction + 1) * r->activation_count; k++) {
         ir_gate_activation found;
         const char *default_name = functions[cells[r->cell].default_name[k % r->activation_count]].name;
-        mdot_status status = find_function(node, has_names ? names->strings[k] : default_name, &found, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(find_function(node, has_names ? names->strings[k] : default_name, &found, err));
         if (functions[found.function].takes_alpha) found.alpha = take(alphas, &alpha, found.alpha);
         if (functions[found.function].takes_beta) found.beta = take(betas, &beta, found.beta);
         r->activation[k % r->activation_count] = found;
@@ -88,8 +87,7 @@ static mdot_status read_own_activations(const ir_node *node, ir_recurrent *r, md
         char name[] = "activation0", alpha[] = "alpha0", beta[] = "beta0";
         name[sizeof name - 2] = alpha[sizeof alpha - 2] = beta[sizeof beta - 2] = (char)('0' + k);
         const char *default_name = functions[cells[r->cell].default_name[k]].name;
-        mdot_status status = find_function(node, ir_node_string(node, name, default_name), &r->activation[k], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(find_function(node, ir_node_string(node, name, default_name), &r->activation[k], err));
         r->activation[k].alpha = ir_node_float(node, alpha, r->activation[k].alpha);
         r->activation[k].beta = ir_node_float(node, beta, r->activation[k].beta);
     }
@@ -138,15 +136,15 @@ static mdot_status check_operand(const ir_operands *args, int i, const char *wha
 {
     if (!ir_operand_given(args, i)) return MDOT_OK;
     ir_type type;
-    mdot_status status = ir_operand_need(args, i, what, rank, &type);
-    for (int d = 0; d < rank && status == MDOT_OK; d++) {
+    BS_TRY(ir_operand_need(args, i, what, rank, &type));
+    for (int d = 0; d < rank; d++) {
         if (ir_dim_equal(type.dim[d], dims[d])) continue;
         char got[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
-        status = ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){type.dim[d], dims[d]}),
-                         "the %s have shape %s, not %s", what, ir_shape_text(args, rank, type.dim, got),
-                         ir_shape_text(args, rank, dims, wanted));
+        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){type.dim[d], dims[d]}),
+                       "the %s have shape %s, not %s", what, ir_shape_text(args, rank, type.dim, got),
+                       ir_shape_text(args, rank, dims, wanted));
     }
-    return status;
+    return MDOT_OK;
 }
 
 static mdot_status check_operands(const ir_operands *args, const recurrent *r, int64_t gates)
@@ -167,10 +165,9 @@ static mdot_status check_operands(const ir_operands *args, const recurrent *r, i
 static mdot_status read_operands(const ir_operands *args, recurrent *r)
 {
     ir_type w, u;
-    mdot_status status = ir_operand_need(args, 0, "input", 3, &r->input);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "weights", 3, &w);
-    if (status == MDOT_OK) status = ir_operand_need(args, 2, "recurrence weights", 3, &u);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", 3, &r->input));
+    BS_TRY(ir_operand_need(args, 1, "weights", 3, &w));
+    BS_TRY(ir_operand_need(args, 2, "recurrence weights", 3, &u));
     bool batch_first = ir_node_int(args->node, "layout", 0) != 0;
     r->steps = r->input.dim[batch_first];
     r->batch = r->input.dim[!batch_first];
@@ -197,9 +194,8 @@ mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_operands args = ir_operands_of_graph(graph, node, err);
     recurrent r;
     ir_recurrent how;
-    mdot_status status = read_operands(&args, &r);
-    if (status == MDOT_OK) status = ir_read_recurrent(node, (int)r.directions - 1, &how, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_operands(&args, &r));
+    BS_TRY(ir_read_recurrent(node, (int)r.directions - 1, &how, err));
     ir_dim directions = ir_dim_number(r.directions), hidden = ir_dim_number(r.hidden);
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     ir_dim total[] = {r.steps, directions, r.batch, hidden}, all_batch_first[] = {r.batch, r.steps, directions, hidden};
@@ -227,10 +223,9 @@ static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)
 {
     ir_recurrent how;
     ir_type x, weights;
-    mdot_status status = ir_read_recurrent(args->node, 0, &how, args->err);
-    if (status == MDOT_OK) status = ir_operand_need(args, 0, "input", 3, &x);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "weights", 2, &weights);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_read_recurrent(args->node, 0, &how, args->err));
+    BS_TRY(ir_operand_need(args, 0, "input", 3, &x));
+    BS_TRY(ir_operand_need(args, 1, "weights", 2, &weights));
     int64_t hidden = ir_dim_is_number(weights.dim[0]) ? weights.dim[0].offset : 0, columns, own_index;
     bool splits = how.cell == IR_CELL_GRU && !how.resets_behind;
     bool agree = hidden > 0 && !__builtin_mul_overflow(how.gates, hidden, &columns) && ir_dim_is(x.dim[2], columns);
@@ -238,7 +233,7 @@ static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)
     if (!agree || !ir_dim_is(weights.dim[1], own_index))
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of the weights do not match the input");
     ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h}, peephole = ir_dim_number(3 * hidden);
-    status = check_operand(args, 2, "candidate weights", 2, square);
+    mdot_status status = check_operand(args, 2, "candidate weights", 2, square);
     if (status == MDOT_OK) status = check_operand(args, 3, "biases", 1, &h);
     if (status == MDOT_OK) status = check_operand(args, 4, "lengths", 1, &x.dim[1]);
     if (status == MDOT_OK) status = check_operand(args, 5, "initial hidden states", 2, state);
@@ -259,8 +254,7 @@ mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type whole;
-    mdot_status status = read_recurrence(&args, &whole);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_recurrence(&args, &whole));
     ir_set_type(node, 0, whole.dtype, 3, whole.dim);
     for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, whole.dtype, 2, whole.dim + 1);
     return MDOT_OK;

@@ -171,8 +171,7 @@ static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype
         const int64_t *dims = i == 0        ? (batch_first ? all_batch_first : total)
                               : batch_first ? last_batch_first
                                             : last_index;
-        mdot_status status = ir_make_wide(arena, node, dtype, i == 0 ? 4 : 3, dims, &out[i], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_make_wide(arena, node, dtype, i == 0 ? 4 : 3, dims, &out[i], err));
     }
     return MDOT_OK;
 }
@@ -180,8 +179,7 @@ static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype
 mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                               mdot_error *err)
 {
-    mdot_status status = ir_check_recurrent(node, input, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_recurrent(node, input, err));
     const ir_wide *x = input[0], *w = input[1], *r = input[2], *b = ir_tensor_input(node, input, 3);
     const ir_wide *lengths = ir_tensor_input(node, input, 4), *h = ir_tensor_input(node, input, 5);
     bool is_lstm = ir_node_opcode(node) == IR_OP_LSTM;
@@ -190,7 +188,7 @@ mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wid
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     int64_t directions = ir_recurrent_directions(node), inputs = x->dims[2];
     direction d = {.steps = x->dims[batch_first], .batch = x->dims[!batch_first], .hidden = r->dims[2]};
-    status = make_outputs(arena, node, x->dtype, &d, directions, batch_first, out, err);
+    mdot_status status = make_outputs(arena, node, x->dtype, &d, directions, batch_first, out, err);
     ir_arena *scratch = ir_arena_create(0);
     if (scratch == NULL) status = ir_fail_memory(node, err);
     for (int number = 0; number < directions && status == MDOT_OK; number++) {
@@ -241,13 +239,12 @@ static void copy_all(double *target, const ir_wide *tensor, int64_t count)
 mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
-    mdot_status status = ir_check_recurrence(node, input, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_check_recurrence(node, input, err));
     const ir_wide *x = input[0], *weights = input[1], *candidate = ir_tensor_input(node, input, 2);
     const ir_wide *bias = ir_tensor_input(node, input, 3), *lengths = ir_tensor_input(node, input, 4);
     const ir_wide *peephole = ir_tensor_input(node, input, 7);
     direction d = {.steps = x->dims[0], .batch = x->dims[1], .hidden = weights->dims[0], .x = x->f};
-    status = ir_read_recurrent(node, 0, &d.how, err);
+    mdot_status status = ir_read_recurrent(node, 0, &d.how, err);
     int64_t dims[] = {d.steps, d.batch, d.hidden}, columns = d.how.gates * d.hidden, states = d.batch * d.hidden;
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
         if (ir_node_wants(node, i))

@@ -176,12 +176,9 @@ mdot_status ir_shape_reduce(ir_graph *graph, ir_node *node, mdot_error *err)
     int64_t axes[IR_MAX_KNOWN];
     int count = 0;
     unsigned mask = 0;
-    mdot_status status = check_dtype(node, type->dtype, err);
-    if (status != MDOT_OK) return status;
-    status = ir_input_ints(node, 1, axes, &count, err);
-    if (status != MDOT_OK) return status;
-    status = reduced_axes(node, axes, count, type->rank, &mask, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_dtype(node, type->dtype, err));
+    BS_TRY(ir_input_ints(node, 1, axes, &count, err));
+    BS_TRY(reduced_axes(node, axes, count, type->rank, &mask, err));
     set_reduced_type(node, type->dtype, mask);
     return reduce_known(graph, node, mask, err);
 }
@@ -191,10 +188,8 @@ mdot_status ir_shape_arg(ir_graph *graph, ir_node *node, mdot_error *err)
     (void)graph;
     const ir_type *type = &node->inputs[0]->type;
     int axis = 0;
-    mdot_status status = check_dtype(node, type->dtype, err);
-    if (status != MDOT_OK) return status;
-    status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), type->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_dtype(node, type->dtype, err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), type->rank, &axis, err));
     bool is_empty = ir_dim_is(type->dim[axis], 0);
     set_reduced_type(node, MDOT_DTYPE_I64, 1u << axis);
     if (is_empty && ir_type_count_at(&node->outputs[0]->type, 1) != 0)
@@ -311,17 +306,12 @@ mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *
     if (axes != NULL && (axes->i == NULL || axes->count > x->rank)) {
         return ir_fail(node, err, MDOT_MALFORMED, "axes must be integers, at most one per dimension");
     }
-    mdot_status status = check_dtype(node, x->dtype, err);
-    if (status != MDOT_OK) return status;
-    status =
-        reduced_axes(node, axes != NULL ? axes->i : NULL, axes != NULL ? (int)axes->count : 0, x->rank, &mask, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_dtype(node, x->dtype, err));
+    BS_TRY(reduced_axes(node, axes != NULL ? axes->i : NULL, axes != NULL ? (int)axes->count : 0, x->rank, &mask, err));
     int64_t strides[MDOT_MAX_RANK];
     ir_wide *y = NULL;
-    status = make_reduced(arena, node, x, x->dtype, mask, strides, &y, err);
-    if (status != MDOT_OK) return status;
-    status = reduce(arena, node, x, strides, y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_reduced(arena, node, x, x->dtype, mask, strides, &y, err));
+    BS_TRY(reduce(arena, node, x, strides, y, err));
     out[0] = y;
     return MDOT_OK;
 }
@@ -344,12 +334,10 @@ mdot_status ir_eval_arg(ir_arena *arena, const ir_node *node, const ir_wide *con
     bool largest = ir_node_opcode(node) == IR_OP_ArgMax;
     bool is_last = ir_node_int(node, "select_last_index", 0) != 0;
     int axis = 0;
-    mdot_status status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), x->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), x->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK];
     ir_wide *y = NULL;
-    status = make_reduced(arena, node, x, MDOT_DTYPE_I64, 1u << axis, strides, &y, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_reduced(arena, node, x, MDOT_DTYPE_I64, 1u << axis, strides, &y, err));
     int64_t extent = x->dims[axis];
     if (extent == 0 && y->count) return ir_fail(node, err, MDOT_MALFORMED, "axis %d is empty", axis);
 

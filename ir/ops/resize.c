@@ -112,8 +112,7 @@ static mdot_status read_sizes(const ir_operands *args, ir_resize *r)
     int count;
     const char *policy = ir_node_string(args->node, "keep_aspect_ratio_policy", "stretch");
     bool is_larger = strcmp(policy, "not_smaller") == 0, keeps = is_larger || strcmp(policy, "not_larger") == 0;
-    mdot_status status = ir_operand_dims(args, SIZES, "sizes", sizes, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_dims(args, SIZES, "sizes", sizes, &count));
     if (count != r->count)
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "%d sizes for %d dimensions", count, r->count);
     if (!keeps && strcmp(policy, "stretch") != 0)
@@ -363,15 +362,15 @@ mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *
     ir_type type;
     const ir_wide *x = input[0];
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = ir_resize_read(&args, &r, &type);
-    if (status == MDOT_OK && x->f == NULL && r.mode != IR_RESIZE_NEAREST)
-        status = ir_fail(node, err, MDOT_UNSUPPORTED, "integers can be resized in mode nearest only");
-    for (int i = 0; i < r.count && status == MDOT_OK; i++) {
-        if (!ir_resize_keeps(&r, &r.axes[i])) status = resize_axis(arena, node, &r, &r.axes[i], &x, err);
+    BS_TRY(ir_resize_read(&args, &r, &type));
+    if (x->f == NULL && r.mode != IR_RESIZE_NEAREST)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "integers can be resized in mode nearest only");
+    for (int i = 0; i < r.count; i++) {
+        if (!ir_resize_keeps(&r, &r.axes[i])) BS_TRY(resize_axis(arena, node, &r, &r.axes[i], &x, err));
     }
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
-    if (status == MDOT_OK) ir_copy_elements(out[0], 0, x, 0, x->count);
-    return status;
+    BS_TRY(ir_make_typed(arena, node, &type, &out[0], err));
+    ir_copy_elements(out[0], 0, x, 0, x->count);
+    return MDOT_OK;
 }
 
 /* ---- Resize: cost ------------------------------------------------------------------------------------------------ */
@@ -396,9 +395,8 @@ void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
 static mdot_status grid_sample_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type grid;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "grid", out_type->rank, &grid);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
+    BS_TRY(ir_operand_need(args, 1, "grid", out_type->rank, &grid));
     if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2)) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED,
                        "the grid must have one coordinate for each spatial dimension of the input");

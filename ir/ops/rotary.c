@@ -38,9 +38,8 @@ static mdot_status check_cache(const ir_operands *args, int i, const char *what,
 {
     ir_type cache;
     bool by_position = ir_operand_given(args, POSITIONS);
-    mdot_status status = ir_operand_need(args, i, what, by_position ? 2 : 3, &cache);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, i, X);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, i, what, by_position ? 2 : 3, &cache));
+    BS_TRY(ir_operand_need_same(args, i, X));
     bool fits = ir_dim_is(cache.dim[cache.rank - 1], g->rotated / 2) &&
                 (by_position || (ir_dim_equal(cache.dim[0], g->batch) && ir_dim_equal(cache.dim[1], g->rows)));
     if (fits) return MDOT_OK;
@@ -53,9 +52,8 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
 {
     geometry g = {.heads = ir_dim_number(0)};
     ir_type positions;
-    mdot_status status = ir_operand_need(args, X, "input", -1, &g.type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, X, "input");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, X, "input", -1, &g.type));
+    BS_TRY(ir_operand_need_floats(args, X, "input"));
     if (g.type.rank != 3 && g.type.rank != 4) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4",
                        g.type.rank);
@@ -63,19 +61,18 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     g.batch = g.type.dim[0];
     g.heads = g.type.dim[1];
     g.rows = g.type.dim[g.type.rank - 2];
-    status = read_channels(args, &g);
-    if (status == MDOT_OK) status = check_cache(args, COS, "cosine cache", &g);
-    if (status == MDOT_OK) status = check_cache(args, SIN, "sine cache", &g);
-    if (status == MDOT_OK && ir_operand_given(args, POSITIONS)) {
-        status = ir_operand_need(args, POSITIONS, "position ids", 2, &positions);
-        if (status == MDOT_OK) status = ir_operand_need_integers(args, POSITIONS, "position ids");
-        if (status == MDOT_OK &&
-            (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))) {
-            status = ir_fail(args->node, args->err, MDOT_MALFORMED, "position ids must have one number for each token");
+    BS_TRY(read_channels(args, &g));
+    BS_TRY(check_cache(args, COS, "cosine cache", &g));
+    BS_TRY(check_cache(args, SIN, "sine cache", &g));
+    if (ir_operand_given(args, POSITIONS)) {
+        BS_TRY(ir_operand_need(args, POSITIONS, "position ids", 2, &positions));
+        BS_TRY(ir_operand_need_integers(args, POSITIONS, "position ids"));
+        if (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows)) {
+            return ir_fail(args->node, args->err, MDOT_MALFORMED, "position ids must have one number for each token");
         }
     }
-    if (status == MDOT_OK) *out = g;
-    return status;
+    *out = g;
+    return MDOT_OK;
 }
 
 static mdot_status rotary_result(const ir_operands *args, ir_type *out_type)
@@ -121,9 +118,8 @@ mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
-    mdot_status status = ir_make_by(arena, node, input, rotary_result, &out[0], err);
-    if (status == MDOT_OK) status = read_geometry(&args, &g);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, rotary_result, &out[0], err));
+    BS_TRY(read_geometry(&args, &g));
     const ir_wide *positions = ir_tensor_input(node, input, POSITIONS);
     bool interleaved = ir_node_int(node, "interleaved", 0) != 0;
     int64_t heads = g.heads.offset, rows = g.rows.offset, half = g.rotated / 2;

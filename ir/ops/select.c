@@ -108,8 +108,7 @@ static mdot_status slice_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type input;
     cut cuts[MDOT_MAX_RANK];
-    mdot_status status = read_cuts(args, &input, cuts);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_cuts(args, &input, cuts));
     *out_type = input;
     for (int i = 0; i < input.rank; i++) out_type->dim[i] = cuts[i].count;
     return MDOT_OK;
@@ -126,9 +125,8 @@ mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     cut cuts[MDOT_MAX_RANK];
-    mdot_status status = read_cuts(&args, &type, cuts);
-    if (status == MDOT_OK) status = ir_make_by(arena, node, input, slice_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_cuts(&args, &type, cuts));
+    BS_TRY(ir_make_by(arena, node, input, slice_result, &out[0], err));
     int64_t strides[MDOT_MAX_RANK], base = 0;
     ir_strides(input[0]->rank, input[0]->dims, strides);
     for (int i = 0; i < input[0]->rank; i++) {
@@ -165,8 +163,7 @@ static mdot_status sizes_from_input(const ir_operands *args, ir_dim extent, int 
 {
     int size_count;
     ir_dim sum = ir_dim_number(0);
-    mdot_status status = ir_operand_dims(args, 1, "sizes of the parts", out_sizes, &size_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_dims(args, 1, "sizes of the parts", out_sizes, &size_count));
     if (size_count != count) {
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "%d sizes for %d outputs", size_count, count);
     }
@@ -191,9 +188,8 @@ static mdot_status sizes_from_input(const ir_operands *args, ir_dim extent, int 
 static mdot_status read_parts(const ir_operands *args, ir_type *out_in, int *out_axis, ir_dim *out_sizes)
 {
     int count = args->node->output_count;
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_in);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, out_in->rank, out_axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_in));
+    BS_TRY(ir_operand_axis(args, "axis", 0, out_in->rank, out_axis));
     if (count > IR_MAX_KNOWN) {
         return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d parts, more than %d", count, IR_MAX_KNOWN);
     }
@@ -212,8 +208,7 @@ mdot_status ir_shape_split(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_type type;
     ir_dim sizes[IR_MAX_KNOWN];
     int axis;
-    mdot_status status = read_parts(&args, &type, &axis, sizes);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_parts(&args, &type, &axis, sizes));
     for (int i = 0; i < node->output_count; i++) {
         type.dim[axis] = sizes[i];
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
@@ -228,16 +223,14 @@ mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_type type;
     ir_dim sizes[IR_MAX_KNOWN];
     int axis;
-    mdot_status status = read_parts(&args, &type, &axis, sizes);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_parts(&args, &type, &axis, sizes));
     ir_axis_view view = ir_view_axis(input[0], axis);
     int64_t before = 0;
     for (int i = 0; i < node->output_count; i++) {
         int64_t run = sizes[i].offset * view.inner;
         type.dim[axis] = sizes[i];
         if (ir_node_wants(node, i)) {
-            status = ir_make_typed(arena, node, &type, &out[i], err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(ir_make_typed(arena, node, &type, &out[i], err));
             for (int64_t o = 0; o < view.outer; o++) {
                 ir_copy_elements(out[i], o * run, input[0], (o * view.extent + before) * view.inner, run);
             }
@@ -253,25 +246,25 @@ static mdot_status concat_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type out, next_type;
     int axis;
-    mdot_status status = ir_operand_need(args, 0, "first input", -1, &out);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, out.rank, &axis);
-    for (int i = 1; i < args->node->input_count && status == MDOT_OK; i++) {
-        status = ir_operand_need(args, i, "next input", out.rank, &next_type);
-        if (status == MDOT_OK) status = ir_operand_need_same(args, i, 0);
-        for (int k = 0; k < out.rank && status == MDOT_OK; k++) {
+    BS_TRY(ir_operand_need(args, 0, "first input", -1, &out));
+    BS_TRY(ir_operand_axis(args, "axis", 0, out.rank, &axis));
+    for (int i = 1; i < args->node->input_count; i++) {
+        BS_TRY(ir_operand_need(args, i, "next input", out.rank, &next_type));
+        BS_TRY(ir_operand_need_same(args, i, 0));
+        for (int k = 0; k < out.rank; k++) {
             if (k == axis ? ir_dim_add(out.dim[k], next_type.dim[k], &out.dim[k])
                           : ir_dim_equal(out.dim[k], next_type.dim[k])) {
                 continue;
             }
             char text[IR_SHAPE_TEXT_BYTES], first_text[IR_SHAPE_TEXT_BYTES];
-            status = ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){out.dim[k], next_type.dim[k]}),
-                             "input %d, %s, does not continue %s along axis %d", i,
-                             ir_shape_text(args, next_type.rank, next_type.dim, text),
-                             ir_shape_text(args, out.rank, out.dim, first_text), axis);
+            return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){out.dim[k], next_type.dim[k]}),
+                           "input %d, %s, does not continue %s along axis %d", i,
+                           ir_shape_text(args, next_type.rank, next_type.dim, text),
+                           ir_shape_text(args, out.rank, out.dim, first_text), axis);
         }
     }
-    if (status == MDOT_OK) *out_type = out;
-    return status;
+    *out_type = out;
+    return MDOT_OK;
 }
 
 mdot_status ir_shape_concat(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -283,9 +276,8 @@ mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, const ir_wide *
                            mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, concat_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), out[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, concat_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), out[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(out[0], axis);
     int64_t before = 0;
     for (int i = 0; i < node->input_count; i++) {
@@ -346,12 +338,11 @@ static mdot_status pad_result(const ir_operands *args, ir_type *out_type)
     ir_type in;
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
     pad_mode mode = PAD_CONSTANT;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &in);
-    if (status == MDOT_OK) status = read_pads(args, in.rank, before, after);
-    if (status == MDOT_OK) status = read_pad_mode(args, &mode);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
-    if (status == MDOT_OK) status = ir_operand_need_one(args, 2, "constant value");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &in));
+    BS_TRY(read_pads(args, in.rank, before, after));
+    BS_TRY(read_pad_mode(args, &mode));
+    BS_TRY(ir_operand_need_same(args, 2, 0));
+    BS_TRY(ir_operand_need_one(args, 2, "constant value"));
     for (int i = 0; i < in.rank; i++) {
         int64_t minimum = -1, maximum;
         bool was_empty = ir_dim_is(in.dim[i], 0);
@@ -418,10 +409,9 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
     ir_operands args = ir_operands_of_tensors(node, in, err);
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
     pad_mode mode = PAD_CONSTANT;
-    mdot_status status = ir_make_by(arena, node, in, pad_result, &out[0], err);
-    if (status == MDOT_OK) status = read_pads(&args, in[0]->rank, before, after);
-    if (status == MDOT_OK) status = read_pad_mode(&args, &mode);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, in, pad_result, &out[0], err));
+    BS_TRY(read_pads(&args, in[0]->rank, before, after));
+    BS_TRY(read_pad_mode(&args, &mode));
     const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: zeros, as in the new tensor */
     if (constant != NULL && constant->count != 1)
         return ir_fail(node, err, MDOT_MALFORMED, "the constant must be one number");

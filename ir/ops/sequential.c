@@ -11,18 +11,16 @@
 static mdot_status cum_sum_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type input, axis;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "axis", -1, &axis);
-    if (status == MDOT_OK) status = ir_operand_need_integers(args, 1, "axis");
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
+    BS_TRY(ir_operand_need(args, 1, "axis", -1, &axis));
+    BS_TRY(ir_operand_need_integers(args, 1, "axis"));
     ir_dim element[IR_MAX_KNOWN];
     int count, normal;
     if (ir_operand_known(args, 1, element, &count)) { /* a known axis is checked, although the type does not depend on
                                                        * it */
         if (count != 1)
             return ir_fail(args->node, args->err, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
-        status = ir_normalize_axis(args->node, element[0].offset, input.rank, &normal, args->err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_normalize_axis(args->node, element[0].offset, input.rank, &normal, args->err));
     }
     *out_type = input;
     return MDOT_OK;
@@ -52,9 +50,8 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, cum_sum_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, input[1]->i[0], input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, cum_sum_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, input[1]->i[0], input[0]->rank, &axis, err));
     bool exclusive = ir_node_int(node, "exclusive", 0) != 0, reverse = ir_node_int(node, "reverse", 0) != 0;
     ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
@@ -76,10 +73,9 @@ static mdot_status top_k_result(const ir_operands *args, ir_type *out_type, int 
     ir_type input;
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &input);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, input.rank, out_axis);
-    if (status == MDOT_OK) status = ir_operand_dims(args, 1, "counts K", element, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
+    BS_TRY(ir_operand_axis(args, "axis", -1, input.rank, out_axis));
+    BS_TRY(ir_operand_dims(args, 1, "counts K", element, &count));
     if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0]) ||
         !ir_dim_always_le(args->graph, element[0], input.dim[*out_axis])) {
         char k_text[IR_DIM_TEXT_BYTES], text[IR_DIM_TEXT_BYTES];
@@ -98,8 +94,7 @@ mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_operands args = ir_operands_of_graph(graph, node, err);
     ir_type type;
     int axis;
-    mdot_status status = top_k_result(&args, &type, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(top_k_result(&args, &type, &axis));
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     ir_set_type(node, 1, MDOT_DTYPE_I64, type.rank, type.dim);
     return MDOT_OK;
@@ -153,13 +148,11 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_type type, places_type;
     int axis;
     ir_wide *values, *places;
-    mdot_status status = top_k_result(&args, &type, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(top_k_result(&args, &type, &axis));
     places_type = type;
     places_type.dtype = MDOT_DTYPE_I64;
-    status = ir_make_typed(arena, node, &type, &values, err);
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &places_type, &places, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_typed(arena, node, &type, &values, err));
+    BS_TRY(ir_make_typed(arena, node, &places_type, &places, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     candidate *row = IR_NEW_ARRAY(arena, candidate, view.extent);
     if (row == NULL) return ir_fail_memory(node, err);
@@ -249,9 +242,8 @@ static mdot_status scatter_elements_result(const ir_operands *args, ir_type *out
 {
     ir_type data, indices, updates;
     int axis;
-    mdot_status status = read_scatter(args, &data, &indices, &updates);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", 0, data.rank, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_scatter(args, &data, &indices, &updates));
+    BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
     bool fits = indices.rank == data.rank && updates.rank == data.rank;
     for (int i = 0; i < data.rank && fits; i++) {
         fits = ir_dim_equal(indices.dim[i], updates.dim[i]) &&
@@ -288,15 +280,13 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const
 {
     int axis;
     reduction how = REDUCE_NONE;
-    mdot_status status = begin_scatter(arena, node, input, scatter_elements_result, &how, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(begin_scatter(arena, node, input, scatter_elements_result, &how, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
     for (int64_t k = 0; k < input[1]->count; k++) {
         int64_t offset;
-        status = ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err));
         int64_t target = ir_dot_index(input[0]->rank, index, strides) + (offset - index[axis]) * strides[axis];
         reduce_element(how, out[0], target, input[2], k);
         ir_next_index(input[1]->rank, input[1]->dims, index);
@@ -339,8 +329,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
                                mdot_error *err)
 {
     reduction how = REDUCE_NONE;
-    mdot_status status = begin_scatter(arena, node, input, scatter_nd_result, &how, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(begin_scatter(arena, node, input, scatter_nd_result, &how, &out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -351,8 +340,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
         int64_t target = 0;
         for (int i = 0; i < length; i++) {
             int64_t offset;
-            status = ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &offset, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &offset, err));
             target += offset * strides[i];
         }
         for (int64_t e = 0; e < slice; e++) reduce_element(how, out[0], target + e, input[2], t * slice + e);
@@ -366,11 +354,10 @@ static mdot_status tensor_scatter_result(const ir_operands *args, ir_type *out_t
 {
     ir_type cache, update, starts;
     int axis;
-    mdot_status status = ir_operand_need(args, 0, "cache", -1, &cache);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "update", cache.rank, &update);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, 1, 0);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -2, cache.rank, &axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "cache", -1, &cache));
+    BS_TRY(ir_operand_need(args, 1, "update", cache.rank, &update));
+    BS_TRY(ir_operand_need_same(args, 1, 0));
+    BS_TRY(ir_operand_axis(args, "axis", -2, cache.rank, &axis));
     bool fits = axis > 0;
     for (int i = 0; i < cache.rank && fits; i++) {
         fits = i == axis ? ir_dim_always_le(args->graph, update.dim[i], cache.dim[i])
@@ -389,9 +376,8 @@ static mdot_status tensor_scatter_result(const ir_operands *args, ir_type *out_t
                        mode);
     }
     if (ir_operand_given(args, 2)) {
-        status = ir_operand_need(args, 2, "write indices", 1, &starts);
-        if (status == MDOT_OK) status = ir_operand_need_integers(args, 2, "write indices");
-        if (status != MDOT_OK) return status;
+        BS_TRY(ir_operand_need(args, 2, "write indices", 1, &starts));
+        BS_TRY(ir_operand_need_integers(args, 2, "write indices"));
         if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
             return ir_fail(args->node, args->err, MDOT_MALFORMED,
                            "the write indices must have one element for each sequence of the batch");
@@ -410,9 +396,8 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
                                    mdot_error *err)
 {
     int axis;
-    mdot_status status = ir_make_by(arena, node, input, tensor_scatter_result, &out[0], err);
-    if (status == MDOT_OK) status = ir_normalize_axis(node, ir_node_int(node, "axis", -2), input[0]->rank, &axis, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, tensor_scatter_result, &out[0], err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -2), input[0]->rank, &axis, err));
     ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
     const ir_wide *starts = ir_tensor_input(node, input, 2);
     bool circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0;

@@ -18,9 +18,8 @@ static mdot_status read_windows(const ir_operands *args, windows *out)
     windows w = {.size = ir_node_int(args->node, "size", 1),
                  .stride = ir_node_int(args->node, "stride", 1),
                  .dilation = ir_node_int(args->node, "dilation", 1)};
-    mdot_status status = ir_operand_need(args, 0, "data", -1, &w.input);
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, w.input.rank, &w.axis);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, 0, "data", -1, &w.input));
+    BS_TRY(ir_operand_axis(args, "axis", -1, w.input.rank, &w.axis));
     if (w.size < 1 || w.stride < 1 || w.dilation < 1)
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
     if (w.input.rank == MDOT_MAX_RANK)
@@ -34,8 +33,7 @@ static mdot_status windows_result(const ir_operands *args, ir_type *out_type)
     windows w;
     ir_dim slack, steps;
     int64_t reach, minimum, maximum;
-    mdot_status status = read_windows(args, &w);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_windows(args, &w));
     bool fits = !__builtin_mul_overflow(w.size - 1, w.dilation, &reach) &&
                 ir_dim_sub(w.input.dim[w.axis], ir_dim_number(reach), &slack) &&
                 ir_dim_sub(slack, ir_dim_number(1), &slack) && ir_dim_div_floor(args->graph, slack, w.stride, &steps) &&
@@ -68,9 +66,8 @@ mdot_status ir_eval_windows(ir_arena *arena, const ir_node *node, const ir_wide 
     windows w;
     int64_t strides[MDOT_MAX_RANK], own_index[MDOT_MAX_RANK];
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = ir_make_by(arena, node, input, windows_result, &out[0], err);
-    if (status == MDOT_OK) status = read_windows(&args, &w);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_make_by(arena, node, input, windows_result, &out[0], err));
+    BS_TRY(read_windows(&args, &w));
     ir_strides(input[0]->rank, input[0]->dims, own_index);
     for (int d = 0; d < out[0]->rank; d++) strides[d] = own_index[d <= w.axis ? d : d - 1];
     strides[w.axis] = own_index[w.axis] * w.stride;

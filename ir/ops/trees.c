@@ -71,11 +71,10 @@ static mdot_status read_attributes(const ir_operands *args, ir_trees *t)
 static mdot_status read_shapes(const ir_operands *args, ir_trees *t)
 {
     ir_type x, nodes, trees, values;
-    mdot_status status = ir_operand_need(args, X, "rows of features", 2, &x);
-    if (status == MDOT_OK) status = ir_operand_need(args, NODES, "nodes", 2, &nodes);
-    if (status == MDOT_OK) status = ir_operand_need(args, TREES, "trees", 2, &trees);
-    if (status == MDOT_OK) status = ir_operand_need(args, VALUES, "values", 1, &values);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_need(args, X, "rows of features", 2, &x));
+    BS_TRY(ir_operand_need(args, NODES, "nodes", 2, &nodes));
+    BS_TRY(ir_operand_need(args, TREES, "trees", 2, &trees));
+    BS_TRY(ir_operand_need(args, VALUES, "values", 1, &values));
     t->dtype = x.dtype;
     t->words = ir_tree_node_words(x.dtype);
     t->rows = x.dim[0];
@@ -141,8 +140,7 @@ mdot_status ir_read_trees(const ir_operands *args, ir_trees *out)
 static mdot_status trees_result(const ir_operands *args, ir_type *out_type)
 {
     ir_trees trees;
-    mdot_status status = ir_read_trees(args, &trees);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_read_trees(args, &trees));
     *out_type = (ir_type){trees.dtype, 2, {trees.rows, ir_dim_number(trees.targets)}};
     return MDOT_OK;
 }
@@ -184,9 +182,8 @@ mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *c
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_trees t;
-    mdot_status status = ir_read_trees(&args, &t);
-    if (status == MDOT_OK) status = ir_make_by(arena, node, input, trees_result, &out[0], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_read_trees(&args, &t));
+    BS_TRY(ir_make_by(arena, node, input, trees_result, &out[0], err));
     const double *values = input[VALUES]->f;
     for (int64_t r = 0; r < t.rows.offset; r++) {
         double *to = &out[0]->f[r * t.targets];

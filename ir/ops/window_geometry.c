@@ -30,8 +30,7 @@ static mdot_status read_list(const ir_operands *args, const char *name, int coun
 
 static mdot_status read_kernel(const ir_operands *args, int rank, const int64_t *kernel, ir_window *w)
 {
-    mdot_status status = read_list(args, "kernel_shape", rank, 1, 0, w->kernel);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_list(args, "kernel_shape", rank, 1, 0, w->kernel));
     for (int i = 0; i < rank; i++) {
         if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i]) {
             return ir_fail(args->node, args->err, MDOT_MALFORMED, "kernel_shape is %lld, but the weights are %lld wide",
@@ -53,11 +52,10 @@ mdot_status ir_window_read(const ir_operands *args, int rank, const int64_t *ker
         return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
                        rank + 2);
     }
-    mdot_status status = read_kernel(args, rank, kernel, &w);
-    if (status == MDOT_OK) status = read_list(args, "strides", rank, 1, 1, w.stride);
-    if (status == MDOT_OK) status = read_list(args, "dilations", rank, 1, 1, w.dilation);
-    if (status == MDOT_OK) status = read_list(args, "pads", 2 * rank, -MAX_ATTRIBUTE, 0, pads);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_kernel(args, rank, kernel, &w));
+    BS_TRY(read_list(args, "strides", rank, 1, 1, w.stride));
+    BS_TRY(read_list(args, "dilations", rank, 1, 1, w.dilation));
+    BS_TRY(read_list(args, "pads", 2 * rank, -MAX_ATTRIBUTE, 0, pads));
     for (int i = 0; i < rank; i++) {
         w.before[i] = ir_dim_number(pads[i]);
         w.after[i] = ir_dim_number(pads[rank + i]);
@@ -155,13 +153,12 @@ mdot_status ir_window_slide(const ir_operands *args, ir_window *window, const ir
     const char *mode = ir_node_string(args->node, "auto_pad", "NOTSET");
     bool up = ir_node_int(args->node, "ceil_mode", 0) != 0, upper = strcmp(mode, "SAME_UPPER") == 0;
     bool is_same = upper || strcmp(mode, "SAME_LOWER") == 0;
-    mdot_status status = MDOT_OK;
-    for (int i = 0; i < window->rank && status == MDOT_OK; i++) {
+    for (int i = 0; i < window->rank; i++) {
         if (strcmp(mode, "VALID") == 0) window->before[i] = window->after[i] = ir_dim_number(0);
-        status = is_same ? slide_same(args, window, i, input[i], upper, &out_extents[i])
-                         : slide_padded(args, window, i, input[i], up, &out_extents[i]);
+        BS_TRY(is_same ? slide_same(args, window, i, input[i], upper, &out_extents[i])
+                       : slide_padded(args, window, i, input[i], up, &out_extents[i]));
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* stride * (in - 1) + output_padding + reach - pads. With output_shape it is that, and with SAME stride * in. */
@@ -170,9 +167,9 @@ mdot_status ir_window_unslide(const ir_operands *args, ir_window *w, const ir_di
     const char *mode = ir_node_string(args->node, "auto_pad", "NOTSET");
     bool upper = strcmp(mode, "SAME_UPPER") == 0, is_same = upper || strcmp(mode, "SAME_LOWER") == 0;
     int64_t extra[IR_MAX_SPATIAL], wanted[IR_MAX_SPATIAL];
-    mdot_status status = read_list(args, "output_padding", w->rank, 0, 0, extra);
-    if (status == MDOT_OK) status = read_list(args, "output_shape", w->rank, 1, 0, wanted);
-    for (int i = 0; i < w->rank && status == MDOT_OK; i++) {
+    BS_TRY(read_list(args, "output_padding", w->rank, 0, 0, extra));
+    BS_TRY(read_list(args, "output_shape", w->rank, 1, 0, wanted));
+    for (int i = 0; i < w->rank; i++) {
         ir_dim full;
         if (strcmp(mode, "VALID") == 0) w->before[i] = w->after[i] = ir_dim_number(0);
         if (!ir_dim_mul(input[i], ir_dim_number(w->stride[i]), &full)) return no_extent(args, i, input[i]);
@@ -192,9 +189,9 @@ mdot_status ir_window_unslide(const ir_operands *args, ir_window *w, const ir_di
         int64_t least, maximum;
         ir_dim_bounds(args->graph, out_extents[i], &least, &maximum);
         if (maximum < 0) {
-            status = ir_fail(args->node, args->err, MDOT_MALFORMED,
-                             "negative padding removes all of spatial dimension %d", i);
+            return ir_fail(args->node, args->err, MDOT_MALFORMED,
+                           "negative padding removes all of spatial dimension %d", i);
         }
     }
-    return status;
+    return MDOT_OK;
 }

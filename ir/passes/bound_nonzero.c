@@ -171,8 +171,7 @@ mdot_status ir_pass_bound_nonzero(ir_graph *graph, bool *out_changed, mdot_error
         if (node->op != NULL && is_typed(node)) visit(&w, node);
         if (w.b.status != MDOT_OK) return w.b.status;
     }
-    mdot_status status = check_outputs(&w);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_outputs(&w));
     ir_graph_remove_dead(graph);
     *out_changed = true;
     return MDOT_OK;

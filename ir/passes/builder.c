@@ -1,5 +1,4 @@
 /* builder.c — creates nodes inside a pass (graph_builder.h), and applies rules to a graph. */
-#include "base/out_of_memory.h"
 #include "ir/passes/graph_builder.h"
 
 #include <string.h>

@@ -7,7 +7,6 @@
  *   the length, over k     element i takes elements k·i + first … with the same weights: slices with steps of k of the
  *                          extended input are added
  */
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/ops/geometry.h"
 #include "ir/passes/pass_rules.h"

@@ -7,7 +7,6 @@
  */
 #include "ir/passes/graph_builder.h"
 
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 

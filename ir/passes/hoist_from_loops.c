@@ -5,7 +5,6 @@
  * The steps of a loop run one after the other, and a matmul of one row is limited by reading the weights. In front of
  * the loop, one matmul computes all rows. LSTM, GRU and RNN get the same form from expand_recurrent.c.
  */
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"

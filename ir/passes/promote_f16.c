@@ -5,7 +5,6 @@
  * value instead. Therefore values are rounded to 16 bits only at the model's inputs and outputs, where the model
  * decides by a value, and where it asks for the rounding itself: it narrows a value and widens the same value again.
  * Other results differ from the model's by at most the rounding of the type, and are closer to the exact result. */
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"

@@ -1,5 +1,4 @@
 /* run_passes.c — runs the passes in the order of passes.def, with dumps and verification in between. */
-#include "base/out_of_memory.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
 
@@ -15,12 +14,11 @@ const int ir_pass_count = (int)(sizeof ir_passes / sizeof *ir_passes);
 static mdot_status run(ir_graph *graph, const ir_pass *pass, bool *out_changed, mdot_error *err)
 {
     bool changed = false;
-    mdot_status status = pass->run(graph, &changed, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(pass->run(graph, &changed, err));
     if (ir_arena_failed(graph->arena)) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
 #ifdef MDOT_VERIFY
     mdot_error broken;
-    status = ir_graph_verify(graph, &broken);
+    mdot_status status = ir_graph_verify(graph, &broken);
     if (status != MDOT_OK) return mdot_fail(err, status, "after pass %s: %s", pass->name, broken.message);
 #endif
     *out_changed = changed;
@@ -40,12 +38,10 @@ mdot_status ir_run_passes(ir_graph *graph, const ir_pass_options *options, mdot_
 {
     for (int i = 0; i < ir_pass_count; i++) {
         bool changed;
-        mdot_status status = run(graph, &ir_passes[i], &changed, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(run(graph, &ir_passes[i], &changed, err));
         if (options == NULL || options->dump_pass == NULL || strcmp(options->dump_pass, ir_passes[i].name) != 0)
             continue;
-        status = dump(graph, options, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(dump(graph, options, err));
     }
     return MDOT_OK;
 }

@@ -6,7 +6,6 @@
  * must not become executable (systemd's MemoryDenyWriteExecute=). The copy is ordinary memory if a memfd is unavailable
  * (seccomp, descriptors used up) or limited to a smaller size (RLIMIT_FSIZE). */
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "runtime/core/loader.h"
 
 #include <errno.h>

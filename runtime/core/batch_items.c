@@ -194,20 +194,18 @@ static mdot_status check_item(const mdot_abi_table *table, const mdot_abi_entry 
 static mdot_status run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err)
 {
     const mdot_abi_table *table = context->predictor->table;
-    mdot_status status = rt_check_entry(table, entry, err);
-    for (size_t i = 0; i < count && status == MDOT_OK; i++)
-        status = check_item(table, rt_entry(table, entry), items, i, err);
-    if (status == MDOT_OK) run_items(context, rt_entry(table, entry), items, count);
-    return status;
+    BS_TRY(rt_check_entry(table, entry, err));
+    for (size_t i = 0; i < count; i++) BS_TRY(check_item(table, rt_entry(table, entry), items, i, err));
+    run_items(context, rt_entry(table, entry), items, count);
+    return MDOT_OK;
 }
 
 mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err)
 {
     if (context == NULL || (items == NULL && count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_many: context or items is NULL");
-    mdot_status status = rt_handle_enter(context, __func__, err);
-    if (status != MDOT_OK) return status;
-    status = run_many(context, entry, items, count, err);
+    BS_TRY(rt_handle_enter(context, __func__, err));
+    mdot_status status = run_many(context, entry, items, count, err);
     rt_handle_leave(context);
     return status;
 }

@@ -1,6 +1,5 @@
 /* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's tensors,
  * the other components' states, and a device context if the predictor has a device. */
-#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
@@ -22,10 +21,8 @@ static mdot_status create_states(mdot_context *context, mdot_error *err)
 {
     const mdot_predictor *predictor = context->predictor;
     const rt_extension *const *extensions = predictor->components->extensions;
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; extensions[i] != NULL && status == MDOT_OK; i++)
-        status = extensions[i]->create(predictor, &context->states[i], err);
-    return status;
+    for (size_t i = 0; extensions[i] != NULL; i++) BS_TRY(extensions[i]->create(predictor, &context->states[i], err));
+    return MDOT_OK;
 }
 
 /* With "auto", a context falls back to the CPU if the device is out of memory: a scheduler gets answers in any case. */
@@ -61,8 +58,7 @@ static const bs_struct_version options_type = BS_SIZED(mdot_context_options, use
 static mdot_status read_options(const mdot_context_options *theirs, mdot_context_options *out, mdot_error *err)
 {
     mdot_context_options options = {0};
-    mdot_status status = theirs != NULL ? bs_read_struct(&options_type, theirs, &options, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(theirs != NULL ? bs_read_struct(&options_type, theirs, &options, err) : MDOT_OK);
     if (options.reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "the context's options set reserved, which mdot %s does not know: use a newer version of "

@@ -214,9 +214,8 @@ static double measure_us(const trial *t, runner *run)
 static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_error *err)
 {
     trial t;
-    mdot_status status = open_trial(predictor, &t, err);
-    if (status != MDOT_OK) return status;
-    status = run_every_kernel(&t, err);
+    BS_TRY(open_trial(predictor, &t, err));
+    mdot_status status = run_every_kernel(&t, err);
     if (status == MDOT_OK && out_is_faster != NULL) {
         double device_us = measure_us(&t, rt_run_many), cpu_us = measure_us(&t, rt_run_on_cpu);
         status = outcome(&t, err);
@@ -238,11 +237,10 @@ static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *o
         .timeout_ms = options->device_timeout_ms > 0 ? options->device_timeout_ms : DEFAULT_TIMEOUT_MS,
         .kernel_precision = options->kernel_precision,
     };
-    mdot_status status = ops->open(&request, &predictor->device, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ops->open(&request, &predictor->device, err));
     predictor->device_ops = ops;
     bool is_faster = true;
-    status = try_out(predictor, compare ? &is_faster : NULL, err);
+    mdot_status status = try_out(predictor, compare ? &is_faster : NULL, err);
     if (status != MDOT_OK || !is_faster) rt_device_close(predictor);
     return status;
 }
@@ -274,13 +272,12 @@ mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *o
 {
     const char *device = options->device != NULL ? options->device : secure_getenv("MDOT_DEVICE");
     wanted w = {.choice = CHOOSE_AUTO};
-    mdot_status status = parse_device(predictor->components, device, &w, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(parse_device(predictor->components, device, &w, err));
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "requested by name");
     if (w.choice == CHOOSE_DEVICE) {
         predictor->device_is_required = true;
         mdot_error reason = {0};
-        status = open_device(predictor, w.ops, w.ordinal, options, false, &reason);
+        mdot_status status = open_device(predictor, w.ops, w.ordinal, options, false, &reason);
         return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "device %s: %s", device, reason.message);
     }
     if (w.choice == CHOOSE_AUTO) choose(predictor, options);

@@ -60,8 +60,7 @@ static mdot_status check_segments(const bs_elf *file, mdot_error *err)
             return mdot_fail(err, MDOT_MALFORMED,
                              "ELF segment %u is outside the file or has impossible sizes: truncated?", i);
         if (segment.type != PT_DYNAMIC) continue;
-        mdot_status status = check_dynamic(file, &segment, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_dynamic(file, &segment, err));
     }
     return MDOT_OK;
 }
@@ -118,8 +117,7 @@ static mdot_status find_sections(rt_elf *elf, mdot_error *err)
             return mdot_fail(err, MDOT_MALFORMED, "ELF section %u is outside the file or lacks a name: truncated?", s);
         for (size_t i = 0; i < WANTED_COUNT; i++) {
             if (strcmp(section.name, wanted[i].name) != 0) continue;
-            mdot_status status = read_section(&elf->file, &section, &wanted[i], err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(read_section(&elf->file, &section, &wanted[i], err));
         }
     }
     for (size_t i = 0; i < WANTED_COUNT; i++)
@@ -132,12 +130,11 @@ static mdot_status find_sections(rt_elf *elf, mdot_error *err)
 mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err)
 {
     rt_elf elf = {0};
-    mdot_status status = bs_elf_open(bytes, size_bytes, "an artefact of `mdot compile`", HOST_MACHINE, &elf.file, err);
-    if (status == MDOT_OK && elf.file.type != ET_DYN)
-        status = mdot_fail(err, MDOT_MALFORMED, "the file is not an artefact: it must be an ELF shared object");
-    if (status == MDOT_OK) status = check_segments(&elf.file, err);
-    if (status == MDOT_OK) status = find_sections(&elf, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_elf_open(bytes, size_bytes, "an artefact of `mdot compile`", HOST_MACHINE, &elf.file, err));
+    if (elf.file.type != ET_DYN)
+        return mdot_fail(err, MDOT_MALFORMED, "the file is not an artefact: it must be an ELF shared object");
+    BS_TRY(check_segments(&elf.file, err));
+    BS_TRY(find_sections(&elf, err));
     *out_elf = elf;
     return MDOT_OK;
 }

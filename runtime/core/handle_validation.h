@@ -12,7 +12,7 @@
 #ifndef RT_HANDLE_VALIDATION_H
 #define RT_HANDLE_VALIDATION_H
 
-#include "mdot/mdot_base.h"
+#include "base/status.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

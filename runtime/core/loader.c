@@ -3,7 +3,6 @@
  * elf_sections.c refuses artefacts with relocations, initialisers or dependencies. Therefore the segments are mapped
  * directly at their relative addresses, from the checked copy, without a dynamic loader. All of them are read-only. */
 #include "runtime/core/loader.h"
-#include "base/out_of_memory.h"
 
 #include <elf.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * All failures of the file, the machine or memory occur here; an open predictor cannot fail later. A device can fail
  * later; then the CPU answers (run.c). */
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "base/struct_version.h"
 #include "runtime/core/cpu.h"
 #include "runtime/core/loader.h"
@@ -29,9 +28,8 @@ static mdot_status copy_file(const char *path, rt_copy *out_copy, mdot_error *er
 {
     int descriptor;
     uint64_t size_bytes;
-    mdot_status status = bs_open_file(path, &descriptor, &size_bytes, err);
-    if (status != MDOT_OK) return status;
-    status = in_file(path, rt_copy_make(descriptor, size_bytes, out_copy, err), err);
+    BS_TRY(bs_open_file(path, &descriptor, &size_bytes, err));
+    mdot_status status = in_file(path, rt_copy_make(descriptor, size_bytes, out_copy, err), err);
     close(descriptor);
     return status;
 }
@@ -39,19 +37,15 @@ static mdot_status copy_file(const char *path, rt_copy *out_copy, mdot_error *er
 static mdot_status load(mdot_predictor *predictor, opening *file, const char *forced_level,
                         const char *kernel_precision, mdot_error *err)
 {
-    mdot_status status = rt_elf_read(file->copy.bytes, file->copy.size_bytes, &file->elf, err);
-    if (status != MDOT_OK) return status;
-    status = rt_table_check(&file->elf, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_elf_read(file->copy.bytes, file->copy.size_bytes, &file->elf, err));
+    BS_TRY(rt_table_check(&file->elf, err));
     rt_cpu cpu;
     rt_cpu_read(&cpu);
     const mdot_abi_table *table = (const mdot_abi_table *)(file->copy.bytes + file->elf.table.offset);
     if (rt_cpu_has_tiles(table)) rt_cpu_ask_for_tiles(&cpu);
     const mdot_abi_image *image;
-    status = rt_cpu_choose(&cpu, table, forced_level, kernel_precision, &image, err);
-    if (status != MDOT_OK) return status;
-    status = rt_library_open(&file->copy, &file->elf, &predictor->library, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_cpu_choose(&cpu, table, forced_level, kernel_precision, &image, err));
+    BS_TRY(rt_library_open(&file->copy, &file->elf, &predictor->library, err));
     predictor->table = predictor->library->artefact.table;
     predictor->image = rt_image(predictor->table, (size_t)(image - rt_image(table, 0)));
     rt_cpu_explain(&cpu, predictor->table, predictor->image, predictor->cpu_reason, sizeof predictor->cpu_reason);
@@ -63,9 +57,8 @@ static mdot_status open_file(mdot_predictor *predictor, const char *path, const 
                              const mdot_open_options *options, mdot_error *err)
 {
     opening file;
-    mdot_status status = copy_file(path, &file.copy, err);
-    if (status != MDOT_OK) return status;
-    status = in_file(path, load(predictor, &file, level, options->kernel_precision, err), err);
+    BS_TRY(copy_file(path, &file.copy, err));
+    mdot_status status = in_file(path, load(predictor, &file, level, options->kernel_precision, err), err);
     if (status == MDOT_OK) {
         status = in_file(path, rt_device_open(predictor, options, err), err);
         if (status == MDOT_OK)
@@ -85,11 +78,9 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     if (path == NULL || out_predictor == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open: path or out_predictor is NULL");
     mdot_open_options o = {0};
-    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK);
     rt_allocator allocator;
-    status = rt_allocator_init(&allocator, &o, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_allocator_init(&allocator, &o, err));
     const char *level = o.cpu_isa != NULL ? o.cpu_isa : secure_getenv("MDOT_CPU_ISA");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
@@ -97,7 +88,7 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     predictor->allocator = allocator;
     predictor->components = components;
     atomic_init(&predictor->references, 1);
-    status = open_file(predictor, path, level, &o, err);
+    mdot_status status = open_file(predictor, path, level, &o, err);
     if (status != MDOT_OK) {
         rt_free(&allocator, predictor);
         return status;

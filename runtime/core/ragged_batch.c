@@ -1,6 +1,5 @@
 /* ragged_batch.c — selects the bucket that runs an entry's items together, and allocates a context's memory for the
  * tensors. */
-#include "base/out_of_memory.h"
 #include "runtime/core/objects.h"
 
 /* Number of rows from which further reuse of weights gains nothing. */

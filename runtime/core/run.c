@@ -137,8 +137,7 @@ static mdot_status run_ordered(mdot_context *context, size_t entry, int64_t leng
                                void *const *outputs, mdot_error *err)
 {
     const mdot_abi_table *table = context->predictor->table;
-    mdot_status status = check_call(table, entry, length, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_call(table, entry, length, err));
     rt_run_many(context, rt_entry(table, entry), length, &(rt_item){inputs, outputs}, 1);
     return MDOT_OK;
 }
@@ -148,9 +147,8 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered: context, inputs or outputs is NULL");
-    mdot_status status = rt_handle_enter(context, __func__, err);
-    if (status != MDOT_OK) return status;
-    status = run_ordered(context, entry, length, inputs, outputs, err);
+    BS_TRY(rt_handle_enter(context, __func__, err));
+    mdot_status status = run_ordered(context, entry, length, inputs, outputs, err);
     rt_handle_leave(context);
     return status;
 }
@@ -159,8 +157,7 @@ static mdot_status run_step(mdot_context *context, size_t entry, int64_t length,
                             mdot_error *err)
 {
     const mdot_abi_table *table = context->predictor->table;
-    mdot_status status = check_call(table, entry, length, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_call(table, entry, length, err));
     const mdot_abi_bucket *bucket = bucket_of(context, rt_entry(table, entry), length);
     const mdot_abi_kernel *kernels = rt_kernels(table, bucket);
     uint32_t begin = 0, end = 0;
@@ -185,9 +182,8 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step: context, inputs or outputs is NULL");
-    mdot_status status = rt_handle_enter(context, __func__, err);
-    if (status != MDOT_OK) return status;
-    status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
+    BS_TRY(rt_handle_enter(context, __func__, err));
+    mdot_status status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
     rt_handle_leave(context);
     return status;
 }
@@ -253,10 +249,7 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
                          input->rank);
     if (input->rank > 0 && input->dims == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s: dims is NULL", name);
-    for (int i = 0; i < input->rank; i++) {
-        mdot_status status = match_dim(&tensor->dim[i], name, i, input->dims[i], length, err);
-        if (status != MDOT_OK) return status;
-    }
+    for (int i = 0; i < input->rank; i++) BS_TRY(match_dim(&tensor->dim[i], name, i, input->dims[i], length, err));
     uint64_t count = 1;
     for (int i = 0; i < input->rank; i++) count = input->dims[i] == 0 ? 0 : count;
     return check_data(name, input->data, mdot_dtype_size_bytes(input->dtype), count, err);
@@ -281,8 +274,7 @@ static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *ent
                              rt_string(table, entry->name_at), name);
         if (context->inputs[tensor - tensors] != NULL)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is given twice", name);
-        mdot_status status = match_input(tensor, name, &inputs[i], &length, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(match_input(tensor, name, &inputs[i], &length, err));
         /* an empty input may have NULL data; the pointer then only marks the input as given */
         context->inputs[tensor - tensors] = inputs[i].data != NULL ? inputs[i].data : context->scratch;
     }
@@ -312,8 +304,7 @@ static mdot_status order_outputs(mdot_context *context, const mdot_abi_entry *en
         if (outputs[i].size_bytes < size_bytes)
             return mdot_fail(err, MDOT_OUT_OF_RANGE, "output %s takes %llu bytes at length %lld; the buffer has %zu",
                              name, (unsigned long long)size_bytes, (long long)length, outputs[i].size_bytes);
-        mdot_status status = check_data(name, outputs[i].data, element_bytes, size_bytes, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_data(name, outputs[i].data, element_bytes, size_bytes, err));
         context->outputs[tensor - tensors] = outputs[i].data != NULL ? outputs[i].data : context->scratch;
     }
     return MDOT_OK;
@@ -323,16 +314,12 @@ static mdot_status run_named(mdot_context *context, size_t entry, const mdot_inp
                              const mdot_output *outputs, size_t output_count, mdot_error *err)
 {
     const mdot_abi_table *table = context->predictor->table;
-    mdot_status status = rt_check_entry(table, entry, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_check_entry(table, entry, err));
     const mdot_abi_entry *e = rt_entry(table, entry);
     int64_t length = 0;
-    status = order_inputs(context, e, inputs, input_count, &length, err);
-    if (status != MDOT_OK) return status;
-    status = rt_check_length(table, e, length, err);
-    if (status != MDOT_OK) return status;
-    status = order_outputs(context, e, outputs, output_count, length, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(order_inputs(context, e, inputs, input_count, &length, err));
+    BS_TRY(rt_check_length(table, e, length, err));
+    BS_TRY(order_outputs(context, e, outputs, output_count, length, err));
     rt_run_many(context, e, length, &(rt_item){context->inputs, context->outputs}, 1);
     return MDOT_OK;
 }
@@ -342,9 +329,8 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
 {
     if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run: context, inputs or outputs is NULL");
-    mdot_status status = rt_handle_enter(context, __func__, err);
-    if (status != MDOT_OK) return status;
-    status = run_named(context, entry, inputs, input_count, outputs, output_count, err);
+    BS_TRY(rt_handle_enter(context, __func__, err));
+    mdot_status status = run_named(context, entry, inputs, input_count, outputs, output_count, err);
     rt_handle_leave(context);
     return status;
 }

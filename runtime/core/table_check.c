@@ -133,9 +133,8 @@ static mdot_status check_tensors(const mdot_abi_table *table, uint32_t offset, u
     for (uint32_t i = 0; i < count; i++) {
         if (!string_fits(table, tensors[i].name_at)) return MALFORMED(err, "an input's or output's name is outside");
         const char *name = rt_string(table, tensors[i].name_at);
-        mdot_status status = check_shape(&tensors[i], name, least_length, max_length, err);
-        if (status == MDOT_OK) status = check_columns(table, &tensors[i], name, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_shape(&tensors[i], name, least_length, max_length, err));
+        BS_TRY(check_columns(table, &tensors[i], name, err));
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(name, rt_string(table, tensors[k].name_at)) == 0)
                 return MALFORMED(err, "two inputs or outputs are named %s", name);
@@ -184,8 +183,7 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
     for (uint32_t i = 0; i < entry->bucket_count; i++) {
         if (entry->least_length && buckets[i].max_length <= (i > 0 ? buckets[i - 1].max_length : 0))
             return MALFORMED(err, "bucket lengths must ascend");
-        mdot_status status = check_bucket(table, &buckets[i], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_bucket(table, &buckets[i], err));
     }
     return MDOT_OK;
 }
@@ -245,11 +243,9 @@ static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry
     mdot_status status = check_buckets(table, entry, err);
     if (status != MDOT_OK) return status;
     int64_t max_length = rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
-    status = check_tensors(table, entry->inputs_at, entry->input_count, entry->least_length, max_length, err);
-    if (status == MDOT_OK) status = check_inputs(table, entry, err);
-    if (status != MDOT_OK) return status;
-    status = check_tensors(table, entry->outputs_at, entry->output_count, entry->least_length, max_length, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_tensors(table, entry->inputs_at, entry->input_count, entry->least_length, max_length, err));
+    BS_TRY(check_inputs(table, entry, err));
+    BS_TRY(check_tensors(table, entry->outputs_at, entry->output_count, entry->least_length, max_length, err));
     for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++)
         status = check_items(table, entry, &rt_buckets(table, entry)[b], err);
     if (status != MDOT_OK) return status;
@@ -264,8 +260,7 @@ static mdot_status check_entries(const mdot_abi_table *table, mdot_error *err)
     if (table->entry_count == 0 || !array_fits(table, table->entries_at, table->entry_count, sizeof(mdot_abi_entry)))
         return MALFORMED(err, "%u entries at byte %u are outside", table->entry_count, table->entries_at);
     for (uint32_t i = 0; i < table->entry_count; i++) {
-        mdot_status status = check_entry(table, rt_entry(table, i), err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_entry(table, rt_entry(table, i), err));
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(rt_string(table, rt_entry(table, i)->name_at), rt_string(table, rt_entry(table, k)->name_at)) ==
                 0)
@@ -328,9 +323,7 @@ static mdot_status check_cuda_kernels(const mdot_abi_table *table, const mdot_ab
                              rt_string(table, entry->name_at));
         for (uint32_t b = 0; b < entry->bucket_count; b++) {
             uint32_t number = rt_buckets(table, entry)[b].number;
-            mdot_status status =
-                check_cuda_kernel(table, &rt_cuda_kernels(table, image)[number], entry->least_length != 0, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(check_cuda_kernel(table, &rt_cuda_kernels(table, image)[number], entry->least_length != 0, err));
         }
     }
     return MDOT_OK;
@@ -421,9 +414,8 @@ static mdot_status check_images(const rt_elf *elf, const mdot_abi_table *table, 
     if (table->image_count == 0 || rt_image(table, 0)->kind != MDOT_IMAGE_CPU)
         return MALFORMED(err, "the artefact lacks an image for CPUs");
     for (uint32_t i = 0; i < table->image_count; i++) {
-        mdot_status status = check_image(elf, table, rt_image(table, i), err);
-        if (status == MDOT_OK) status = check_order(table, i, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_image(elf, table, rt_image(table, i), err));
+        BS_TRY(check_order(table, i, err));
     }
     return MDOT_OK;
 }
@@ -449,17 +441,14 @@ static mdot_status check_identity(const rt_elf *elf, const mdot_abi_table *table
 mdot_status rt_table_check(const rt_elf *elf, mdot_error *err)
 {
     const mdot_abi_table *table = (const mdot_abi_table *)(elf->file.bytes + elf->table.offset);
-    mdot_status status = check_identity(elf, table, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_identity(elf, table, err));
     if (table->table_bytes < sizeof *table || table->table_bytes > elf->table.size_bytes)
         return MALFORMED(err, "%u bytes exceed section " MDOT_ABI_SECTION_TABLE, table->table_bytes);
     if (table->weights_bytes > elf->weights.size_bytes)
         return MALFORMED(err, "the weights exceed section " MDOT_ABI_SECTION_WEIGHTS);
     if (!string_fits(table, table->name_at) || !string_fits(table, table->compiler_at))
         return MALFORMED(err, "a name is outside");
-    status = check_entries(table, err);
-    if (status != MDOT_OK) return status;
-    status = check_code(elf, table, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_entries(table, err));
+    BS_TRY(check_code(elf, table, err));
     return check_images(elf, table, err);
 }

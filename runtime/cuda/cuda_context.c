@@ -2,7 +2,6 @@
  *
  * All of them are allocated here: calls allocate nothing. Inputs go into the kernel's parameter or into mapped memory.
  * Outputs and the completion word come through mapped memory. Therefore calls need no copies by the driver. */
-#include "base/out_of_memory.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdlib.h>
@@ -34,8 +33,7 @@ static mdot_status allocate_device(rt_cuda_context *c, mdot_error *err)
     const rt_cuda *cuda = c->cuda;
     uint64_t counter_bytes = (1 + (uint64_t)cuda->max_items) * sizeof(uint32_t);
     c->scratch_at = rt_round_up(counter_bytes, MDOT_ABI_CUDA_ALIGNMENT);
-    mdot_status status = allocate_scratch(c, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(allocate_scratch(c, err));
     return RT_CUDA_CALL(&cuda->driver, cuMemsetD32Async, err, c->device_memory, 0, counter_bytes / sizeof(uint32_t),
                         c->stream);
 }
@@ -62,17 +60,15 @@ static mdot_status allocate_mapped(rt_cuda_context *c, mdot_error *err)
 static mdot_status acquire(void *object, mdot_error *err)
 {
     rt_cuda_context *c = object;
-    mdot_status status = rt_cuda_enter(&c->cuda->driver, c->cuda->primary, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_cuda_enter(&c->cuda->driver, c->cuda->primary, err));
     c->is_current = true;
-    status = RT_CUDA_CALL(&c->cuda->driver, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
+    mdot_status status = RT_CUDA_CALL(&c->cuda->driver, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
     if (status != MDOT_OK) {
         c->stream = NULL;
         return status;
     }
-    status = allocate_device(c, err);
-    if (status == MDOT_OK) status = allocate_mapped(c, err);
-    return status;
+    BS_TRY(allocate_device(c, err));
+    return allocate_mapped(c, err);
 }
 
 static const rt_cuda_step acquiring = {.what = "create a stream and allocate memory", .run = acquire};

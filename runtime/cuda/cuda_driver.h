@@ -7,7 +7,7 @@
 #ifndef RT_CUDA_DRIVER_H
 #define RT_CUDA_DRIVER_H
 
-#include "mdot/mdot_base.h"
+#include "base/status.h"
 
 typedef int rt_cu_device;
 typedef uint64_t rt_cu_address; /* CUdeviceptr */

@@ -104,9 +104,8 @@ mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, mdot_error *err)
         for (uint32_t b = 0; b < entry->bucket_count; b++) {
             rt_cuda_kernel *kernel = rt_cuda_kernel_of(cuda, &rt_buckets(table, entry)[b]);
             kernel->abi = &rt_cuda_kernels(table, cuda->image)[kernel - cuda->kernels];
-            mdot_status status = find_kernel(cuda, kernel, err);
-            if (status == MDOT_OK) status = plan_launches(cuda, kernel, entry, b, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(find_kernel(cuda, kernel, err));
+            BS_TRY(plan_launches(cuda, kernel, entry, b, err));
             add_needs(cuda, kernel);
         }
     }

@@ -10,13 +10,12 @@ static mdot_status find_device(rt_cuda *cuda, mdot_error *err)
 {
     const rt_cuda_driver *d = &cuda->driver;
     int count = 0;
-    mdot_status status = RT_CUDA_CALL(d, cuInit, err, 0);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuDeviceGetCount, err, &count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(RT_CUDA_CALL(d, cuInit, err, 0));
+    BS_TRY(RT_CUDA_CALL(d, cuDeviceGetCount, err, &count));
     if (cuda->ordinal >= count)
         return mdot_fail(err, MDOT_DEVICE, "CUDA device %d is out of range; this machine has %d, counted from 0",
                          cuda->ordinal, count);
-    status = RT_CUDA_CALL(d, cuDeviceGet, err, &cuda->handle, cuda->ordinal);
+    mdot_status status = RT_CUDA_CALL(d, cuDeviceGet, err, &cuda->handle, cuda->ordinal);
     if (status == MDOT_OK)
         status = RT_CUDA_CALL(d, cuDeviceGetName, err, cuda->name, (int)sizeof cuda->name, cuda->handle);
     snprintf(cuda->id, sizeof cuda->id, "cuda:%d", cuda->ordinal);
@@ -34,11 +33,9 @@ static mdot_status read_properties(rt_cuda *cuda, mdot_error *err)
         {RT_CU_MULTIPROCESSOR_COUNT, &cuda->multiprocessors},
         {RT_CU_COOPERATIVE_LAUNCH, &cooperative},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        mdot_status status =
-            RT_CUDA_CALL(&cuda->driver, cuDeviceGetAttribute, err, wanted[i].value, wanted[i].attribute, cuda->handle);
-        if (status != MDOT_OK) return status;
-    }
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        BS_TRY(
+            RT_CUDA_CALL(&cuda->driver, cuDeviceGetAttribute, err, wanted[i].value, wanted[i].attribute, cuda->handle));
     if (!cooperative || cuda->multiprocessors < 1)
         return mdot_fail(err, MDOT_DEVICE, "%s (%s) lacks cooperative kernel launches", cuda->id, cuda->name);
     return MDOT_OK;
@@ -47,10 +44,9 @@ static mdot_status read_properties(rt_cuda *cuda, mdot_error *err)
 static mdot_status find(void *object, mdot_error *err)
 {
     rt_cuda *cuda = object;
-    mdot_status status = rt_cuda_driver_load(&cuda->driver, err);
-    if (status == MDOT_OK) status = find_device(cuda, err);
-    if (status == MDOT_OK) status = read_properties(cuda, err);
-    return status;
+    BS_TRY(rt_cuda_driver_load(&cuda->driver, err));
+    BS_TRY(find_device(cuda, err));
+    return read_properties(cuda, err);
 }
 
 /* The artefact's CUDA images, for messages: "sm_80, sm_90a". */
@@ -128,9 +124,8 @@ static mdot_status upload_weights(rt_cuda *cuda, mdot_error *err)
         cuda->weights = 0;
         return status;
     }
-    status = RT_CUDA_CALL(&cuda->driver, cuMemcpyHtoD, err, cuda->weights, bytes, size_bytes);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(&cuda->driver, cuStreamSynchronize, err, NULL);
-    return status;
+    BS_TRY(RT_CUDA_CALL(&cuda->driver, cuMemcpyHtoD, err, cuda->weights, bytes, size_bytes));
+    return RT_CUDA_CALL(&cuda->driver, cuStreamSynchronize, err, NULL);
 }
 
 static mdot_status retain_context(void *object, mdot_error *err)
@@ -164,14 +159,12 @@ static const rt_cuda_step finding = {.what = "start", .run = find},
 static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char *kernel_precision, mdot_error *err)
 {
     uint64_t limit_ms = rt_cuda_open_limit_ms(cuda);
-    mdot_status status = rt_cuda_ask(thread, &finding, limit_ms, err);
-    if (status == MDOT_OK) status = choose_image(cuda, kernel_precision, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_cuda_ask(thread, &finding, limit_ms, err));
+    BS_TRY(choose_image(cuda, kernel_precision, err));
     cuda->device.kernel_precision = rt_string(cuda->artefact->table, cuda->image->compute_at);
     cuda->kernels = calloc(cuda->image->kernel_count, sizeof *cuda->kernels);
     if (cuda->kernels == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    status = rt_cuda_ask(thread, &retaining, limit_ms, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_cuda_ask(thread, &retaining, limit_ms, err));
     rt_artefact_keep(cuda->artefact);
     return rt_cuda_ask(thread, &loading, limit_ms, err);
 }

@@ -69,9 +69,7 @@ static mdot_status run_launch(void *object, mdot_error *err)
     rt_cuda_context *c = object;
     const rt_cuda_driver *d = &c->cuda->driver;
     const rt_cuda_launch *l = &c->launch;
-    mdot_status status = MDOT_OK;
-    if (l->barriers != 0) status = RT_CUDA_CALL(d, cuMemsetD32Async, err, l->barriers, 0, l->items, c->stream);
-    if (status != MDOT_OK) return status;
+    if (l->barriers != 0) BS_TRY(RT_CUDA_CALL(d, cuMemsetD32Async, err, l->barriers, 0, l->items, c->stream));
     void *parameters[] = {c->parameter};
     return RT_CUDA_CALL(d, cuLaunchCooperativeKernel, err, l->function, l->blocks, l->items, 1, l->threads, 1, 1,
                         l->dynamic_shared_bytes, c->stream, parameters);
@@ -140,8 +138,7 @@ static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadl
 {
     const uint32_t *done = (const uint32_t *)c->mapped + item;
     while (!spin(done, c->ticket)) {
-        mdot_status status = rt_cuda_ask(c->thread, &querying, c->cuda->timeout_ms, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(rt_cuda_ask(c->thread, &querying, c->cuda->timeout_ms, err));
         if (!c->is_running) {
             /* the launch has ended, so all its writes are visible */
             if (is_done(done, c->ticket)) break;
@@ -158,12 +155,10 @@ static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadl
 static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cuda_kernel *kernel, int64_t length,
                           const rt_item *items, uint32_t count, mdot_error *err)
 {
-    mdot_status status = launch(c, entry, kernel, length, items, count, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(launch(c, entry, kernel, length, items, count, err));
     double deadline_ms = now_ms() + c->cuda->timeout_ms;
     for (uint32_t i = 0; i < count; i++) {
-        status = wait_for_item(c, i, deadline_ms, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(wait_for_item(c, i, deadline_ms, err));
         unpack_outputs(c->cuda->artefact->table, entry, length, kernel, &items[i],
                        c->mapped + c->outputs_at + i * kernel->call.output_stride);
     }
@@ -182,12 +177,11 @@ mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry,
 {
     rt_cuda_context *c = (rt_cuda_context *)context;
     rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
-    mdot_status status = MDOT_OK;
     /* equal parts, because a last launch with few items would leave most of the die idle */
     size_t batch = items_per_launch(c, kernel), launches = (count + batch - 1) / batch;
-    for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
+    for (size_t i = 0; i < launches; i++) {
         size_t first = i * count / launches, end = (i + 1) * count / launches;
-        status = answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err);
+        BS_TRY(answer(c, entry, kernel, length, items + first, (uint32_t)(end - first), err));
     }
-    return status;
+    return MDOT_OK;
 }

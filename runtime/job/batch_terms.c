@@ -143,9 +143,8 @@ static bool equal_operators(const mdot_job_operator *x, const mdot_job_operator 
 mdot_status mdot_operators_combine(mdot_job_operator *operators, int64_t batch, const mdot_job_operator *others,
                                    int64_t other_batch, size_t operator_count, mdot_error *err)
 {
-    mdot_status status = bs_check_struct(&operator_type, operators, err);
-    if (status == MDOT_OK) status = bs_check_struct(&operator_type, others, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_check_struct(&operator_type, operators, err));
+    BS_TRY(bs_check_struct(&operator_type, others, err));
     if (batch < 1 || other_batch < 1 || batch == other_batch)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the batches are %lld and %lld; they must be positive and differ",
                          (long long)batch, (long long)other_batch);
@@ -153,9 +152,8 @@ mdot_status mdot_operators_combine(mdot_job_operator *operators, int64_t batch, 
     for (int is_checked = 0; is_checked < 2; is_checked++) { /* nothing changes before everything is checked */
         for (size_t i = 0; i < operator_count; i++) {
             mdot_job_operator op, other;
-            status = bs_read_element(&operator_type, operators, i, &op, err);
-            if (status == MDOT_OK) status = bs_read_element(&operator_type, others, i, &other, err);
-            if (status != MDOT_OK) return status;
+            BS_TRY(bs_read_element(&operator_type, operators, i, &op, err));
+            BS_TRY(bs_read_element(&operator_type, others, i, &other, err));
             if (!equal_operators(&op, &other))
                 return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                                  "operator %zu differs between the batches %lld and %lld: %s and %s", i,

@@ -234,14 +234,13 @@ static mdot_status check_inference(const mdot_configuration *c, mdot_error *err)
 
 static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
 {
-    mdot_status status = check_ranges(c, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_ranges(c, err));
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,
             "--compile needs PyTorch 2.0 or later, which introduced torch.compile; --torch is " RT_VERSION_FORMAT,
             RT_VERSION_PARTS(c->torch));
-    status = check_training(c, err);
+    mdot_status status = check_training(c, err);
     if (status == MDOT_OK) status = check_inference(c, err);
     return status == MDOT_OK ? split_optimizer(c, err) : status;
 }
@@ -254,8 +253,7 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
     size_t slot = hash % RT_GPU_SLOTS;
     if (name == NULL || names->slots[slot].name != name) {
         const mdot_gpu *gpu;
-        mdot_status status = rt_gpu_find(name, &gpu, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(rt_gpu_find(name, &gpu, err));
         names->slots[slot].name = name;
         names->slots[slot].gpu = gpu;
     }
@@ -268,9 +266,8 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 
 static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
-    mdot_status status = bs_read_struct(&rt_gpu_type, spec, out_gpu, err);
-    if (status == MDOT_OK) status = rt_gpu_check_name(out_gpu->name, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&rt_gpu_type, spec, out_gpu, err));
+    BS_TRY(rt_gpu_check_name(out_gpu->name, err));
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define COLUMN(field, key, may_be_zero, ...)                                                                           \
     if (!is_spec_value(out_gpu->field, may_be_zero))                                                                   \
@@ -436,12 +433,11 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     s->plain_workers = c->link == MDOT_LINK_DEFAULT && c->link_gbps == 0 && c->network_gbps == 0 &&
                        c->node_count <= 1 && c->zero_stage == 0 && c->accumulate == 1;
     c->node_count = at_least_one(c->node_count);
-    mdot_status status = complete_degrees(c, err);
-    if (status == MDOT_OK) status = complete_micro_batches(s, err);
-    if (status == MDOT_OK) status = complete_link(s, err);
-    if (status == MDOT_OK) status = check_fp8(s, err);
-    if (status == MDOT_OK) status = check_power(s, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(complete_degrees(c, err));
+    BS_TRY(complete_micro_batches(s, err));
+    BS_TRY(complete_link(s, err));
+    BS_TRY(check_fp8(s, err));
+    BS_TRY(check_power(s, err));
     s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 &&
                        c->expert_parallel == 1 && c->context_parallel == 1;
     if ((uint32_t)c->gpu_count % c->node_count != 0)

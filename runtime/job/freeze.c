@@ -189,13 +189,12 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
     if (job == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze: job or out_job is NULL");
     mdot_job_freezing f;
-    mdot_status status = rt_handle_check(job, RT_JOB, "mdot_job_freeze", err);
-    if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(job, RT_JOB, "mdot_job_freeze", err));
+    BS_TRY(bs_read_struct(&freezing_type, freezing, &f, err));
     size_t count = job->info.operator_count;
     mdot_job_operator *operators = rt_copy_operators(job);
     if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    status = freeze_all(&f, operators, count, err);
+    mdot_status status = freeze_all(&f, operators, count, err);
     if (status != MDOT_OK) {
         free(operators);
         return status;

@@ -388,8 +388,7 @@ static mdot_status decode(section_list *list, size_t operator_count, rt_decoded 
     bool failed = false;
     while (rt_bytes_left(&list->table) > 0 && !failed) {
         rt_reader section;
-        mdot_status status = next_section(list, &section, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(next_section(list, &section, err));
         if (!section.failed && !get_section(list->tag, &section, operator_count, d))
             return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
         failed = section.failed;
@@ -429,8 +428,7 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, s
     memcpy(&operators, bytes + COUNT_AT, sizeof operators);
     memcpy(&size, bytes + SIZE_AT, sizeof size);
     memcpy(&sum, bytes + CHECKSUM_AT, sizeof sum);
-    mdot_status status = check_version(version, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_version(version, err));
     if (size_bytes > RT_JOB_MAX_FILE_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes; the limit is %llu", size_bytes,
                          (unsigned long long)RT_JOB_MAX_FILE_BYTES);
@@ -480,11 +478,10 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
     if (bytes == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_parse: bytes or out_job is NULL");
     size_t operator_count = 0;
-    mdot_status status = check_header(bytes, size_bytes, &operator_count, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_header(bytes, size_bytes, &operator_count, err));
     section_list list;
     rt_decoded d = {0};
-    status = open_sections(bytes, size_bytes, &list, err);
+    mdot_status status = open_sections(bytes, size_bytes, &list, err);
     if (status == MDOT_OK) status = decode(&list, operator_count, &d, err);
     if (status == MDOT_OK) {
         status = rt_job_make(components, &d.description, d.operators, d.program, d.lengths, out_job, err);
@@ -502,10 +499,9 @@ mdot_status rt_job_load(const rt_components *components, const char *path, mdot_
     if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load: out_job is NULL");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
-    mdot_status status = bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err));
     mdot_error reason = {0};
-    status = rt_job_parse(components, bytes, size_bytes, out_job, &reason);
+    mdot_status status = rt_job_parse(components, bytes, size_bytes, out_job, &reason);
     free(bytes);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", path, reason.message);
 }

@@ -114,18 +114,16 @@ static void round_load(mdot_load *load)
 /* Converts the caller's operators to this library's form. Their strings and inputs remain the caller's. */
 static mdot_status copy_operators(const mdot_job_description *d, mdot_job_operator *operators, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < d->operator_count; i++)
-        status = bs_read_element(&operator_type, d->operators, i, &operators[i], err);
-    return status;
+    for (size_t i = 0; i < d->operator_count; i++)
+        BS_TRY(bs_read_element(&operator_type, d->operators, i, &operators[i], err));
+    return MDOT_OK;
 }
 
 static mdot_status check_operators(mdot_job *job, mdot_error *err)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {
         const mdot_job_operator *op = &job->operators[i];
-        mdot_status status = check_operator(op, i, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(check_operator(op, i, err));
         if (op->block > job->info.block_count && op->block != ++job->info.block_count)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                              "operator %zu of the job (%s): blocks must ascend, but block %u precedes block %u", i,
@@ -192,8 +190,7 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const 
                                 .has_optimizer = d->has_optimizer,
                                 .notes = d->notes,
                                 .optimizer = d->has_optimizer ? d->optimizer : MDOT_OPTIMIZER_SGD};
-    mdot_status status = check_operators(job, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_operators(job, err));
     if (!own_operators(job)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     find_positions(job);
     if (!rt_compare_blocks(job->operators, job->info.operator_count, job->info.block_count))
@@ -251,13 +248,12 @@ mdot_status rt_job_create(const rt_components *components, const mdot_job_descri
 {
     if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create: out_job is NULL");
     mdot_job_description d;
-    mdot_status status = bs_read_struct(&description_type, description, &d, err);
-    if (status == MDOT_OK) status = check(&d, err);
-    if (status == MDOT_OK) status = bs_check_struct(&operator_type, d.operators, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&description_type, description, &d, err));
+    BS_TRY(check(&d, err));
+    BS_TRY(bs_check_struct(&operator_type, d.operators, err));
     mdot_job_operator *operators = calloc(d.operator_count, sizeof *operators);
     if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    status = copy_operators(&d, operators, err);
+    mdot_status status = copy_operators(&d, operators, err);
     if (status == MDOT_OK) return rt_job_make(components, &d, operators, NULL, NULL, out_job, err);
     free(operators);
     return status;

@@ -51,10 +51,8 @@ static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_er
     if (r->moment_count < 1 || r->moment_count > MDOT_PEAK_MOMENTS_MAX || r->moments == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "recorded[%zu] has %zu moments; accepted: 1 to %d", index,
                          r->moments != NULL ? r->moment_count : 0, MDOT_PEAK_MOMENTS_MAX);
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; i < r->moment_count && status == MDOT_OK; i++)
-        status = check_moment(&r->moments[i], index, i, err);
-    return status;
+    for (size_t i = 0; i < r->moment_count; i++) BS_TRY(check_moment(&r->moments[i], index, i, err));
+    return MDOT_OK;
 }
 
 static mdot_status check_work(const mdot_job_check *c, mdot_error *err)

@@ -128,8 +128,7 @@ static mdot_status join(const rt_components *components, const mdot_job *const j
 {
     bool has_program = jobs[0]->program != NULL;
     rt_job_numbers n[RT_LENGTH_COUNT];
-    mdot_status status = has_program ? align_programs(jobs, programs, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(has_program ? align_programs(jobs, programs, err) : MDOT_OK);
     for (int k = 0; k < RT_LENGTH_COUNT; k++)
         n[k] = (rt_job_numbers){jobs[k]->operators, jobs[k]->info.operator_count, has_program ? &programs[k] : NULL};
     size_t count = rt_lengths_collect(n, NULL);
@@ -139,7 +138,8 @@ static mdot_status join(const rt_components *components, const mdot_job *const j
     memcpy(joined->length, lengths, sizeof joined->length);
     joined->current = lengths[0];
     joined->count = rt_lengths_collect(n, joined->varying);
-    status = rt_job_copy(components, jobs[0], rt_copy_operators(jobs[0]), n[0].program, joined, out_job, err);
+    mdot_status status =
+        rt_job_copy(components, jobs[0], rt_copy_operators(jobs[0]), n[0].program, joined, out_job, err);
     free(joined);
     return status;
 }
@@ -149,16 +149,15 @@ mdot_status rt_job_of_lengths(const rt_components *components, const mdot_job *c
 {
     if (jobs == NULL || lengths == NULL || name == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_of_lengths requires jobs, lengths, a name and out_job");
-    mdot_status status = check_lengths(lengths, name, err);
-    for (int k = 0; k < RT_LENGTH_COUNT && status == MDOT_OK; k++) {
+    BS_TRY(check_lengths(lengths, name, err));
+    for (int k = 0; k < RT_LENGTH_COUNT; k++) {
         if (jobs[k] == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_of_lengths: jobs[%d] is NULL", k);
-        status = rt_handle_check(jobs[k], RT_JOB, "mdot_job_of_lengths", err);
+        BS_TRY(rt_handle_check(jobs[k], RT_JOB, "mdot_job_of_lengths", err));
     }
-    if (status == MDOT_OK) status = check_jobs(jobs, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_jobs(jobs, err));
     rt_program *programs = calloc(RT_LENGTH_COUNT, sizeof *programs);
     if (programs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    status = join(components, jobs, lengths, name, programs, out_job, err);
+    mdot_status status = join(components, jobs, lengths, name, programs, out_job, err);
     free(programs);
     return status;
 }

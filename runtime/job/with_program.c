@@ -10,10 +10,9 @@ mdot_status rt_job_with_program(const rt_components *components, const mdot_job 
     if (job == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_with_program: job or out_job is NULL");
     mdot_job_program p;
-    mdot_status status = rt_handle_check(job, RT_JOB, "mdot_job_with_program", err);
-    if (status == MDOT_OK) status = bs_read_struct(&program_type, program, &p, err);
-    if (status == MDOT_OK) status = rt_program_check(&p, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(job, RT_JOB, "mdot_job_with_program", err));
+    BS_TRY(bs_read_struct(&program_type, program, &p, err));
+    BS_TRY(rt_program_check(&p, err));
     if (p.attention == MDOT_ATTENTION_PROGRAM && job->program != NULL) p.attention = job->program->program.attention;
     rt_program taken;
     rt_program_take(&p, &taken);

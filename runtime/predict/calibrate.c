@@ -60,9 +60,8 @@ static mdot_status make(mdot_context *context, const mdot_measurement *rows, siz
 static mdot_status make_entered(mdot_context *context, const mdot_measurement *rows, size_t count,
                                 mdot_calibration **out_calibration, const char *function, mdot_error *err)
 {
-    mdot_status status = rt_handle_enter(context, function, err);
-    if (status != MDOT_OK) return status;
-    status = make(context, rows, count, function, out_calibration, err);
+    BS_TRY(rt_handle_enter(context, function, err));
+    mdot_status status = make(context, rows, count, function, out_calibration, err);
     rt_handle_leave(context);
     return status;
 }
@@ -125,9 +124,8 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
                                  const mdot_prediction *prediction, question *out, mdot_error *err)
 {
     const char *name = NULL;
-    mdot_status status = bs_read_struct(&prediction_type, prediction, &out->prediction, err);
-    if (status == MDOT_OK) status = rt_calibration_step(configuration, &out->step, &name, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&prediction_type, prediction, &out->prediction, err));
+    BS_TRY(rt_calibration_step(configuration, &out->step, &name, err));
     const mdot_prediction *p = &out->prediction;
     if (!is_time(p->step_ms) || !is_time(p->lower_ms) || !is_time(p->upper_ms))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -201,10 +199,8 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_calibration_apply: calibration, configuration or prediction is NULL");
     question q;
-    mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
-    if (status == MDOT_OK)
-        status = read_explained(calibration, configuration, explanation, prediction, __func__, &q, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
+    BS_TRY(read_explained(calibration, configuration, explanation, prediction, __func__, &q, err));
     correct(calibration, &q);
     bs_write_struct(&prediction_type, &q.prediction, prediction, prediction->struct_size);
     return MDOT_OK;
@@ -218,10 +214,9 @@ mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, c
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_calibration_apply_to_job: calibration, job, configuration or prediction is NULL");
     question q;
-    mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
-    if (status == MDOT_OK) status = rt_handle_check(job, RT_JOB, __func__, err);
-    if (status == MDOT_OK) status = read_question(calibration, configuration, prediction, &q, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
+    BS_TRY(rt_handle_check(job, RT_JOB, __func__, err));
+    BS_TRY(read_question(calibration, configuration, prediction, &q, err));
     set_job(calibration, &job->analysis->identity, &q.step);
     correct(calibration, &q);
     bs_write_struct(&prediction_type, &q.prediction, prediction, prediction->struct_size);
@@ -253,10 +248,8 @@ mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const 
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_calibration_explain: calibration, configuration, prediction or out_factors is NULL");
     question q;
-    mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
-    if (status == MDOT_OK)
-        status = read_explained(calibration, configuration, explanation, prediction, __func__, &q, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
+    BS_TRY(read_explained(calibration, configuration, explanation, prediction, __func__, &q, err));
     mdot_calibration_factors f = {.struct_size = sizeof f};
     const rt_carried carried =
         explain_quantity(calibration, &q, RT_QUANTITY_TIME, &f.factor, &f.interval, f.by_effect, f.believed);

@@ -323,15 +323,13 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
 
 static mdot_status fit_all(mdot_calibration *c, bool adapts, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (size_t g = 0; status == MDOT_OK && g < c->gpu_count; g++)
-        for (int q = 0; status == MDOT_OK && q < RT_QUANTITIES; q++)
-            status = fit_quantity(&c->gpus[g], (rt_quantity)q, adapts, err);
-    for (int q = 0; status == MDOT_OK && q < RT_QUANTITIES; q++) {
+    for (size_t g = 0; g < c->gpu_count; g++)
+        for (int q = 0; q < RT_QUANTITIES; q++) BS_TRY(fit_quantity(&c->gpus[g], (rt_quantity)q, adapts, err));
+    for (int q = 0; q < RT_QUANTITIES; q++) {
         fit_site(c, (rt_quantity)q);
-        status = rt_transfer_fit(c, (rt_quantity)q, err);
+        BS_TRY(rt_transfer_fit(c, (rt_quantity)q, err));
     }
-    return status;
+    return MDOT_OK;
 }
 
 mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err)

@@ -58,10 +58,9 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
     rt_configuration read;
     const char *name = NULL;
     mdot_configuration requested = MDOT_INIT(mdot_configuration);
-    mdot_status status = bs_read_struct(&rt_configuration_type, configuration, &requested, err);
-    if (status == MDOT_OK) status = rt_configuration_read(configuration, 0, &names, &read, err);
-    if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&rt_configuration_type, configuration, &requested, err));
+    BS_TRY(rt_configuration_read(configuration, 0, &names, &read, err));
+    BS_TRY(find_gpu_name(configuration, &name, err));
     mdot_configuration c = read.c;
     c.link_gbps = requested.link_gbps; /* otherwise a rate of the GPU model, which makes equal options differ */
     rt_step step = {.job = RT_NO_JOB,
@@ -185,8 +184,7 @@ static mdot_status check_row(const mdot_measurement *m, const char *function, md
 static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *io_prediction, mdot_error *err)
 {
     if (m->prediction == NULL) return MDOT_OK;
-    mdot_status status = bs_read_struct(&prediction_type, m->prediction, io_prediction, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&prediction_type, m->prediction, io_prediction, err));
     const mdot_prediction *p = io_prediction;
     bool is_valid = p->status == MDOT_OK && p->lower_ms > 0 && p->lower_ms <= p->step_ms && p->step_ms <= p->upper_ms &&
                     isfinite(p->upper_ms);
@@ -222,13 +220,12 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     const char *name = NULL;
-    mdot_status status = check_row(m, function, err);
-    if (status == MDOT_OK) status = rt_explain_one(context, m->job, m->configuration, &p, &info, err);
-    if (status == MDOT_OK) status = check_possible(m, &p, err);
-    if (status == MDOT_OK) status = read_prediction(m, &p, err);
-    if (status == MDOT_OK) status = rt_calibration_step(m->configuration, &out->step, &name, err);
-    if (status == MDOT_OK) status = add_gpu(calibration, name, &out->gpu, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_row(m, function, err));
+    BS_TRY(rt_explain_one(context, m->job, m->configuration, &p, &info, err));
+    BS_TRY(check_possible(m, &p, err));
+    BS_TRY(read_prediction(m, &p, err));
+    BS_TRY(rt_calibration_step(m->configuration, &out->step, &name, err));
+    BS_TRY(add_gpu(calibration, name, &out->gpu, err));
     out->identity = &m->job->analysis->identity;
     out->step.host_share = rt_host_share(&info);
     rt_state_deviations(&p, &out->step);

@@ -5,7 +5,6 @@
  * are bounded.
  */
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "base/text.h"
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
@@ -302,9 +301,8 @@ mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calib
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_error reason = {0};
-    mdot_status status = bs_read_file_within(path, MAX_BYTES, &bytes, &size_bytes, err);
-    if (status != MDOT_OK) return status;
-    status = mdot_calibration_parse(bytes, size_bytes, out_calibration, &reason);
+    BS_TRY(bs_read_file_within(path, MAX_BYTES, &bytes, &size_bytes, err));
+    mdot_status status = mdot_calibration_parse(bytes, size_bytes, out_calibration, &reason);
     free(bytes);
     return status == MDOT_OK ? status : mdot_fail(err, status, "%s: %s", path, reason.message);
 }
@@ -362,13 +360,12 @@ mdot_status mdot_calibration_save(const mdot_calibration *calibration, const cha
 {
     if (calibration == NULL || path == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_save: calibration or path is NULL");
-    mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
     bs_memstream stream;
     size_t size_bytes = 0;
     if (bs_memstream_open(&stream)) write_all(calibration, stream.file);
     char *text = bs_memstream_close(&stream, &size_bytes);
-    status = text != NULL ? bs_write_file(path, text, size_bytes, err) : BS_OUT_OF_MEMORY(err, "%s", path);
+    mdot_status status = text != NULL ? bs_write_file(path, text, size_bytes, err) : BS_OUT_OF_MEMORY(err, "%s", path);
     free(text);
     return status;
 }

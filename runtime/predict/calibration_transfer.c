@@ -193,10 +193,7 @@ static mdot_status agree(mdot_calibration *c, rt_quantity q, size_t a, size_t b,
     if (count_common(gpu, fit) < LEAST_COMMON_JOBS) return MDOT_OK;
     if (c->agreement[q] == NULL) c->agreement[q] = calloc(c->gpu_count * c->gpu_count, sizeof *c->agreement[q]);
     if (c->agreement[q] == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    for (int k = 0; k < 2; k++) {
-        mdot_status status = fits[k]->standard == NULL ? add_standardised(gpu[k], fits[k], err) : MDOT_OK;
-        if (status != MDOT_OK) return status;
-    }
+    for (int k = 0; k < 2; k++) BS_TRY(fits[k]->standard == NULL ? add_standardised(gpu[k], fits[k], err) : MDOT_OK);
     for (int class = 0; class < RT_PRECISION_CLASSES; class ++) {
         double correlation, mean[2];
         correlate(gpu, fit, (rt_precision_class) class, &correlation, mean);
@@ -210,10 +207,9 @@ static mdot_status agree(mdot_calibration *c, rt_quantity q, size_t a, size_t b,
 
 mdot_status rt_transfer_fit(mdot_calibration *calibration, rt_quantity quantity, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (size_t a = 0; status == MDOT_OK && a < calibration->gpu_count; a++)
-        for (size_t b = 0; status == MDOT_OK && b < a; b++) status = agree(calibration, quantity, a, b, err);
-    return status;
+    for (size_t a = 0; a < calibration->gpu_count; a++)
+        for (size_t b = 0; b < a; b++) BS_TRY(agree(calibration, quantity, a, b, err));
+    return MDOT_OK;
 }
 
 void rt_transfer_find(const mdot_calibration *c, const rt_calibration_gpu *gpu, rt_quantity q, const rt_step *step,

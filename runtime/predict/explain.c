@@ -320,8 +320,7 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
 
 static mdot_status explain(breakdown *b, const rt_answer *answer, mdot_error *err)
 {
-    mdot_status status = explain_queried(b, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(explain_queried(b, err));
     bool is_own = b->explains && !answer->has_parts; /* the entries may divide the step differently */
     rt_step_parts parts = is_own ? parts_of_explanation(b, answer->queried_ms) : answer->parts;
     rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, &parts);
@@ -372,8 +371,7 @@ mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdo
 {
     rt_answer answer;
     mdot_explanation *made = NULL;
-    mdot_status status = predict_and_explain(context, job, configuration, &answer, &made, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(predict_and_explain(context, job, configuration, &answer, &made, err));
     *out_prediction = answer.prediction;
     *out_info = made->info;
     free_explanation(made);
@@ -397,11 +395,10 @@ mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_
     if (context == NULL || job == NULL || configuration == NULL || out_explanation == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_explain: context, job, configuration or out_explanation is NULL");
-    mdot_status status = rt_handle_enter(context, __func__, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_enter(context, __func__, err));
     rt_answer answer;
     mdot_explanation *made = NULL;
-    status = rt_handle_check(job, RT_JOB, __func__, err);
+    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = predict_and_explain(context, job, configuration, &answer, &made, err);
     rt_handle_leave(context);
     if (status != MDOT_OK) return status;

@@ -35,9 +35,8 @@ static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const md
 {
     rt_gpu_names names = {0};
     rt_configuration requested, queried;
-    mdot_status status = rt_configuration_read(configuration, 0, &names, &requested, err);
-    if (status == MDOT_OK) status = rt_configuration_check(&requested, job, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_configuration_read(configuration, 0, &names, &requested, err));
+    BS_TRY(rt_configuration_check(&requested, job, err));
     const rt_job_schema *schema = &tensors->schema;
     rt_job_block *block = &tensors->blocks[0];
     rt_resolved_configuration resolved;
@@ -84,13 +83,12 @@ static mdot_status create(mdot_context *context, size_t entry, const mdot_job *j
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %zu is out of range; the artefact has %u", entry,
                          table->entry_count);
     rt_job_schema schema;
-    mdot_status status = read_schema(table, entry, &schema, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_schema(table, entry, &schema, err));
     uint32_t count = rt_entry(table, entry)->input_count;
     const rt_allocator *allocator = rt_predictor_allocator(predictor);
     mdot_job_inputs *made = rt_alloc(allocator, sizeof *made + count * sizeof *made->inputs);
     if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    status = rt_job_tensors_create(predictor, &schema, &made->tensors, err);
+    mdot_status status = rt_job_tensors_create(predictor, &schema, &made->tensors, err);
     if (status == MDOT_OK) status = fill(context, made->tensors, job, configuration, err);
     if (status != MDOT_OK) {
         if (made->tensors != NULL) rt_job_tensors_destroy(predictor, made->tensors);
@@ -113,9 +111,8 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
     if (context == NULL || job == NULL || configuration == NULL || out_inputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_job_inputs_create: context, job, configuration or out_inputs is NULL");
-    mdot_status status = rt_handle_enter(context, __func__, err);
-    if (status != MDOT_OK) return status;
-    status = rt_handle_check(job, RT_JOB, __func__, err);
+    BS_TRY(rt_handle_enter(context, __func__, err));
+    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = create(context, entry, job, configuration, out_inputs, err);
     rt_handle_leave(context);
     return status;

@@ -5,7 +5,6 @@
  */
 #include "base/csv.h"
 #include "base/file.h"
-#include "base/out_of_memory.h"
 #include "base/text.h"
 #include "mdot/mdot.h"
 #include "runtime/core/core.h"
@@ -100,14 +99,12 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
     rt_configuration checked;
     const mdot_gpu *gpu;
     char digits[BS_NUMBER_BYTES];
-    mdot_status status = bs_read_struct(&rt_configuration_type, row->configuration, &c, err);
-    if (status == MDOT_OK) status = rt_configuration_read(&c, 0, &names, &checked, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&rt_configuration_type, row->configuration, &c, err));
+    BS_TRY(rt_configuration_read(&c, 0, &names, &checked, err));
     if (checked.gpu.name == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "a measured row needs the name of its GPU: set --gpu, or name in --gpu-spec");
-    status = rt_gpu_find(checked.gpu.name, &gpu, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_gpu_find(checked.gpu.name, &gpu, err));
     if (row->job == NULL || row->job[0] == '\0' || !bs_is_printable(row->job))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured row needs the file of its job, as printable text");
     if (!(row->step_ms > 0) || !isfinite(row->step_ms))
@@ -189,8 +186,7 @@ static mdot_status make_text(const char *path, const char *head, bool is_new, co
     const cell *order[BS_CSV_MAX_FIELDS];
     size_t count = written->count;
     for (size_t i = 0; i < count; i++) order[i] = &written->item[i];
-    mdot_status status = is_new ? MDOT_OK : read_order(path, head, written, order, &count, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(is_new ? MDOT_OK : read_order(path, head, written, order, &count, err));
     bs_memstream stream;
     if (bs_memstream_open(&stream)) {
         if (is_new) write_header(stream.file, written);

@@ -392,8 +392,7 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_err
 {
     call c = {.context = context, .tensors = rt_context_state(context, &rt_predict_extension), .pairs = p, .err = err};
     if (c.tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
-    mdot_status status = p->count > 0 ? bs_check_struct(&prediction_type, p->out, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(p->count > 0 ? bs_check_struct(&prediction_type, p->out, err) : MDOT_OK);
     for (size_t first = 0; first < p->count;) {
         run r;
         first += gather(&c, first, &r);
@@ -434,8 +433,7 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
     rt_answer answer = {.prediction = MDOT_INIT(mdot_prediction)};
     const pairs one = {
         .job = job, .configurations = configuration, .count = 1, .out = &answer.prediction, .is_one = true};
-    mdot_status status = predict_pairs(context, &one, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(predict_pairs(context, &one, err));
     const rt_job_tensors *tensors = rt_context_state(context, &rt_predict_extension);
     const rt_job_pair *pair = &tensors->pairs[0]; /* the block of the only configuration */
     answer.requested = pair->requested;
@@ -476,8 +474,7 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
-    mdot_status status = rt_handle_check(encoding, RT_ENCODING, __func__, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(encoding, RT_ENCODING, __func__, err));
     const pairs requested = {.job = encoding->job,
                              .encoding = encoding,
                              .configurations = configurations,

@@ -140,10 +140,8 @@ static mdot_status read_input(const reading *r, uint32_t index, int i)
                            rt_job_inputs[i].columns, block);
     int64_t known = columns < rt_job_inputs[i].columns ? columns : rt_job_inputs[i].columns;
     const char *names = rt_string(r->table, tensor->columns_at);
-    if (i == RT_JOB_INPUT_CONFIGURATION) {
-        mdot_status status = read_numbers(r, names, (int64_t)columns - tensor->default_count, &known);
-        if (status != MDOT_OK) return status;
-    }
+    if (i == RT_JOB_INPUT_CONFIGURATION)
+        BS_TRY(read_numbers(r, names, (int64_t)columns - tensor->default_count, &known));
     if (columns - known > (int64_t)tensor->default_count)
         return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                          "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
@@ -179,16 +177,14 @@ static mdot_status cache_tensor(const reading *r, const mdot_abi_tensor *tensor,
  * too. */
 static mdot_status read_rows(const reading *r, bool in_one_piece)
 {
-    mdot_status status = MDOT_OK;
-    for (uint32_t index = 0; status == MDOT_OK && index < r->entry->input_count; index++) {
+    for (uint32_t index = 0; index < r->entry->input_count; index++) {
         const mdot_abi_tensor *tensor = &rt_inputs(r->table, r->entry)[index];
         int i = find_input(rt_string(r->table, tensor->name_at));
         if (i == RT_JOB_INPUT_COUNT || (!rt_job_inputs[i].has_rows && !in_one_piece)) return fail_input(r, index);
-        status = read_input(r, index, i);
-        if (status == MDOT_OK && in_one_piece && rt_job_inputs[i].has_rows)
-            status = cache_tensor(r, tensor, index, (uint32_t)i);
+        BS_TRY(read_input(r, index, i));
+        if (in_one_piece && rt_job_inputs[i].has_rows) BS_TRY(cache_tensor(r, tensor, index, (uint32_t)i));
     }
-    return status;
+    return MDOT_OK;
 }
 
 static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
@@ -219,13 +215,12 @@ static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, 
 
 static mdot_status read_evaluate_inputs(const reading *r, const mdot_abi_entry *encode)
 {
-    mdot_status status = MDOT_OK;
-    for (uint32_t index = 0; status == MDOT_OK && index < r->entry->input_count; index++) {
+    for (uint32_t index = 0; index < r->entry->input_count; index++) {
         int i = find_input(rt_string(r->table, rt_inputs(r->table, r->entry)[index].name_at));
         bool is_given = i < RT_JOB_INPUT_COUNT && !rt_job_inputs[i].has_rows;
-        status = is_given ? read_input(r, index, i) : cache_output(r, encode, index);
+        BS_TRY(is_given ? read_input(r, index, i) : cache_output(r, encode, index));
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* "encode" writes all outputs, and memory exists only for those that "evaluate" reads. */

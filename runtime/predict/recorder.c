@@ -36,10 +36,7 @@ mdot_status mdot_recorder_create(const mdot_recorder_options *options, mdot_reco
     mdot_recorder_options o = MDOT_INIT(mdot_recorder_options);
     if (out_recorder == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_recorder_create: out_recorder is NULL");
-    if (options != NULL) {
-        mdot_status status = bs_read_struct(&options_type, options, &o, err);
-        if (status != MDOT_OK) return status;
-    }
+    if (options != NULL) BS_TRY(bs_read_struct(&options_type, options, &o, err));
     if (o.warmup_steps > MOST_WARMUP_STEPS)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "warmup_steps is %u; the most is %d", (unsigned)o.warmup_steps,
                          MOST_WARMUP_STEPS);
@@ -102,8 +99,7 @@ mdot_status mdot_recorder_finish(mdot_recorder *r, mdot_recorded *out_recorded, 
 {
     if (r == NULL || out_recorded == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_recorder_finish: recorder or out_recorded is NULL");
-    mdot_status status = rt_handle_check(r, RT_RECORDER, __func__, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(rt_handle_check(r, RT_RECORDER, __func__, err));
     uint64_t steps = r->seen > r->warmup_steps ? r->seen - r->warmup_steps : 0;
     uint64_t count = steps < CAPACITY ? steps : CAPACITY, first = steps - count;
     mdot_recorded recorded = MDOT_INIT(mdot_recorded);

@@ -282,17 +282,16 @@ mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count
     if (context_count == 0 || context_count > MOST_CONTEXTS)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context_count is %zu; accepted: 1 to %d", context_count,
                          MOST_CONTEXTS);
-    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
-    for (size_t i = 0; status == MDOT_OK && i < context_count; i++) {
+    BS_TRY(rt_handle_check(job, RT_JOB, __func__, err));
+    for (size_t i = 0; i < context_count; i++) {
         if (contexts[i] == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context %zu is NULL", i);
-        status = rt_handle_enter(contexts[i], __func__, err);
-        if (status == MDOT_OK) rt_handle_leave(contexts[i]); /* each prediction enters it again */
+        BS_TRY(rt_handle_enter(contexts[i], __func__, err));
+        rt_handle_leave(contexts[i]); /* each prediction enters it again */
     }
-    if (status != MDOT_OK) return status;
     mdot_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     rt_handle_register(plan, RT_PLAN);
-    status = rt_space_read(space, job, &plan->space, err);
+    mdot_status status = rt_space_read(space, job, &plan->space, err);
     if (status == MDOT_OK) status = search_space(plan, contexts, context_count, space, err);
     if (status != MDOT_OK) {
         mdot_plan_destroy(plan);

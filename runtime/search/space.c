@@ -89,8 +89,7 @@ static mdot_status read_gpus(const mdot_plan_space *source, rt_space *space, mdo
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpu_model_count is %zu; accepted: 1 to %d",
                          source->gpu_model_count, MDOT_PLAN_GPU_MODELS_MAX);
     for (size_t i = 0; i < source->gpu_model_count; i++) {
-        mdot_status status = bs_read_element(&rt_gpu_type, source->gpus, i, &space->gpus[i], err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(bs_read_element(&rt_gpu_type, source->gpus, i, &space->gpus[i], err));
         space->gpu_model_count++;
     }
     return MDOT_OK;
@@ -182,11 +181,10 @@ static void add_axes(rt_space *space)
 mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt_space *out_space, mdot_error *err)
 {
     mdot_plan_space source;
-    mdot_status status = bs_read_struct(&space_type, caller, &source, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&space_type, caller, &source, err));
     *out_space = (rt_space){.job = job, .global_batch = source.global_batch, .kept = source.kept > 0 ? source.kept : 1};
     if (source.base == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the space's base is NULL");
-    status = bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err);
+    mdot_status status = bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err);
     out_space->base.struct_size = sizeof out_space->base;
     if (status == MDOT_OK) status = read_sizes(&source, out_space, err);
     if (status == MDOT_OK) status = read_gpus(&source, out_space, err);

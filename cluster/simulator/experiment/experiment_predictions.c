@@ -1,6 +1,6 @@
 /* experiment_predictions.c — reads measured step times of networks and the predictions for them. */
 #include "base/csv.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/experiment/experiment.h"
 
 #include <stdlib.h>

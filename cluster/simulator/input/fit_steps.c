@@ -3,7 +3,7 @@
  * Six terms are positive and are fitted as logarithms; the overlap, between 1 and 10 as in Pollux, is fitted through a
  * logistic function. Three starts with different overlaps are tried, because the error has several minima.
  */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/input/input.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@
  * fraction is allowed) for each of num_inst instances. `user` is both user and group, and the optional column `group`
  * is the name. */
 #include "base/csv.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/input/input.h"
 
 #include <math.h>

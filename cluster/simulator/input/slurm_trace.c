@@ -4,7 +4,7 @@
  * an outcome are skipped. */
 #include "accounting/accounting.h"
 #include "base/file.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/input/input.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@
  * the batch size of the observation, and progress counts steps of the smallest batch. Negative estimates of the
  * variance count as 0. */
 #include "base/csv.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/input/input.h"
 
 #include <math.h>

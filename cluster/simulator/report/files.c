@@ -1,6 +1,6 @@
 /* files.c — opens result files, writes results per job, and writes text as JSON. */
 #include "base/csv.h"
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/core/simulator.h"
 #include "simulator/report/simulation_report.h"
 

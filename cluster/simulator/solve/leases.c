@@ -1,5 +1,5 @@
 /* leases.c — the integer program of leases: a 0-1 column for each job and lease. */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* matching.c — the transportation problem behind matching.h. */
-#include "base/out_of_memory.h"
+#include "base/status.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>
