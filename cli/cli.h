@@ -18,4 +18,9 @@ const cli_command *cli_find_command(const char *name);
 const char *const *cli_isa_names(void);
 const char *const *cli_device_names(void);
 
+struct mdot_job;
+
+/* Prints the work check of a job that was made from a program or a graph, one line for each known comparison. */
+void cli_print_check(const struct mdot_job *job, const char *indent);
+
 #endif

@@ -62,26 +62,6 @@ static void print_load(mdot_load load)
            cli_short_number(load.bytes_read + load.bytes_written, moved));
 }
 
-/* The work check of a job that was made from a program or a graph. */
-static void print_check(const mdot_job *job)
-{
-    mdot_job_program program = MDOT_INIT(mdot_job_program);
-    if (mdot_job_get_program(job, &program) != MDOT_OK) return;
-    const mdot_job_check *c = &program.check;
-    static const char *const passes[] = {"forward", "backward"};
-    for (int i = 0; i < 2; i++) {
-        char found[16], wanted[16];
-        if (c->dispatched_flops[i] == 0) continue;
-        printf("work check, %s: %s of %s FLOP\n", passes[i], cli_short_number(c->job_flops[i], found),
-               cli_short_number(c->dispatched_flops[i], wanted));
-    }
-    if (c->recorded_peak > 0)
-        printf("work check, peak memory: %.3f of %.3f GiB\n", c->predicted_peak / 0x1p30, c->recorded_peak / 0x1p30);
-    if (c->unpriced_operators > 0)
-        printf("work check: %" PRIu32 " operators without a formula\n", c->unpriced_operators);
-    if (c->modules != NULL) printf("largest differences: %s\n", c->modules);
-}
-
 static void print_table(const mdot_job *job, double batch, mdot_optimizer optimizer)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -120,7 +100,7 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     if (info.length > 0)
         printf("%s = %" PRId64 "; --dim %s=N selects another length\n", info.length_name, info.length,
                info.length_name);
-    print_check(job);
+    cli_print_check(job, "");
 }
 
 static void print_json_load(const char *name, mdot_load load)

@@ -309,6 +309,7 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     if (info.overlap_ms > 0)
         printf("    busy: the GPU %.2f ms, the host %.2f, both at once %.2f\n", info.gpu_busy_ms, info.host_busy_ms,
                info.overlap_ms);
+    cli_print_check(answers->first_job, "    ");
     if (answers->job.block_count > 0) BS_TRY(print_grouped(answers, BY_BLOCK, "by block, ms", err));
     BS_TRY(print_grouped(answers, BY_TYPE, "by operator, ms", err));
     if (has_modules(answers)) BS_TRY(print_grouped(answers, BY_MODULE, "by module, ms", err));

@@ -190,6 +190,10 @@ rt_memory_interval rt_memory_within(const mdot_job *job, const rt_memory *memory
     };
     memory_source source = source_of(job);
     double peak = sum_of(memory), minimum = memory->weights + memory->optimizer;
-    double lower = peak * (1 - errors[source].below), upper = peak * (1 + errors[source].above);
+    const mdot_job_check *check = job->program != NULL ? &job->program->program.check : NULL;
+    bool is_checked = check != NULL && check->recorded_peak > 0 && check->predicted_peak > 0;
+    double recorded = is_checked ? check->recorded_peak / check->predicted_peak : 1; /* lies inside */
+    double lower = peak * fmin(1 - errors[source].below, recorded),
+           upper = peak * fmax(1 + errors[source].above, recorded);
     return (rt_memory_interval){whole_bytes(fmax(lower, minimum)), whole_bytes(upper)};
 }

@@ -137,6 +137,28 @@ static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corr
     out->upper_ms = corrected->step_ms * exp(above) * corrected->interval_factor;
 }
 
+/* Widens the interval so that work lies inside that the program dispatched and the job lacks, or the reverse
+ * (mdot_job_check). Operators without a formula may take four times as long as the traffic of their tensors. */
+static void widen_by_check(const mdot_job *job, const rt_configuration *configuration, mdot_prediction *out)
+{
+    static const double least_difference = 0.02, most_missing = 0.99, times_traffic = 4, bytes_per_gb_ms = 1e6;
+    if (job->program == NULL) return;
+    const mdot_job_check *check = &job->program->program.check;
+    double missing = 0, surplus = 0;
+    for (int pass = 0; pass < (configuration->c.mode == MDOT_MODE_INFERENCE ? 1 : 2); pass++) {
+        double dispatched = check->dispatched_flops[pass], own = check->job_flops[pass];
+        if (dispatched <= 0) continue;
+        missing = fmax(missing, (dispatched - own) / dispatched);
+        surplus = own > 0 ? fmax(surplus, (own - dispatched) / own) : surplus;
+    }
+    if (missing > least_difference) out->upper_ms /= 1 - fmin(missing, most_missing);
+    if (surplus > least_difference) out->lower_ms *= 1 - fmin(surplus, most_missing);
+    if (check->unpriced_bytes <= 0) return;
+    double batches = (double)configuration->c.batch / (double)(job->info.batch > 0 ? job->info.batch : 1);
+    out->upper_ms += times_traffic * check->unpriced_bytes * batches /
+                     (configuration->gpu.memory_gbps * bytes_per_gb_ms);
+}
+
 static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)
 {
     rt_memory memory = rt_measure_memory(job, requested);
@@ -225,6 +247,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     *out_prediction = (mdot_prediction){
         .warnings = warnings_of(context, schema, features->shortened, pair, job, corrected.is_analytic)};
     fill_time(ms, &corrected, out_prediction);
+    widen_by_check(job, configuration, out_prediction);
     fill_memory(job, &pair->requested, out_prediction);
     fill_power(configuration, &terms, out_prediction);
     rt_fill_plausibility(job, &terms, configuration, reads_types ? schema->type_count : UINT32_MAX, out_prediction);

@@ -209,7 +209,7 @@ class Job:
         """
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         expected = targets if isinstance(targets, (tuple, list)) else (targets,)
-        from mdot.trace.check import compare
+        from mdot.trace.check import compare, compare_memory
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
 
@@ -231,7 +231,11 @@ class Job:
         if differs is not None:
             traced.notes.append(differs)
         if traced.program is not None:
-            job = job.with_program(_program_of(traced.graph, traced.program, job, model, work))
+            made = _program_of(traced.graph, traced.program, job, model, work)
+            if made.recorded:
+                work, differs = compare_memory(traced.program, made.recorded, job, traced.batch, work)
+                traced.notes += [differs] if differs is not None else []
+            job = job.with_program(dataclasses.replace(made, check=work))
         elif job.program is not None:
             job = job.with_program(dataclasses.replace(job.program, check=work))
         for text in traced.notes:

@@ -196,6 +196,31 @@ static void recorded_case_is_used_as_it_is(void **state)
     mdot_job_destroy(job);
 }
 
+/* Whatever the difference, in either direction; a small one leaves the interval as it is. */
+static void a_recorded_peak_lies_within_the_interval(void **state)
+{
+    (void)state;
+    static const double ratios[] = {0.2, 0.9, 0.999, 1, 1.001, 1.07, 1.5, 8};
+    mdot_job *plain = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
+    rt_resolved_configuration r = resolve(plain, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+    rt_memory memory = rt_measure_memory(plain, &r);
+    double peak = (double)rt_sum_memory(&memory), fixed = memory.weights + memory.optimizer;
+    rt_memory_interval before = rt_memory_within(plain, &memory);
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
+        mdot_job_program p = MDOT_INIT(mdot_job_program);
+        mdot_job *job = NULL;
+        assert_int_equal(mdot_job_get_program(plain, &p), MDOT_OK);
+        p.check = (mdot_job_check){.predicted_peak = 1e6, .recorded_peak = 1e6 * ratios[i]};
+        assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+        rt_memory_interval within = rt_memory_within(job, &memory);
+        assert_true((double)within.lower_bytes <= fmax(peak * ratios[i], fixed));
+        assert_true((double)within.upper_bytes + 1 >= peak * ratios[i]);
+        if (fabs(ratios[i] - 1) < 0.01) assert_memory_equal(&within, &before, sizeof within);
+        mdot_job_destroy(job);
+    }
+    mdot_job_destroy(plain);
+}
+
 /* On one GPU, the weight copies are the recorded ones, wherever the matmuls stand. */
 static void copies_of_weights_are_those_of_the_record(void **state)
 {
@@ -555,6 +580,7 @@ int main(void)
         cmocka_unit_test(contradicting_options_win_and_are_noted),
         cmocka_unit_test(the_nearest_of_several_records_is_used),
         cmocka_unit_test(recorded_case_is_used_as_it_is),
+        cmocka_unit_test(a_recorded_peak_lies_within_the_interval),
         cmocka_unit_test(copies_of_weights_are_those_of_the_record),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),

@@ -1,14 +1,19 @@
-"""The law of a trace: the job does the work that the program dispatched. `compare` finds the modules that break it."""
+"""The law of a trace: the job does the work that the program dispatched, and its peak memory is the recorded one.
+`compare` and `compare_memory` find the modules that break it."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Mapping
+import itertools
+from typing import TYPE_CHECKING, Mapping, Sequence
 
 from mdot.program import WorkCheck
 
 if TYPE_CHECKING:
     from mdot.job import Job
+    from mdot.program import RecordedMemory
+    from mdot.trace.timeline import Timeline
+    from mdot.trace.traced_program import Program
 
 TOLERANCE = 0.02
 """Relative difference up to which two amounts of work are equal."""
@@ -63,3 +68,48 @@ def _modules(dispatched: Mapping[str, float], job: Mapping[str, float]) -> list[
     large = sorted((p for p, d in differences.items() if p and abs(d) > total / 8), key=lambda p: -abs(differences[p]))
     inner = [p for p in large if not any(q.startswith(p + ".") and abs(differences[q]) > abs(differences[p]) / 2 for q in large)]
     return inner[:3]
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------------------
+
+
+def compare_memory(
+    traced: Program, recorded: Sequence[RecordedMemory], job: Job, batch: int, check: WorkCheck
+) -> tuple[WorkCheck, str | None]:
+    """The check with both peaks of the program's own step at the batch, and a warning if they differ. The recorded peak
+    is a sum that was kept while the step ran; the predicted one follows from the job's moments, as in peak_memory.c."""
+    if traced.at_batch is None:
+        return check, None
+    weights = traced.trained_bytes + traced.frozen_bytes + traced.buffer_bytes
+    timeline = traced.at_batch.timeline
+    width = 2 if traced.precision == "bf16" else 4
+    moments = next(one.moments for one in recorded if one.precision == traced.key and one.recompute == "nothing")
+    predicted = weights + max(
+        batch * (m.per_sample + batch * m.per_square) + m.per_step + m.weight_copies + m.gradients * width * job.parameters
+        for m in moments
+    )
+    check = dataclasses.replace(check, recorded_peak=weights + timeline.peak, predicted_peak=predicted)
+    if abs(predicted - check.recorded_peak) <= TOLERANCE * check.recorded_peak:
+        return check, None
+    names = ", ".join(_modules(_at_peak(timeline, batch), _at_peak(traced.runs[traced.key].timeline, batch)))
+    check = dataclasses.replace(check, modules=", ".join(filter(None, (check.modules, names)))[:MOST_TEXT])
+    return check, (
+        f"memory-differs: the job predicts a peak of {predicted / 2**20:.4g} MiB instead of {check.recorded_peak / 2**20:.4g}, "
+        f"which the program's step recorded at batch {batch}" + (f" (largest differences in {names})" if names else "")
+    )
+
+
+def _at_peak(timeline: Timeline, batch: int) -> dict[str, float]:
+    """Bytes by module when their sum is largest, in a step that is scaled to the batch."""
+    sizes = timeline.sizes_at(batch)
+    change = [0.0] * (timeline.clock + 2)
+    for size, a in zip(sizes, timeline.allocations):
+        change[a.start] += size
+        change[min(a.end, timeline.clock) + 1] -= size
+    sums = list(itertools.accumulate(change))
+    peak = sums.index(max(sums))
+    found: dict[str, float] = {}
+    for size, a in zip(sizes, timeline.allocations):
+        if a.start <= peak <= a.end:
+            found[a.path] = found.get(a.path, 0.0) + size
+    return found

@@ -70,6 +70,8 @@ class Allocation:
     """Operators in the forward pass that allocate and read it."""
     scaled: Allocation | None = None
     """The original allocation behind a multiple, or behind a copy in another type."""
+    path: str = ""
+    """The module of the allocating operator, or of its forward operator."""
 
 
 _MATMULS = (
@@ -107,6 +109,9 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.samples = samples
         """The batch. Memory whose number of elements it divides is proportional to the batch."""
         self.allocations: list[Allocation] = []
+        self.peak = 0
+        """The most bytes that were allocated at once."""
+        self._live = 0
         self.clock = 0
         self.backward_start = NEVER
         self._logits = 0
@@ -213,8 +218,11 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _allocate(self, storage: Any, tensor: torch.Tensor, name: str, kind: Kind) -> None:
         elements = storage.nbytes() // max(tensor.element_size(), 1)
-        allocation = Allocation(storage.nbytes(), self.clock, kind, elements, _is_matmul(name))
+        path = self.work.place(self.backward_start != NEVER)
+        allocation = Allocation(storage.nbytes(), self.clock, kind, elements, _is_matmul(name), path=path)
         allocation.last_forward_use = self.clock
+        self._live += allocation.bytes
+        self.peak = max(self.peak, self._live)
         address = storage._cdata
         self._alive[address] = allocation
         if allocation.bytes > 0:
@@ -223,6 +231,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _release(self, address: int, allocation: Allocation) -> None:
         allocation.end = max(self.clock - 1, allocation.start)
+        self._live -= allocation.bytes
         if self._alive.get(address) is allocation:
             del self._alive[address]
 
@@ -242,6 +251,12 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The 16-bit type of most matmul results, if it is one."""
         most = max(self._matmul_bytes, key=lambda dtype: self._matmul_bytes[dtype])
         return most if most != torch.float32 and self._matmul_bytes[most] > 0 else None
+
+    def sizes_at(self, batch: int) -> list[float]:
+        """Bytes of all allocations at another batch."""
+        ratio = batch / self.samples
+        powers = {Kind.SAMPLES: ratio, Kind.LOGITS: ratio, Kind.SQUARES: ratio * ratio}
+        return [a.bytes * powers.get(a.kind, 1.0) for a in self.allocations]
 
     def is_saved(self, allocation: Allocation) -> bool:
         """Whether the forward pass keeps it for the backward pass."""

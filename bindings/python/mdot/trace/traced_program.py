@@ -12,7 +12,7 @@ from mdot.program import RecordedMemory
 from mdot.trace.autocast import HALVES
 from mdot.trace.batch import other_than
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
-from mdot.trace.timeline import Kind
+from mdot.trace.timeline import Kind, Timeline
 from mdot.trace.training_run import ModuleCall, TrainingRun, run
 
 
@@ -30,6 +30,13 @@ class Program:
     runs: dict[str, TrainingRun]
     """By precision: fp32, amp-fp16 (autocast to either type), bf16."""
     notes: list[str]
+    at_batch: TrainingRun | None = None
+    """The program's own step at the batch of the examples."""
+
+    @property
+    def key(self) -> str:
+        """The precision of the program's own run."""
+        return {"bf16": "bf16", "pytorch": "fp32"}.get(self.precision, "amp-fp16")
 
     @property
     def recomputed(self) -> list[str]:
@@ -48,7 +55,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
     second = _attempt(model, args, kwargs, batch, autocast=True) if is_half else first
     if isinstance(first, TrainingRun) and not is_half and first.timeline.autocast_dtype is not None:
         program.precision = "amp-fp16" if first.timeline.autocast_dtype == torch.float16 else "amp-bf16"
-    key = {"bf16": "bf16", "pytorch": "fp32"}.get(program.precision, "amp-fp16")
+    key = program.key
     if is_half and isinstance(second, TrainingRun):  # a module that mixes types, for example for QLoRA, needs autocast
         program.runs["amp-fp16"] = second
         first = second if isinstance(first, Exception) else first
@@ -76,30 +83,49 @@ def _attempt(*args: Any, **options: Any) -> TrainingRun | Exception:
 
 
 def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> None:
-    """Finds how each allocation grows with the batch, from a second step at another batch. A step with other
-    allocations keeps the kinds that follow from divisibility, and so do all if no kind of the first run changes."""
-    for precision, one in program.runs.items():
-        options = OTHER_TYPES.get(precision, {}) if len(program.runs) > 1 else {}
+    """Finds how each allocation grows with the batch, from a second step, at the batch of the examples. A step with other
+    allocations keeps the kinds that follow from divisibility, and so do the other precisions if no kind changes."""
+    own = program.key
+    for precision, one in sorted(program.runs.items(), key=lambda item: item[0] != own):
+        if precision == own:
+            options = {"autocast": True} if one is program.runs.get("amp-fp16") and precision == "bf16" else {}
+        else:
+            options = OTHER_TYPES[precision]
         samples = one.timeline.samples
-        second = _attempt(model, args, kwargs, batch, like=one, samples=other_than(samples), **options)
-        if isinstance(second, Exception):
-            continue
-        twin = second.timeline
-        if len(twin.allocations) != len(one.timeline.allocations):
-            continue
-        changed = False
-        for a, b in zip(one.timeline.allocations, twin.allocations):
-            if a.kind not in (Kind.SAMPLES, Kind.STEP, Kind.LOGITS) or a.bytes == 0:
-                continue
-            kind = Kind.SAMPLES if a.kind == Kind.STEP else a.kind
-            if a.bytes == b.bytes:
-                kind = Kind.STEP
-            elif b.bytes * samples * samples == a.bytes * twin.samples * twin.samples:
-                kind = Kind.SQUARES
-            changed = changed or kind != a.kind
-            a.kind = kind
-        if not changed:
+        second: TrainingRun | Exception = one
+        for count in (batch, other_than(samples)):
+            if count != samples:
+                second = _attempt(model, args, kwargs, batch, like=one, samples=count, **options)
+            if precision == own and count == batch and isinstance(second, TrainingRun):
+                program.at_batch = second
+            if second is not one and isinstance(second, TrainingRun):
+                break
+        if isinstance(second, Exception) or not _compare(one.timeline, second.timeline):
             return
+
+
+def _compare(one: Timeline, twin: Timeline) -> bool:
+    """Sets the kinds of allocations from those of a step at another batch. Returns whether any changed."""
+    if len(twin.allocations) != len(one.allocations):
+        return False
+    changed = False
+    batch, other = one.samples, twin.samples
+    for a, b in list(zip(one.allocations, twin.allocations)):
+        if a.kind not in (Kind.SAMPLES, Kind.STEP, Kind.LOGITS) or a.bytes == 0:
+            continue
+        kind = Kind.SAMPLES if a.kind == Kind.STEP else a.kind
+        constant = a.bytes - (a.bytes - b.bytes) * batch // (batch - other)
+        if a.bytes == b.bytes:
+            kind = Kind.STEP
+        elif b.bytes * batch * batch == a.bytes * other * other:
+            kind = Kind.SQUARES
+        elif 0 < constant < a.bytes:  # for example a queue of earlier samples behind those of the batch
+            one.allocations.append(dataclasses.replace(a, bytes=constant, kind=Kind.STEP))
+            a.bytes -= constant
+            changed = True
+        changed = changed or kind != a.kind
+        a.kind = kind
+    return changed
 
 
 def _weights(model: nn.Module) -> tuple[int, int, int]:

@@ -111,7 +111,11 @@ def trace(
     unused = [value.name for value in graph.parameters if value not in read]
     with replacements.active([], has_backward=True), failures.quiet():
         program = record(model, args, kwargs, batch) if is_fake else None
-    other = _at_other_batch(model, args, kwargs, name, program, batch, notes) if is_fake else None
+        if program is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                find_kinds(program, model, args, kwargs, batch)
+    other = _at_other_batch(model, args, kwargs, name, batch, notes) if is_fake else None
     if program is not None:
         notes += program.notes
         graph.recomputed = program.recomputed
@@ -130,11 +134,10 @@ def _at_other_batch(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     name: str,
-    program: Program | None,
     batch: int,
     notes: list[str],
 ) -> tuple[Graph, int] | None:
-    """Records the operators at a prime batch, and how each allocation grows with the batch."""
+    """Records the operators at a prime batch."""
     other = batches.other_than(batch)
     try:
         with warnings.catch_warnings():
@@ -144,9 +147,6 @@ def _at_other_batch(
                 return None
             with replacements.active([]), failures.quiet():
                 made, _ = _run(model, *inputs, name, fake=True)
-            with replacements.active([], has_backward=True), failures.quiet():
-                if program is not None:
-                    find_kinds(program, model, args, kwargs, batch)
     except Exception as reason:  # a module can raise any exception
         line = next(iter(str(reason).splitlines()), "")[:200]
         notes.append(

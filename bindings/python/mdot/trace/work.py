@@ -316,11 +316,17 @@ class Work:
             self._count(self.again, self.path, flops)
         else:
             node = torch._C._current_autograd_node()
-            number = node._sequence_nr() if node is not None else 0
             if node is not None:
-                self._count(self._nodes, (_plain(node.name()), number), flops)
-            place = bisect.bisect_right(self._numbers, number) - 1
-            self._count(self.backward, self._paths[place] if place >= 0 else "", flops)
+                self._count(self._nodes, (_plain(node.name()), node._sequence_nr()), flops)
+            self._count(self.backward, self.place(True), flops)
+
+    def place(self, is_backward: bool) -> str:
+        """The path of the running module, or in the backward pass of the module that called the forward operator."""
+        if not is_backward or torch.is_grad_enabled():
+            return self.path
+        node = torch._C._current_autograd_node()
+        found = bisect.bisect_right(self._numbers, node._sequence_nr() if node is not None else 0) - 1
+        return self._paths[found] if found >= 0 else ""
 
     def _count(self, totals: dict[Any, list[float]], path: Any, flops: float) -> None:
         degree = 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import io
+import os
 import tempfile
 import unittest
 import warnings
@@ -56,6 +58,10 @@ class Law(support.TestCase):
                     if name not in EXPLAINED and (dispatched > 0 or own == 0):
                         self.assertLessEqual(abs(own - dispatched), MOST_DIFFERENCE * dispatched, f"{check} {reported}")
                 self.assertEqual(check.unpriced_operators, 0, [op.type for op in job if not op.known])
+                if job.program.recorded and name not in EXPLAINED:
+                    self.assertGreater(check.recorded_peak, 0)
+                    difference = abs(check.predicted_peak - check.recorded_peak)
+                    self.assertLessEqual(difference, MOST_DIFFERENCE * check.recorded_peak, f"{check} {reported}")
             gc.collect()
         for library in sorted(absent):
             print(f"left out, because this Python has no {library}")
@@ -80,6 +86,69 @@ class Law(support.TestCase):
             path = f"{folder}/network.job"
             job.save(path)
             self.assertEqual(mdot.Job.load(path).program, job.program)
+
+
+    def test_a_memory_difference_names_the_module(self) -> None:
+        """More than 20 samples are computed in two parts, so that the steps at two batches have other allocations."""
+
+        class Parts(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first, self.wide = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 2048), nn.ReLU(), nn.Linear(2048, 8))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                x = self.first(x)
+                return torch.cat([self.wide(part).detach() for part in x.split(2)] if len(x) > 20 else [self.wide(x)]) + x
+
+        job, reported = read(Parts(), torch.zeros(16, 8))
+        found = [text for text in reported if "memory-differs" in text]
+        self.assertEqual(len(found), 1, reported)
+        self.assertIn("wide.", found[0])
+        assert job.program is not None
+        check = job.program.check
+        prediction = mdot.Predictor().predict(job, "A100-40GB", 16, optimizer="sgd-plain")
+        self.assertLessEqual(prediction.memory_lower_bytes, check.recorded_peak)
+        self.assertGreaterEqual(prediction.memory_upper_bytes, check.recorded_peak)
+        self.assertIn("work check, peak memory", self.shown(job))
+
+    def shown(self, job: mdot.Job) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            job.save(f"{folder}/network.job")
+            return support.run(os.environ["MDOT_CLI"], "extract", f"{folder}/network.job")
+
+    def test_a_predicted_peak_is_the_predictors(self) -> None:
+        """The check's own sum agrees with the answer of the library, where the update takes nothing."""
+        for name in ("Linear", "LSTM", "graph_gat", "torchvision_resnet18", "transformers_GPT2LMHeadModel", "peft_LoraConfig"):
+            try:
+                model, args, kwargs = work_networks.networks()[name]()
+            except ModuleNotFoundError:
+                continue
+            job, _ = read(model, *args, **kwargs)
+            assert job.program is not None
+            batch = int(job.batch)
+            prediction = mdot.Predictor().predict(job, "A100-40GB", batch, optimizer="sgd-plain")
+            self.assertAlmostEqual(prediction.peak_memory_bytes / job.program.check.predicted_peak, 1, delta=0.005, msg=name)
+
+    def test_missing_work_lies_within_the_interval(self) -> None:
+        job, _ = read(nn.Sequential(nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 2048)), torch.zeros(512, 2048))
+        assert job.program is not None
+        check = job.program.check
+        before = mdot.Predictor().predict(job, "A100-40GB", 512)
+        cases = (
+            (dataclasses.replace(check, dispatched_flops=(4 * check.job_flops[0], check.job_flops[1])), 1, 4),
+            (dataclasses.replace(check, dispatched_flops=(check.job_flops[0], check.job_flops[1] / 2)), 0.5, 1),
+            (dataclasses.replace(check, dispatched_flops=tuple(1.01 * n for n in check.job_flops)), 1, 1),
+        )
+        for changed, lower, upper in cases:
+            other = job.with_program(dataclasses.replace(job.program, check=changed))  # type: ignore[arg-type]
+            after = mdot.Predictor().predict(other, "A100-40GB", 512)
+            self.assertAlmostEqual(after.lower_ms / before.lower_ms, lower, places=4)
+            self.assertAlmostEqual(after.upper_ms / before.upper_ms, upper, places=4)
+        unpriced = dataclasses.replace(check, unpriced_bytes=1e9, unpriced_operators=1)
+        other = job.with_program(dataclasses.replace(job.program, check=unpriced))
+        after = mdot.Predictor().predict(other, "A100-40GB", 1024)
+        plain = mdot.Predictor().predict(job, "A100-40GB", 1024)
+        self.assertAlmostEqual(after.upper_ms - plain.upper_ms, 4 * 2e9 / 1555e6, delta=0.2)
 
 
 class Kinds(support.TestCase):
