@@ -12,6 +12,7 @@
 
 struct ir_graph; /* graph.h */
 struct ir_node;
+struct ir_operands; /* operands.h */
 
 /* How an operator reaches machine code. This is data for the planner, independent of backends. */
 typedef enum ir_lowering {
@@ -50,6 +51,8 @@ typedef struct ir_cost {
  * reports MALFORMED with the node's name for inputs that the operator's definition forbids, and UNSUPPORTED for valid
  * inputs that have no form as a dimension (ir_dim). */
 typedef mdot_status (*ir_shape_fn)(struct ir_graph *graph, struct ir_node *node, mdot_error *err);
+/* Computes the output's type from the operands: the rule of an operator with a single output. */
+typedef mdot_status (*ir_result_fn)(const struct ir_operands *args, ir_type *out_type);
 typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *out_cost);
 /* Evaluates on concrete tensors. Inputs that the node lacks are NULL. Allocates each present output in the arena. */
 typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const struct ir_node *node, const ir_wide *const *in, ir_wide **out,
@@ -70,6 +73,7 @@ typedef struct ir_op {
     int min_outputs, max_outputs;
     unsigned traits;
     ir_shape_fn shape;
+    ir_result_fn result; /* of the only output; NULL: `shape` has a rule of its own */
     ir_cost_fn cost;
     ir_eval_fn eval; /* NULL: shape and cost only */
     ir_lowering lowering;

@@ -21,7 +21,7 @@ mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const
     return MDOT_OK;
 }
 
-static mdot_status rotary_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_contrib_rotary(const ir_operands *args, ir_type *out_type)
 {
     ir_type x, cosine, sine, positions;
     int64_t heads;
@@ -30,31 +30,24 @@ static mdot_status rotary_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, COS, "cosine cache", 2, &cosine));
     BS_TRY(ir_operand_need(args, SIN, "sine cache", 2, &sine));
     if (x.rank != 3 && x.rank != 4)
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
+        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
     BS_TRY(ir_contrib_rotary_heads(args->node, &x, &cosine, &heads, args->err));
     ir_dim channels = x.dim[x.rank - 1];
     bool divides = x.rank == 4 || (heads > 0 && ir_dim_div_exact(channels, ir_dim_number(heads), &channels));
     int64_t rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
     if (!divides || !ir_dim_is_number(channels) || rotated < 0)
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "its channels are not divisible into heads");
+        return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into heads");
     if (rotated == 0) rotated = channels.offset;
     bool fits = rotated % 2 == 0 && rotated <= channels.offset && ir_dim_is(cosine.dim[1], rotated / 2) &&
                 ir_dim_is(sine.dim[1], rotated / 2);
     if (!fits)
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the caches do not match %lld rotated channels",
-                       (long long)rotated);
+        return ir_refuse(args, MDOT_MALFORMED, "the caches do not match %lld rotated channels", (long long)rotated);
     bool one = positions.rank == 1 && ir_dim_is(positions.dim[0], 1);
     bool part = positions.rank == 2 && ir_dim_equal(positions.dim[0], x.dim[0]) &&
                 ir_dim_equal(positions.dim[1], x.dim[x.rank - 2]);
-    if (!one && !part)
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "position ids must be one number, or one for each token");
+    if (!one && !part) return ir_refuse(args, MDOT_MALFORMED, "position ids must be one number, or one for each token");
     *out_type = x;
     return MDOT_OK;
-}
-
-mdot_status ir_shape_contrib_rotary(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, rotary_result, err);
 }
 
 /* A single position id belongs to the first token. */
@@ -73,7 +66,7 @@ mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const i
     ir_operands from = ir_operands_of_tensors(node, in, err);
     ir_type x, cache = ir_operand_type(&from, COS);
     int64_t heads;
-    BS_TRY(rotary_result(&from, &x));
+    BS_TRY(ir_result_contrib_rotary(&from, &x));
     BS_TRY(ir_contrib_rotary_heads(node, &x, &cache, &heads, err));
     const ir_wide *operands[] = {in[X], in[COS], in[SIN], positions_of(arena, in[X], in[POSITIONS])};
     ir_node like = *node;
@@ -102,7 +95,7 @@ static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
         is_same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
     }
     if (is_same) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the shapes of skip, gamma and bias do not match the input");
+    return ir_refuse(args, MDOT_MALFORMED, "the shapes of skip, gamma and bias do not match the input");
 }
 
 mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error *err)

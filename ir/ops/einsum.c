@@ -50,8 +50,8 @@ static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *
 
 static mdot_status bad_equation(const ir_operands *args, int operand)
 {
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "equation \"%s\" does not match input %d",
-                   ir_node_string(args->node, "equation", ""), operand);
+    return ir_refuse(args, MDOT_MALFORMED, "equation \"%s\" does not match input %d",
+                     ir_node_string(args->node, "equation", ""), operand);
 }
 
 /* Reads the subscripts of operand i at *cursor, and skips the comma behind them. */
@@ -77,8 +77,8 @@ static mdot_status unify_extent(const ir_operands *args, einsum *e, int label, i
     if (!e->occurs[label] || ir_dim_is(e->extent[label], 1)) {
         e->extent[label] = dim;
     } else if (!ir_dim_equal(e->extent[label], dim) && !ir_dim_is(dim, 1)) {
-        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){e->extent[label], dim}),
-                       "a label of equation \"%s\" has two extents", ir_node_string(args->node, "equation", ""));
+        return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){e->extent[label], dim}),
+                         "a label of equation \"%s\" has two extents", ir_node_string(args->node, "equation", ""));
     }
     e->occurs[label] = true;
     return MDOT_OK;
@@ -112,8 +112,8 @@ static mdot_status read_output(const ir_operands *args, const char *cursor, cons
         valid = e->occurs[label] && !seen[label]++;
     }
     if (valid) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "equation \"%s\" has no valid output",
-                   ir_node_string(args->node, "equation", ""));
+    return ir_refuse(args, MDOT_MALFORMED, "equation \"%s\" has no valid output",
+                     ir_node_string(args->node, "equation", ""));
 }
 
 static mdot_status read_einsum(const ir_operands *args, einsum *out)
@@ -144,18 +144,13 @@ static mdot_status read_einsum(const ir_operands *args, einsum *out)
     return MDOT_OK;
 }
 
-static mdot_status einsum_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_einsum(const ir_operands *args, ir_type *out_type)
 {
     einsum e;
     BS_TRY(read_einsum(args, &e));
     *out_type = (ir_type){e.dtype, e.output.rank, {{0}}};
     for (int i = 0; i < e.output.rank; i++) out_type->dim[i] = e.extent[e.output.label[i]];
     return MDOT_OK;
-}
-
-mdot_status ir_shape_einsum(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, einsum_result, err);
 }
 
 typedef struct term { /* one operand in the sum of products */
@@ -225,7 +220,7 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     einsum e;
-    BS_TRY(ir_make_by(arena, node, input, einsum_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_einsum, &out[0], err));
     BS_TRY(read_einsum(&args, &e));
     term *terms = IR_NEW_ARRAY(arena, term, node->input_count);
     if (terms == NULL) return ir_fail_memory(node, err);

@@ -1,17 +1,24 @@
 /* families.h — declarations that the operator families share: the rules that ops.def names, and helpers for writing
  * them.
  *
- * Internal to ir/. The name shape_reshape in a row of ops.def means the function ir_shape_reshape, and likewise for
- * costs and evaluators, because the table's macro adds the prefix.
+ * Internal to ir/. The name cost_move in a row of ops.def means the function ir_cost_move, and likewise for evaluators,
+ * because the table's macro adds the prefix.
  */
 #ifndef IR_OPS_FAMILIES_H
 #define IR_OPS_FAMILIES_H
 
 #include "ir/ops.h"
 
-/* Declares every function of the table. Names that serve several rows are declared several times, which C allows. */
+typedef struct ir_operands ir_operands; /* operands.h */
+
+/* Declares every function of the table. Names that serve several rows are declared several times, which C allows. A
+ * shape rule is RULE(name), an ir_shape_fn; RESULT(name), the type of the only output; or MOVES(name), likewise for an
+ * operator that moves the elements of its first input. */
+#define IR_DECLARE_RULE(name) mdot_status ir_shape_##name(ir_graph *graph, ir_node *node, mdot_error *err)
+#define IR_DECLARE_RESULT(name) mdot_status ir_result_##name(const ir_operands *args, ir_type *out_type)
+#define IR_DECLARE_MOVES(name) IR_DECLARE_RESULT(name)
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
-    mdot_status ir_##shape(ir_graph *graph, ir_node *node, mdot_error *err);                                           \
+    IR_DECLARE_##shape;                                                                                                \
     void ir_##cost(const ir_node *node, int64_t length, ir_cost *out_cost);                                            \
     mdot_status ir_##eval(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,               \
                           mdot_error *err);

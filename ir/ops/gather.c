@@ -25,10 +25,10 @@ static bool append_dims(ir_type *type, const ir_dim *dims, int count)
 
 static mdot_status too_many_dims(const ir_operands *args)
 {
-    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
+    return ir_refuse(args, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
 }
 
-static mdot_status gather_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_gather(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int axis;
@@ -43,16 +43,11 @@ static mdot_status gather_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_shape_gather(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, gather_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, gather_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_gather, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     int64_t count = input[1]->count;
@@ -67,36 +62,31 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
     return MDOT_OK;
 }
 
-static mdot_status gather_elements_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_gather_elements(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int axis;
     BS_TRY(read_operands(args, &data, &indices));
     BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
     if (indices.rank != data.rank) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d",
-                       indices.rank, data.rank);
+        return ir_refuse(args, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d", indices.rank,
+                         data.rank);
     }
     for (int i = 0; i < data.rank; i++) {
         if (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i])) continue;
-        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
-                       "along axis %d, the indices may outnumber the data", i);
+        return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
+                         "along axis %d, the indices may outnumber the data", i);
     }
     *out_type = indices;
     out_type->dtype = data.dtype;
     return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
 }
 
-mdot_status ir_shape_gather_elements(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, gather_elements_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                     mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, gather_elements_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_gather_elements, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
@@ -116,28 +106,27 @@ static mdot_status read_tuple(const ir_operands *args, const ir_type *data, cons
 {
     int64_t batch = ir_node_int(args->node, "batch_dims", 0);
     if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                       "batch_dims %lld with data of %d and indices of %d dimensions", (long long)batch, data->rank,
-                       indices->rank);
+        return ir_refuse(args, MDOT_MALFORMED, "batch_dims %lld with data of %d and indices of %d dimensions",
+                         (long long)batch, data->rank, indices->rank);
     }
     ir_dim length = indices->dim[indices->rank - 1];
     if (!ir_dim_is_number(length)) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
+        return ir_refuse(args, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
     }
     if (length.offset > data->rank - batch) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions",
-                       (long long)length.offset, (long long)(data->rank - batch));
+        return ir_refuse(args, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions", (long long)length.offset,
+                         (long long)(data->rank - batch));
     }
     for (int i = 0; i < batch; i++) {
         if (ir_dim_equal(data->dim[i], indices->dim[i])) continue;
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
+        return ir_refuse(args, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
     }
     *out_batch = (int)batch;
     *out_length = (int)length.offset;
     return MDOT_OK;
 }
 
-static mdot_status gather_nd_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_gather_nd(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices;
     int batch = 0, length = 0;
@@ -153,15 +142,10 @@ static mdot_status gather_nd_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_shape_gather_nd(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, gather_nd_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                               mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, gather_nd_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_gather_nd, &out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -188,18 +172,18 @@ static mdot_status read_depth(const ir_operands *args, ir_dim *out_depth)
     ir_dim element[IR_MAX_KNOWN];
     int count;
     if (!ir_operand_known(args, 1, element, &count)) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                       "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
-                       args->node->inputs[1]->name);
+        return ir_refuse(args, MDOT_UNSUPPORTED,
+                         "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
+                         args->node->inputs[1]->name);
     }
     if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0])) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the depth must be one positive number");
+        return ir_refuse(args, MDOT_MALFORMED, "the depth must be one positive number");
     }
     *out_depth = element[0];
     return MDOT_OK;
 }
 
-static mdot_status one_hot_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_one_hot(const ir_operands *args, ir_type *out_type)
 {
     ir_type indices, values;
     ir_dim depth;
@@ -209,7 +193,7 @@ static mdot_status one_hot_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_axis(args, "axis", -1, indices.rank + 1, &axis));
     BS_TRY(read_depth(args, &depth));
     if (!ir_dim_is(values.dim[0], 2)) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the values must be a pair: off and on");
+        return ir_refuse(args, MDOT_MALFORMED, "the values must be a pair: off and on");
     }
     ir_type out = {values.dtype, 0, {{0}}};
     bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&
@@ -219,16 +203,11 @@ static mdot_status one_hot_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_shape_one_hot(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, one_hot_result, err);
-}
-
 mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, one_hot_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_one_hot, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(out[0], axis);
     for (int64_t k = 0; k < out[0]->count; k++) {

@@ -47,7 +47,7 @@ mdot_status ir_shape_fused_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_activation activation;
     mdot_status status = ir_fused_gemm_activation(node, &activation, err);
-    return status != MDOT_OK ? status : ir_shape_gemm(graph, node, err);
+    return status != MDOT_OK ? status : ir_shape_by(graph, node, ir_result_gemm, err);
 }
 
 mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,

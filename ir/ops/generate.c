@@ -159,8 +159,7 @@ static mdot_status fill_value(const ir_operands *args, const ir_tensor **out)
     const ir_attr *attr = ir_node_attr(args->node, "value");
     const ir_tensor *tensor = attr != NULL && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
     if (tensor != NULL && tensor->count != 1) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the value has %lld elements instead of 1",
-                       (long long)tensor->count);
+        return ir_refuse(args, MDOT_MALFORMED, "the value has %lld elements instead of 1", (long long)tensor->count);
     }
     *out = tensor;
     return MDOT_OK;
@@ -174,13 +173,13 @@ static mdot_status constant_of_shape_result(const ir_operands *args, ir_type *ou
     BS_TRY(fill_value(args, &value));
     BS_TRY(ir_operand_dims(args, 0, "dimensions", dims, &rank));
     if (rank > MDOT_MAX_RANK) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
     }
     *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0}}};
     for (int i = 0; i < rank; i++) {
         int64_t minimum, maximum;
         ir_dim_bounds(args->graph, dims[i], &minimum, &maximum);
-        if (minimum < 0) return ir_fail(args->node, args->err, MDOT_MALFORMED, "dimension %d is negative", i);
+        if (minimum < 0) return ir_refuse(args, MDOT_MALFORMED, "dimension %d is negative", i);
         out_type->dim[i] = dims[i];
     }
     return MDOT_OK;
@@ -219,28 +218,23 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, cons
 
 /* ---- EyeLike ----------------------------------------------------------------------------------------------------- */
 
-static mdot_status eye_like_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_eye_like(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     BS_TRY(ir_operand_need(args, 0, "input", 2, &in));
     int64_t dtype = ir_node_int(args->node, "dtype", in.dtype);
     if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
     }
     *out_type = in;
     out_type->dtype = (mdot_dtype)dtype;
     return MDOT_OK;
 }
 
-mdot_status ir_shape_eye_like(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, eye_like_result, err);
-}
-
 mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                              mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, eye_like_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_eye_like, &out[0], err));
     int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
     for (int64_t row = 0; row < out[0]->dims[0]; row++) {
         int64_t column;
@@ -271,16 +265,16 @@ static mdot_status read_float_range(const ir_operands *args, range *out)
     for (int i = 0; i < 3; i++) {
         const ir_wide *tensor = args->tensors != NULL ? args->tensors[i] : NULL;
         if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(args->node->inputs[i], &bound[i])) {
-            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                           "the shape of its output depends on data: \"%s\" is unknown at compile time",
-                           args->node->inputs[i]->name);
+            return ir_refuse(args, MDOT_UNSUPPORTED,
+                             "the shape of its output depends on data: \"%s\" is unknown at compile time",
+                             args->node->inputs[i]->name);
         }
         if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
     }
     double count = ceil((bound[1] - bound[0]) / bound[2]); /* NaN or infinite if delta is 0 */
     if (!(count < 0x1p62) || bound[2] == 0) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0],
-                       bound[1], bound[2]);
+        return ir_refuse(args, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0], bound[1],
+                         bound[2]);
     }
     out->first = bound[0];
     out->delta = bound[2];
@@ -305,15 +299,14 @@ static mdot_status read_integer_range(const ir_operands *args, const ir_dim *bou
     ir_dim span;
     int64_t step = bound[2].offset;
     if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
-        return ir_fail(args->node, args->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
-                       "delta must be a number other than 0");
+        return ir_refuse(args, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED, "delta must be a number other than 0");
     }
     bool has_form = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
     has_form = has_form && ir_dim_max(args->graph, span, ir_dim_number(0), &span) &&
                ir_dim_div_ceil(args->graph, span, step > 0 ? step : -step, &out->count);
     if (!has_form) {
-        return ir_fail(
-            args->node, args->err, MDOT_UNSUPPORTED,
+        return ir_refuse(
+            args, MDOT_UNSUPPORTED,
             "the count of its elements is not a sum of a multiple of the length and one rounded quotient of it");
     }
     out->integers = true;

@@ -43,9 +43,9 @@ static mdot_status no_such_reshape(const ir_operands *args, const ir_type *input
                  "dynamo=True, dynamic_shapes=…) "
                  "keeps the length open, as does writing the shape with -1",
                  (long long)example);
-    return ir_fail(args->node, args->err, status, "the number of elements of %s must equal that of %s%s",
-                   ir_shape_text(args, input->rank, input->dim, was), ir_shape_text(args, count, target, becomes),
-                   remedy);
+    return ir_refuse(args, status, "the number of elements of %s must equal that of %s%s",
+                     ir_shape_text(args, input->rank, input->dim, was), ir_shape_text(args, count, target, becomes),
+                     remedy);
 }
 
 /* Resolves the zeros of a target shape, which mean the input's dimension at the same position, and finds the -1. */
@@ -60,27 +60,25 @@ static mdot_status resolve_target(const ir_operands *args, const ir_type *in, in
         ir_dim_bounds(args->graph, target[i], &minimum, &maximum);
         if (ir_dim_is(target[i], 0) && !allow_zero) {
             if (i >= in->rank) {
-                return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                               "dimension %d is copied from the input, which has %d dimensions", i, in->rank);
+                return ir_refuse(args, MDOT_MALFORMED, "dimension %d is copied from the input, which has %d dimensions",
+                                 i, in->rank);
             }
             target[i] = in->dim[i];
         } else if (ir_dim_is(target[i], -1) && inferred < 0) {
             inferred = i;
         } else if (minimum < 0) {
-            return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                           "dimension %d of the target shape is negative or a second -1", i);
+            return ir_refuse(args, MDOT_MALFORMED, "dimension %d of the target shape is negative or a second -1", i);
         }
         has_zero = has_zero || ir_dim_is(target[i], 0);
     }
     if (allow_zero && has_zero && inferred >= 0) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                       "with allowzero, a shape may contain 0 or -1, but not both");
+        return ir_refuse(args, MDOT_MALFORMED, "with allowzero, a shape may contain 0 or -1, but not both");
     }
     *out_inferred = inferred;
     return MDOT_OK;
 }
 
-static mdot_status reshape_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_reshape(const ir_operands *args, ir_type *out_type)
 {
     ir_type input;
     ir_dim target[IR_MAX_KNOWN];
@@ -88,7 +86,7 @@ static mdot_status reshape_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
     BS_TRY(ir_operand_dims(args, 1, "target dimensions", target, &count));
     if (count > MDOT_MAX_RANK) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
     BS_TRY(resolve_target(args, &input, count, target, &inferred));
     bool possible;
@@ -108,23 +106,22 @@ static mdot_status reshape_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-static mdot_status flatten_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_flatten(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     int64_t axis = ir_node_int(args->node, "axis", 1); /* an axis equal to the rank is allowed: all dimensions are
                                                         * before the cut */
     if (axis < -in.rank || axis > in.rank) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "axis %lld of an input of %d dimensions", (long long)axis,
-                       in.rank);
+        return ir_refuse(args, MDOT_MALFORMED, "axis %lld of an input of %d dimensions", (long long)axis, in.rank);
     }
     if (axis < 0) axis += in.rank;
     ir_type out = {in.dtype, 2, {{.offset = 1}, {.offset = 1}}};
     for (int i = 0; i < in.rank; i++) {
         ir_dim *product = &out.dim[i >= axis];
         if (!ir_dim_mul(*product, in.dim[i], product)) {
-            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                           "the product of its dimensions grows with the square of the length");
+            return ir_refuse(args, MDOT_UNSUPPORTED,
+                             "the product of its dimensions grows with the square of the length");
         }
     }
     *out_type = out;
@@ -139,7 +136,7 @@ static mdot_status axes_operand(const ir_operands *args, int rank, unsigned *out
     return status != MDOT_OK ? status : ir_axes_mask(args->node, axes, *out_count, rank, out_mask, args->err);
 }
 
-static mdot_status squeeze_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_squeeze(const ir_operands *args, ir_type *out_type)
 {
     ir_type input;
     unsigned dropped = 0;
@@ -156,15 +153,15 @@ static mdot_status squeeze_result(const ir_operands *args, ir_type *out_type)
             out.dim[out.rank++] = input.dim[i];
         } else if (!ir_dim_is(input.dim[i], 1)) {
             char text[IR_DIM_TEXT_BYTES];
-            return ir_fail(args->node, args->err, ir_dims_fault(1, &input.dim[i]), "dimension %d is %s instead of 1", i,
-                           ir_dim_text(input.dim[i], args->graph->symbol, text, sizeof text));
+            return ir_refuse(args, ir_dims_fault(1, &input.dim[i]), "dimension %d is %s instead of 1", i,
+                             ir_dim_text(input.dim[i], args->graph->symbol, text, sizeof text));
         }
     }
     *out_type = out;
     return MDOT_OK;
 }
 
-static mdot_status unsqueeze_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_unsqueeze(const ir_operands *args, ir_type *out_type)
 {
     ir_type input;
     int64_t axes[IR_MAX_KNOWN];
@@ -173,8 +170,7 @@ static mdot_status unsqueeze_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
     BS_TRY(ir_operand_ints(args, 1, "axes", axes, &count));
     if (input.rank + count > MDOT_MAX_RANK) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", input.rank + count,
-                       MDOT_MAX_RANK);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", input.rank + count, MDOT_MAX_RANK);
     }
     BS_TRY(ir_axes_mask(args->node, axes, count, input.rank + count, &added, args->err));
     ir_type out = {input.dtype, input.rank + count, {{0}}};
@@ -183,42 +179,12 @@ static mdot_status unsqueeze_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-static ir_result_fn relabelling_of(const ir_node *node)
-{
-    switch (ir_node_opcode(node)) {
-    case IR_OP_Flatten: return flatten_result;
-    case IR_OP_Squeeze: return squeeze_result;
-    case IR_OP_Unsqueeze: return unsqueeze_result;
-    default: return reshape_result;
-    }
-}
-
-mdot_status ir_shape_reshape(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, reshape_result, 1u << 0, err);
-}
-
-mdot_status ir_shape_flatten(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, flatten_result, 1u << 0, err);
-}
-
-mdot_status ir_shape_squeeze(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, squeeze_result, 1u << 0, err);
-}
-
-mdot_status ir_shape_unsqueeze(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, unsqueeze_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
-    mdot_status status = ir_make_by(arena, node, input, relabelling_of(node), &out[0], err);
-    if (status == MDOT_OK) ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
-    return status;
+    BS_TRY(ir_make_by(arena, node, input, node->op->result, &out[0], err));
+    ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
+    return MDOT_OK;
 }
 
 /* ---- The same elements in another order ------------------------------------------------------------------------- */
@@ -227,8 +193,7 @@ static mdot_status read_permutation(const ir_operands *args, int rank, int64_t *
 {
     const ir_attr *attr = ir_node_ints(args->node, "perm");
     if (attr != NULL) {
-        if (attr->count != rank)
-            return ir_fail(args->node, args->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
+        if (attr->count != rank) return ir_refuse(args, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
         unsigned axes;
         BS_TRY(ir_axes_mask(args->node, attr->ints, rank, rank, &axes, args->err));
     }
@@ -236,7 +201,7 @@ static mdot_status read_permutation(const ir_operands *args, int rank, int64_t *
     return MDOT_OK;
 }
 
-static mdot_status transpose_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_transpose(const ir_operands *args, ir_type *out_type)
 {
     ir_type input;
     int64_t perm[MDOT_MAX_RANK];
@@ -245,11 +210,6 @@ static mdot_status transpose_result(const ir_operands *args, ir_type *out_type)
     *out_type = (ir_type){input.dtype, input.rank, {{0}}};
     for (int i = 0; i < input.rank; i++) out_type->dim[i] = input.dim[perm[i]];
     return MDOT_OK;
-}
-
-mdot_status ir_shape_transpose(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, transpose_result, 1u << 0, err);
 }
 
 /* Fills `out` with `input`, viewed in shape `dims`, after permuting the axes. Only the element order of `out` matters,
@@ -272,7 +232,7 @@ mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wid
 {
     int64_t perm[MDOT_MAX_RANK];
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = ir_make_by(arena, node, input, transpose_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, ir_result_transpose, &out[0], err);
     if (status == MDOT_OK) status = read_permutation(&args, input[0]->rank, perm);
     if (status == MDOT_OK) copy_permuted(out[0], input[0], input[0]->rank, input[0]->dims, perm);
     return status;
@@ -285,8 +245,8 @@ static mdot_status block_result(const ir_operands *args, bool grow, ir_type *out
     BS_TRY(ir_operand_need(args, 0, "input", 4, &in));
     int64_t block = ir_node_int(args->node, "blocksize", 0);
     if (block <= 0 || block > INT32_MAX) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "blocksize is %lld, but must be between 1 and %d",
-                       (long long)block, INT32_MAX);
+        return ir_refuse(args, MDOT_MALFORMED, "blocksize is %lld, but must be between 1 and %d", (long long)block,
+                         INT32_MAX);
     }
     ir_dim side = ir_dim_number(block), area = ir_dim_number(block * block);
     ir_type out = in;
@@ -296,37 +256,27 @@ static mdot_status block_result(const ir_operands *args, bool grow, ir_type *out
                                ir_dim_div_exact(in.dim[3], side, &out.dim[3]);
     if (!possible) {
         char text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(args->node, args->err, ir_dims_fault(4, in.dim), "%s does not divide into blocks of %lld × %lld",
-                       ir_shape_text(args, 4, in.dim, text), (long long)block, (long long)block);
+        return ir_refuse(args, ir_dims_fault(4, in.dim), "%s does not divide into blocks of %lld × %lld",
+                         ir_shape_text(args, 4, in.dim, text), (long long)block, (long long)block);
     }
     *out_type = out;
     return MDOT_OK;
 }
 
-static mdot_status depth_to_space_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_depth_to_space(const ir_operands *args, ir_type *out_type)
 {
     return block_result(args, true, out_type);
 }
 
-static mdot_status space_to_depth_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_space_to_depth(const ir_operands *args, ir_type *out_type)
 {
     return block_result(args, false, out_type);
-}
-
-mdot_status ir_shape_depth_to_space(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, depth_to_space_result, err);
-}
-
-mdot_status ir_shape_space_to_depth(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, space_to_depth_result, err);
 }
 
 mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                    mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, depth_to_space_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_depth_to_space, &out[0], err));
     const int64_t *dims = input[0]->dims;
     int64_t b = ir_node_int(node, "blocksize", 0), channels = out[0]->dims[1];
     if (strcmp(ir_node_string(node, "mode", "DCR"), "CRD") == 0) {
@@ -342,7 +292,7 @@ mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const i
 mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                    mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, space_to_depth_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_space_to_depth, &out[0], err));
     int64_t b = ir_node_int(node, "blocksize", 0);
     const int64_t *dims = out[0]->dims;
     copy_permuted(out[0], input[0], 6, (int64_t[]){dims[0], input[0]->dims[1], dims[2], b, dims[3], b},
@@ -352,7 +302,7 @@ mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const i
 
 /* ---- Repetition ------------------------------------------------------------------------------------------------- */
 
-static mdot_status expand_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_expand(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     ir_dim target[IR_MAX_KNOWN];
@@ -360,7 +310,7 @@ static mdot_status expand_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     BS_TRY(ir_operand_dims(args, 1, "target dimensions", target, &count));
     if (count > MDOT_MAX_RANK) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     }
     ir_type out = {in.dtype, 0, {{0}}};
     mdot_status status = ir_broadcast_dims(args->node, in.dim, in.rank, target, count, out.dim, &out.rank, args->err);
@@ -368,22 +318,17 @@ static mdot_status expand_result(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_shape_expand(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, expand_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
     int64_t strides[MDOT_MAX_RANK];
-    BS_TRY(ir_make_by(arena, node, input, expand_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_expand, &out[0], err));
     ir_broadcast_strides(input[0]->rank, input[0]->dims, out[0]->rank, strides);
     ir_copy_strided(out[0], input[0], 0, strides);
     return MDOT_OK;
 }
 
-static mdot_status tile_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_tile(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     ir_dim repeats[IR_MAX_KNOWN];
@@ -391,33 +336,28 @@ static mdot_status tile_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     BS_TRY(ir_operand_dims(args, 1, "repeats", repeats, &count));
     if (count != in.rank) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "%d repeats for %d dimensions", count, in.rank);
+        return ir_refuse(args, MDOT_MALFORMED, "%d repeats for %d dimensions", count, in.rank);
     }
     ir_type out = in;
     for (int i = 0; i < in.rank; i++) {
         int64_t minimum, maximum;
         ir_dim_bounds(args->graph, repeats[i], &minimum, &maximum);
-        if (minimum < 0) return ir_fail(args->node, args->err, MDOT_MALFORMED, "repeat %d is negative", i);
+        if (minimum < 0) return ir_refuse(args, MDOT_MALFORMED, "repeat %d is negative", i);
         if (!ir_dim_mul(in.dim[i], repeats[i], &out.dim[i])) {
-            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                           "dimension %d times its repeats is not a sum of a multiple of the length and one rounded "
-                           "quotient of it",
-                           i);
+            return ir_refuse(args, MDOT_UNSUPPORTED,
+                             "dimension %d times its repeats is not a sum of a multiple of the length and one rounded "
+                             "quotient of it",
+                             i);
         }
     }
     *out_type = out;
     return MDOT_OK;
 }
 
-mdot_status ir_shape_tile(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, tile_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                          mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, tile_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_tile, &out[0], err));
     const ir_wide *source = input[0];
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(source->rank, source->dims, strides);
@@ -432,27 +372,22 @@ mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *co
 
 /* ---- Triangles -------------------------------------------------------------------------------------------------- */
 
-static mdot_status trilu_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_trilu(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     if (in.rank < 2) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions is not a matrix", in.rank);
+        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions is not a matrix", in.rank);
     }
     *out_type = in;
     return ir_operand_need_one(args, 1, "number of the diagonal");
-}
-
-mdot_status ir_shape_trilu(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, trilu_result, err);
 }
 
 /* Keeps the elements on and above diagonal k (upper) or on and below it. The rest of the new tensor is zero. */
 mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, trilu_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_trilu, &out[0], err));
     const ir_wide *diagonal = ir_tensor_input(node, input, 1);
     if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k must be an integer");
     bool upper = ir_node_int(node, "upper", 1) != 0;

@@ -30,7 +30,7 @@ static mdot_status read_matmul(const ir_operands *args, bool transpose_a, bool t
     BS_TRY(ir_operand_need(args, 0, "left matrix", -1, &a));
     BS_TRY(ir_operand_need(args, 1, "right matrix", -1, &b));
     BS_TRY(ir_operand_need_same(args, 1, 0));
-    if (a.rank < 1 || b.rank < 1) return ir_fail(args->node, args->err, MDOT_MALFORMED, "a scalar is not a matrix");
+    if (a.rank < 1 || b.rank < 1) return ir_refuse(args, MDOT_MALFORMED, "a scalar is not a matrix");
     matmul p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
     p.transpose_b = transpose_b && !p.b_vector;
@@ -42,10 +42,10 @@ static mdot_status read_matmul(const ir_operands *args, bool transpose_a, bool t
     if (!p.b_vector) matrix_dims(&b, p.transpose_b, &b_inner, &p.columns);
     if (!ir_dim_equal(p.inner, b_inner)) {
         char a_text[IR_SHAPE_TEXT_BYTES], b_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){p.inner, b_inner}),
-                       "%s%s times %s%s: the inner dimensions differ", ir_shape_text(args, a.rank, a.dim, a_text),
-                       p.transpose_a ? " transposed" : "", ir_shape_text(args, b.rank, b.dim, b_text),
-                       p.transpose_b ? " transposed" : "");
+        return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){p.inner, b_inner}),
+                         "%s%s times %s%s: the inner dimensions differ", ir_shape_text(args, a.rank, a.dim, a_text),
+                         p.transpose_a ? " transposed" : "", ir_shape_text(args, b.rank, b.dim, b_text),
+                         p.transpose_b ? " transposed" : "");
     }
     BS_TRY(ir_broadcast_dims(args->node, a.dim, p.a_vector ? 0 : a.rank - 2, b.dim, p.b_vector ? 0 : b.rank - 2,
                              p.batch, &p.batch_rank, args->err));
@@ -156,7 +156,7 @@ static mdot_status read_mat_mul(const ir_operands *args, matmul *out)
     return read_matmul(args, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
 }
 
-static mdot_status mat_mul_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_mat_mul(const ir_operands *args, ir_type *out_type)
 {
     matmul p;
     mdot_status status = read_mat_mul(args, &p);
@@ -164,22 +164,12 @@ static mdot_status mat_mul_result(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_shape_mat_mul(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, mat_mul_result, err);
-}
-
-mdot_status ir_shape_fused_mat_mul(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, mat_mul_result, err);
-}
-
 mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, input, mat_mul_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, ir_result_mat_mul, &out[0], err);
     if (status == MDOT_OK) status = read_mat_mul(&args, &p);
     if (status == MDOT_OK) multiply(&p, input[0], input[1], out[0]);
     return status;
@@ -245,22 +235,16 @@ static mdot_status read_gemm(const ir_operands *args, matmul *out)
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                   "C of shape %s does not broadcast to the result of the matmul",
-                   ir_shape_text(args, c.rank, c.dim, text));
+    return ir_refuse(args, MDOT_MALFORMED, "C of shape %s does not broadcast to the result of the matmul",
+                     ir_shape_text(args, c.rank, c.dim, text));
 }
 
-static mdot_status gemm_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_gemm(const ir_operands *args, ir_type *out_type)
 {
     matmul p;
     mdot_status status = read_gemm(args, &p);
     if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
-}
-
-mdot_status ir_shape_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, gemm_result, err);
 }
 
 /* Adds beta times `c`, broadcast, to `out`. */
@@ -285,7 +269,7 @@ mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *co
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    BS_TRY(ir_make_by(arena, node, input, gemm_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_gemm, &out[0], err));
     BS_TRY(read_gemm(&args, &p));
     multiply(&p, input[0], input[1], out[0]);
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
@@ -312,13 +296,13 @@ static mdot_status read_linear(const ir_operands *args, matmul *out)
     if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
     BS_TRY(ir_operand_need(args, 2, "bias", 1, &bias));
     if (!ir_dim_equal(bias.dim[0], out->columns)) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                       "the length of the bias differs from the number of columns of the weight");
+        return ir_refuse(args, MDOT_MALFORMED,
+                         "the length of the bias differs from the number of columns of the weight");
     }
     return MDOT_OK;
 }
 
-static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_linear(const ir_operands *args, ir_type *out_type)
 {
     matmul p;
     mdot_status status = read_linear(args, &p);
@@ -326,17 +310,12 @@ static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_shape_linear(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, linear_result, err);
-}
-
 mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                            mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    BS_TRY(ir_make_by(arena, node, input, linear_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_linear, &out[0], err));
     BS_TRY(read_linear(&args, &p));
     multiply(&p, input[0], input[1], out[0]);
     const ir_wide *bias = ir_tensor_input(node, input, 2);

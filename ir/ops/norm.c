@@ -56,9 +56,9 @@ mdot_status ir_norm_need_parameter(const ir_operands *args, int i, const char *w
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES], type_text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s of shape %s does not broadcast to %s", what,
-                   ir_shape_text(args, parameter.rank, parameter.dim, text),
-                   ir_shape_text(args, type->rank, type->dim, type_text));
+    return ir_refuse(args, MDOT_MALFORMED, "the %s of shape %s does not broadcast to %s", what,
+                     ir_shape_text(args, parameter.rank, parameter.dim, text),
+                     ir_shape_text(args, type->rank, type->dim, type_text));
 }
 
 mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what, ir_dim count)
@@ -69,22 +69,17 @@ mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what
     BS_TRY(ir_operand_need_floats(args, i, what));
     if (ir_dim_equal(vector.dim[0], count)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES], count_text[IR_DIM_TEXT_BYTES];
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
-                   ir_dim_text(vector.dim[0], args->graph->symbol, text, sizeof text),
-                   ir_dim_text(count, args->graph->symbol, count_text, sizeof count_text));
+    return ir_refuse(args, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
+                     ir_dim_text(vector.dim[0], args->graph->symbol, text, sizeof text),
+                     ir_dim_text(count, args->graph->symbol, count_text, sizeof count_text));
 }
 
-static mdot_status softmax_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_softmax(const ir_operands *args, ir_type *out_type)
 {
     int axis;
     mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
     if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     return status != MDOT_OK ? status : ir_operand_axis(args, "axis", -1, out_type->rank, &axis);
-}
-
-mdot_status ir_shape_softmax(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, softmax_result, err);
 }
 
 /* One row of `count` elements, `stride` apart. */
@@ -103,7 +98,7 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, softmax_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_softmax, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {

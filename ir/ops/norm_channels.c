@@ -14,8 +14,7 @@ static mdot_status read_channels(const ir_operands *args, ir_type *out_type, ir_
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need_floats(args, 0, "input"));
     if (out_type->rank < 2) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions has no channels",
-                       out_type->rank);
+        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions has no channels", out_type->rank);
     }
     *out_channels = out_type->dim[1];
     mdot_status status = ir_norm_need_vector(args, 1, "scale", *out_channels);
@@ -32,7 +31,7 @@ static void scale_channels(ir_wide *out, const double *scale, const double *bias
     }
 }
 
-static mdot_status group_norm_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_group_norm(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels, group;
     mdot_status status = read_channels(args, out_type, &channels);
@@ -40,19 +39,14 @@ static mdot_status group_norm_result(const ir_operands *args, ir_type *out_type)
     int64_t groups = ir_node_int(args->node, "num_groups", 0);
     if (groups > 0 && ir_dim_div_exact(channels, ir_dim_number(groups), &group)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES];
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "%s channels are not divisible into %lld groups",
-                   ir_dim_text(channels, args->graph->symbol, text, sizeof text), (long long)groups);
-}
-
-mdot_status ir_shape_group_norm(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, group_norm_result, err);
+    return ir_refuse(args, MDOT_MALFORMED, "%s channels are not divisible into %lld groups",
+                     ir_dim_text(channels, args->graph->symbol, text, sizeof text), (long long)groups);
 }
 
 mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, group_norm_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_group_norm, &out[0], err));
     bool instance = ir_node_opcode(node) == IR_OP_InstanceNormalization;
     int64_t groups = input[0]->dims[0] * (instance ? input[0]->dims[1] : ir_node_int(node, "num_groups", 0));
     double epsilon = ir_node_float(node, "epsilon", 1e-5), mean, inverse;
@@ -64,26 +58,21 @@ mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-static mdot_status batch_norm_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_batch_normalization(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels;
     if (ir_node_int(args->node, "training_mode", 0)) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
+        return ir_refuse(args, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
     }
     mdot_status status = read_channels(args, out_type, &channels);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "mean", channels);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "variance", channels);
 }
 
-mdot_status ir_shape_batch_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, batch_norm_result, err);
-}
-
 mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
                                         ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, batch_norm_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_batch_normalization, &out[0], err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     ir_axis_view view = ir_view_axis(input[0], 1);
     for (int64_t k = 0; k < input[0]->count; k++) {
@@ -104,15 +93,10 @@ static mdot_status read_mvn_axes(const ir_operands *args, ir_type *out_type, uns
                         out_type->rank, out_mask, args->err);
 }
 
-static mdot_status mvn_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_mvn(const ir_operands *args, ir_type *out_type)
 {
     unsigned mask;
     return read_mvn_axes(args, out_type, &mask);
-}
-
-mdot_status ir_shape_mvn(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, mvn_result, err);
 }
 
 /* Strides into a tensor with one number per index of the axes that are not normalised. */
@@ -132,7 +116,7 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *con
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     unsigned mask = 0;
-    mdot_status status = ir_make_by(arena, node, input, mvn_result, &out[0], err);
+    mdot_status status = ir_make_by(arena, node, input, ir_result_mvn, &out[0], err);
     if (status == MDOT_OK) status = read_mvn_axes(&args, &type, &mask);
     if (status != MDOT_OK || input[0]->count == 0) return status;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
@@ -158,7 +142,7 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *con
     return MDOT_OK;
 }
 
-static mdot_status lp_norm_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_lp_norm(const ir_operands *args, ir_type *out_type)
 {
     int axis;
     int64_t p = ir_node_int(args->node, "p", 2);
@@ -166,19 +150,14 @@ static mdot_status lp_norm_result(const ir_operands *args, ir_type *out_type)
     if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, out_type->rank, &axis);
     if (status != MDOT_OK || p == 1 || p == 2) return status;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
-}
-
-mdot_status ir_shape_lp_norm(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, lp_norm_result, err);
+    return ir_refuse(args, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
 }
 
 mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, lp_norm_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_lp_norm, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     bool squares = ir_node_int(node, "p", 2) == 2;
     ir_axis_view view = ir_view_axis(input[0], axis);

@@ -33,12 +33,11 @@ ir_type ir_operand_type(const ir_operands *args, int i)
 mdot_status ir_operand_need(const ir_operands *args, int i, const char *what, int rank, ir_type *out_type)
 {
     if (!ir_operand_given(args, i)) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
+        return ir_refuse(args, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
     }
     ir_type type = ir_operand_type(args, i);
     if (rank >= 0 && type.rank != rank) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank,
-                       rank);
+        return ir_refuse(args, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank, rank);
     }
     *out_type = type;
     return MDOT_OK;
@@ -49,8 +48,8 @@ mdot_status ir_operand_need_floats(const ir_operands *args, int i, const char *w
     if (!ir_operand_given(args, i)) return MDOT_OK;
     mdot_dtype dtype = ir_operand_type(args, i).dtype;
     if (ir_dtype_is_float(dtype)) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s is of type %s instead of a floating type", what,
-                   mdot_dtype_name(dtype));
+    return ir_refuse(args, MDOT_MALFORMED, "the %s is of type %s instead of a floating type", what,
+                     mdot_dtype_name(dtype));
 }
 
 mdot_status ir_operand_need_integers(const ir_operands *args, int i, const char *what)
@@ -58,8 +57,8 @@ mdot_status ir_operand_need_integers(const ir_operands *args, int i, const char 
     if (!ir_operand_given(args, i)) return MDOT_OK;
     mdot_dtype dtype = ir_operand_type(args, i).dtype;
     if (!ir_dtype_is_float(dtype) && dtype != MDOT_DTYPE_STRING) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s is of type %s instead of an integer type", what,
-                   mdot_dtype_name(dtype));
+    return ir_refuse(args, MDOT_MALFORMED, "the %s is of type %s instead of an integer type", what,
+                     mdot_dtype_name(dtype));
 }
 
 mdot_status ir_operand_need_same(const ir_operands *args, int i, int like)
@@ -67,8 +66,8 @@ mdot_status ir_operand_need_same(const ir_operands *args, int i, int like)
     if (!ir_operand_given(args, i)) return MDOT_OK;
     mdot_dtype dtype = ir_operand_type(args, i).dtype, wanted = ir_operand_type(args, like).dtype;
     if (dtype == wanted) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
-                   mdot_dtype_name(dtype), like, mdot_dtype_name(wanted));
+    return ir_refuse(args, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i, mdot_dtype_name(dtype),
+                     like, mdot_dtype_name(wanted));
 }
 
 mdot_status ir_operand_need_one(const ir_operands *args, int i, const char *what)
@@ -78,7 +77,7 @@ mdot_status ir_operand_need_one(const ir_operands *args, int i, const char *what
     bool is_one = type.rank >= 0;
     for (int d = 0; d < type.rank; d++) is_one = is_one && ir_dim_is(type.dim[d], 1);
     if (is_one) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s must have one element", what);
+    return ir_refuse(args, MDOT_MALFORMED, "the %s must have one element", what);
 }
 
 /* Reads constants like ir_value_known: floating numbers are known if they are integers. */
@@ -109,13 +108,13 @@ mdot_status ir_operand_dims(const ir_operands *args, int i, const char *what, ir
     BS_TRY(ir_operand_need(args, i, what, -1, &type));
     const char *name = args->node->inputs[i]->name;
     if (ir_dtype_is_float(type.dtype)) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what,
-                       name, mdot_dtype_name(type.dtype));
+        return ir_refuse(args, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what, name,
+                         mdot_dtype_name(type.dtype));
     }
     if (ir_operand_known(args, i, out, out_count)) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                   "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
-                   args->node->outputs[0] != NULL ? args->node->outputs[0]->name : "its output", what, name);
+    return ir_refuse(args, MDOT_UNSUPPORTED,
+                     "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
+                     args->node->outputs[0] != NULL ? args->node->outputs[0]->name : "its output", what, name);
 }
 
 mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, int64_t out[static IR_MAX_KNOWN],
@@ -126,8 +125,8 @@ mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, in
     BS_TRY(ir_operand_dims(args, i, what, element, &count));
     for (int k = 0; k < count; k++) {
         if (!ir_dim_is_number(element[k])) {
-            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension",
-                           what, args->node->inputs[i]->name);
+            return ir_refuse(args, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension", what,
+                             args->node->inputs[i]->name);
         }
     }
     for (int k = 0; k < count; k++) out[k] = element[k].offset;
@@ -155,11 +154,11 @@ static mdot_status check_index(const ir_operands *args, ir_dim index, ir_dim ext
                 ir_dim_always_le(args->graph, minimum, index);
     if (fits) return MDOT_OK;
     if (ir_dim_is_number(index) && ir_dim_is_number(extent))
-        return ir_fail(args->node, args->err, MDOT_OUT_OF_RANGE, "index %lld is outside of a dimension of %lld",
-                       (long long)index.offset, (long long)extent.offset);
-    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "index %s must be within a dimension of %s at every length",
-                   ir_dim_text(index, args->graph->symbol, text, sizeof text),
-                   ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
+        return ir_refuse(args, MDOT_OUT_OF_RANGE, "index %lld is outside of a dimension of %lld",
+                         (long long)index.offset, (long long)extent.offset);
+    return ir_refuse(args, MDOT_UNSUPPORTED, "index %s must be within a dimension of %s at every length",
+                     ir_dim_text(index, args->graph->symbol, text, sizeof text),
+                     ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
 }
 
 mdot_status ir_operand_need_indices(const ir_operands *args, int i, int64_t first, int64_t stride, ir_dim extent)
@@ -274,10 +273,15 @@ mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_e
     return status;
 }
 
-mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, ir_result_fn result, unsigned moved, mdot_error *err)
+mdot_status ir_shape_by_result(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    mdot_status status = ir_shape_by(graph, node, result, err);
-    return status != MDOT_OK ? status : ir_move_known(graph, node, moved, err);
+    return ir_shape_by(graph, node, node->op->result, err);
+}
+
+mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    BS_TRY(ir_shape_by_result(graph, node, err));
+    return ir_move_known(graph, node, 1u << 0, err);
 }
 
 const char *ir_shape_text(const ir_operands *args, int rank, const ir_dim *dims, char *out)

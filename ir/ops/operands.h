@@ -11,16 +11,19 @@
 #include "ir/graph.h"
 #include "ir/ops/families.h"
 
-typedef struct ir_operands {
+struct ir_operands {
     const ir_node *node;
     const ir_wide *const *tensors; /* tensors of an evaluation; NULL: use the types and known content of the graph's
                                     * values */
     const ir_graph *graph;         /* gives the range of L */
     mdot_error *err;
-} ir_operands;
+};
 
 ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdot_error *err);
 ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *tensors, mdot_error *err);
+
+/* ir_fail for the operands' node. */
+#define ir_refuse(args, ...) ir_fail((args)->node, (args)->err, __VA_ARGS__)
 
 bool ir_operand_given(const ir_operands *args, int i);
 /* A required operand's type. */
@@ -70,11 +73,11 @@ static inline const ir_wide *ir_tensor_input(const ir_node *node, const ir_wide 
     return i < node->input_count ? in[i] : NULL;
 }
 
-/* Computes an output's type from the operands: the rule of an operator with a single output and its own geometry. */
-typedef mdot_status (*ir_result_fn)(const ir_operands *args, ir_type *out_type);
-
-/* Shape rule: types output 0 by `result`. */
+/* Types output 0 by `result`. */
 mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdot_error *err);
+/* Shape rules of the table: type output 0 by the operator's result rule. The second one also moves known content. */
+mdot_status ir_shape_by_result(ir_graph *graph, ir_node *node, mdot_error *err);
+mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, mdot_error *err);
 
 /* Evaluation: allocates the node's only output, typed by `result`. */
 mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
@@ -84,8 +87,6 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
  * elements are moved; the others steer. Content that depends on L moves like any other, by evaluating the node on
  * the elements' numbers. Does nothing if some content is unknown. Passes on an error of the evaluation. */
 mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_error *err);
-/* Shape rule of an operator with one output that only moves elements: both ir_shape_by and ir_move_known. */
-mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, ir_result_fn result, unsigned moved, mdot_error *err);
 
 /* "[L, 4, 32]" for messages, truncated if it does not fit. Returns `out`. */
 enum { IR_SHAPE_TEXT_BYTES = 192 };

@@ -8,8 +8,7 @@ static mdot_status need_map(const ir_operands *args, ir_type *out_type)
 {
     mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
     if (status != MDOT_OK || out_type->rank > 2) return status;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
-                   out_type->rank);
+    return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions", out_type->rank);
 }
 
 static mdot_status read_pool(const ir_operands *args, ir_window *window, ir_type *out_type)
@@ -180,16 +179,11 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
     return MDOT_OK;
 }
 
-static mdot_status global_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_global_pool(const ir_operands *args, ir_type *out_type)
 {
     mdot_status status = need_map(args, out_type);
     for (int i = 2; status == MDOT_OK && i < out_type->rank; i++) out_type->dim[i] = ir_dim_number(1);
     return status != MDOT_OK ? status : ir_operand_need_floats(args, 0, "input");
-}
-
-mdot_status ir_shape_global_pool(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, global_result, err);
 }
 
 void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -201,7 +195,7 @@ void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                 mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, global_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_global_pool, &out[0], err));
     int64_t plane = ir_product(input[0]->dims, 2, input[0]->rank);
     bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
     for (int64_t k = 0; k < out[0]->count; k++) {
@@ -218,17 +212,12 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
     return MDOT_OK;
 }
 
-static mdot_status lrn_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_lrn(const ir_operands *args, ir_type *out_type)
 {
     mdot_status status = need_map(args, out_type);
     if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status != MDOT_OK || ir_node_int(args->node, "size", 0) > 0) return status;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "the attribute size is missing or not positive");
-}
-
-mdot_status ir_shape_lrn(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, lrn_result, err);
+    return ir_refuse(args, MDOT_MALFORMED, "the attribute size is missing or not positive");
 }
 
 /* A square and a sum for each neighbour, then scale, power and quotient. */
@@ -242,7 +231,7 @@ void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                         mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, lrn_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_lrn, &out[0], err));
     ir_axis_view view = ir_view_axis(input[0], 1);
     int64_t size = ir_node_int(node, "size", 0), before = (size - 1) / 2, after = size - 1 - before;
     double alpha = ir_node_float(node, "alpha", 1e-4), beta = ir_node_float(node, "beta", 0.75);

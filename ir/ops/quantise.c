@@ -31,9 +31,9 @@ static mdot_status check_blocks(const ir_operands *args, const char *what, const
         ir_dim wanted = data->dim[d];
         if (d == axis) wanted = ir_dim_number((wanted.offset + block - 1) / block);
         if (ir_dim_equal(type->dim[d], wanted) && (d != axis || ir_dim_is_number(data->dim[d]))) continue;
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                       "dimension %d of the %s does not fit blocks of %lld elements of a fixed number", d, what,
-                       (long long)block);
+        return ir_refuse(args, MDOT_UNSUPPORTED,
+                         "dimension %d of the %s does not fit blocks of %lld elements of a fixed number", d, what,
+                         (long long)block);
     }
     return MDOT_OK;
 }
@@ -46,18 +46,17 @@ static mdot_status check_along_axis(const ir_operands *args, int i, const char *
     int axis;
     if (is_blocked(args->node) && type.rank == data->rank) return check_blocks(args, what, &type, data);
     if (ir_node_int(args->node, "block_size", 0) != 0 || type.rank > 1)
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported",
-                       what);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported", what);
     if (type.rank == 0 || ir_dim_is(type.dim[0], 1)) return MDOT_OK;
     mdot_status status = ir_operand_axis(args, "axis", 1, data->rank, &axis);
     if (status != MDOT_OK || ir_dim_equal(type.dim[0], data->dim[axis])) return status;
     char own_text[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){type.dim[0], data->dim[axis]}),
-                   "the %s has %s elements, but axis %d has %s", what, ir_shape_text(args, 1, type.dim, own_text), axis,
-                   ir_shape_text(args, 1, &data->dim[axis], wanted));
+    return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){type.dim[0], data->dim[axis]}),
+                     "the %s has %s elements, but axis %d has %s", what, ir_shape_text(args, 1, type.dim, own_text),
+                     axis, ir_shape_text(args, 1, &data->dim[axis], wanted));
 }
 
-static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_quantise_linear(const ir_operands *args, ir_type *out_type)
 {
     ir_type data;
     BS_TRY(ir_operand_need(args, 0, "data", -1, &data));
@@ -67,16 +66,10 @@ static mdot_status linear_result(const ir_operands *args, ir_type *out_type)
     data.dtype = dequantises ? ir_operand_type(args, 1).dtype : quantised_type(args);
     if (!dequantises && data.dtype != MDOT_DTYPE_U8 && data.dtype != MDOT_DTYPE_I8 && data.dtype != MDOT_DTYPE_U16 &&
         data.dtype != MDOT_DTYPE_I16)
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                       "quantisation to %s is unsupported; supported are u8, i8, u16 and i16",
-                       mdot_dtype_name(data.dtype));
+        return ir_refuse(args, MDOT_UNSUPPORTED, "quantisation to %s is unsupported; supported are u8, i8, u16 and i16",
+                         mdot_dtype_name(data.dtype));
     *out_type = data;
     return MDOT_OK;
-}
-
-mdot_status ir_shape_quantise_linear(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, linear_result, err);
 }
 
 mdot_status ir_shape_dynamic_quantise(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -124,7 +117,7 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const 
     int64_t block = is_blocked(node) && scale->rank == x->rank ? ir_node_int(node, "block_size", 0) : 0;
     bool has_axis = block > 0 || scale->count > 1 || (zero != NULL && zero->count > 1);
     int axis = 0;
-    BS_TRY(ir_make_by(arena, node, input, linear_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_quantise_linear, &out[0], err));
     if (has_axis) BS_TRY(ir_operand_axis(&args, "axis", 1, x->rank, &axis));
     ir_axis_view view = has_axis ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
     for (int64_t k = 0; k < x->count; k++) {
@@ -187,7 +180,7 @@ mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error 
     a.constant = b.constant = NULL;
     like.inputs = factors;
     like.input_count = 2;
-    return ir_shape_mat_mul(graph, &like, err);
+    return ir_shape_by(graph, &like, ir_result_mat_mul, err);
 }
 
 /* The factor minus its zero point: one number, or a vector along the rows (left) or columns (right). */

@@ -17,20 +17,20 @@ static mdot_status read_channels(const ir_operands *args, geometry *g)
     int64_t heads = ir_node_int(args->node, "num_heads", 0);
     if (g->type.rank == 3) {
         if (heads <= 0 || !ir_dim_div_exact(channels, ir_dim_number(heads), &channels)) {
-            return ir_fail(args->node, args->err, MDOT_MALFORMED, "its channels are not divisible into num_heads %lld",
-                           (long long)heads);
+            return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into num_heads %lld",
+                             (long long)heads);
         }
         g->heads = ir_dim_number(heads);
     }
     if (!ir_dim_is_number(channels)) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "the size of its heads is not fixed");
+        return ir_refuse(args, MDOT_UNSUPPORTED, "the size of its heads is not fixed");
     }
     g->channels = channels.offset;
     g->rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
     if (g->rotated == 0) g->rotated = g->channels;
     if (g->rotated > 0 && g->rotated <= g->channels && g->rotated % 2 == 0) return MDOT_OK;
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "%lld of %lld channels cannot be rotated in pairs",
-                   (long long)g->rotated, (long long)g->channels);
+    return ir_refuse(args, MDOT_MALFORMED, "%lld of %lld channels cannot be rotated in pairs", (long long)g->rotated,
+                     (long long)g->channels);
 }
 
 /* A cache holds half of the rotated channels, by position. If position ids are absent, it is by batch and row. */
@@ -44,8 +44,8 @@ static mdot_status check_cache(const ir_operands *args, int i, const char *what,
                 (by_position || (ir_dim_equal(cache.dim[0], g->batch) && ir_dim_equal(cache.dim[1], g->rows)));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(args->node, args->err, MDOT_MALFORMED, "a %s of shape %s does not match %lld rotated channels", what,
-                   ir_shape_text(args, cache.rank, cache.dim, text), (long long)g->rotated);
+    return ir_refuse(args, MDOT_MALFORMED, "a %s of shape %s does not match %lld rotated channels", what,
+                     ir_shape_text(args, cache.rank, cache.dim, text), (long long)g->rotated);
 }
 
 static mdot_status read_geometry(const ir_operands *args, geometry *out)
@@ -55,8 +55,7 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     BS_TRY(ir_operand_need(args, X, "input", -1, &g.type));
     BS_TRY(ir_operand_need_floats(args, X, "input"));
     if (g.type.rank != 3 && g.type.rank != 4) {
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4",
-                       g.type.rank);
+        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", g.type.rank);
     }
     g.batch = g.type.dim[0];
     g.heads = g.type.dim[1];
@@ -68,24 +67,19 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
         BS_TRY(ir_operand_need(args, POSITIONS, "position ids", 2, &positions));
         BS_TRY(ir_operand_need_integers(args, POSITIONS, "position ids"));
         if (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows)) {
-            return ir_fail(args->node, args->err, MDOT_MALFORMED, "position ids must have one number for each token");
+            return ir_refuse(args, MDOT_MALFORMED, "position ids must have one number for each token");
         }
     }
     *out = g;
     return MDOT_OK;
 }
 
-static mdot_status rotary_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_rotary_embedding(const ir_operands *args, ir_type *out_type)
 {
     geometry g;
     mdot_status status = read_geometry(args, &g);
     if (status == MDOT_OK) *out_type = g.type;
     return status;
-}
-
-mdot_status ir_shape_rotary_embedding(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, rotary_result, err);
 }
 
 /* Four products and two sums per pair of rotated channels. The caches are computed, so they are not parameters. */
@@ -118,7 +112,7 @@ mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
-    BS_TRY(ir_make_by(arena, node, input, rotary_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_rotary_embedding, &out[0], err));
     BS_TRY(read_geometry(&args, &g));
     const ir_wide *positions = ir_tensor_input(node, input, POSITIONS);
     bool interleaved = ir_node_int(node, "interleaved", 0) != 0;

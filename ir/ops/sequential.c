@@ -8,7 +8,7 @@
 
 /* ---- CumSum ------------------------------------------------------------------------------------------------------ */
 
-static mdot_status cum_sum_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_cum_sum(const ir_operands *args, ir_type *out_type)
 {
     ir_type input, axis;
     BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
@@ -18,17 +18,11 @@ static mdot_status cum_sum_result(const ir_operands *args, ir_type *out_type)
     int count, normal;
     if (ir_operand_known(args, 1, element, &count)) { /* a known axis is checked, although the type does not depend on
                                                        * it */
-        if (count != 1)
-            return ir_fail(args->node, args->err, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
+        if (count != 1) return ir_refuse(args, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
         BS_TRY(ir_normalize_axis(args->node, element[0].offset, input.rank, &normal, args->err));
     }
     *out_type = input;
     return MDOT_OK;
-}
-
-mdot_status ir_shape_cum_sum(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, cum_sum_result, err);
 }
 
 /* Sets out[at] to the running sum, and adds in[at] to the sum before (inclusive) or afterwards. Integers wrap. */
@@ -50,7 +44,7 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, cum_sum_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_cum_sum, &out[0], err));
     BS_TRY(ir_normalize_axis(node, input[1]->i[0], input[0]->rank, &axis, err));
     bool exclusive = ir_node_int(node, "exclusive", 0) != 0, reverse = ir_node_int(node, "reverse", 0) != 0;
     ir_axis_view view = ir_view_axis(input[0], axis);
@@ -79,10 +73,10 @@ static mdot_status top_k_result(const ir_operands *args, ir_type *out_type, int 
     if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0]) ||
         !ir_dim_always_le(args->graph, element[0], input.dim[*out_axis])) {
         char k_text[IR_DIM_TEXT_BYTES], text[IR_DIM_TEXT_BYTES];
-        return ir_fail(args->node, args->err, ir_dims_fault(2, (ir_dim[]){element[0], input.dim[*out_axis]}),
-                       "K, %s, must be one number between 0 and the dimension's %s at every length",
-                       ir_dim_text(element[0], args->graph->symbol, k_text, sizeof k_text),
-                       ir_dim_text(input.dim[*out_axis], args->graph->symbol, text, sizeof text));
+        return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){element[0], input.dim[*out_axis]}),
+                         "K, %s, must be one number between 0 and the dimension's %s at every length",
+                         ir_dim_text(element[0], args->graph->symbol, k_text, sizeof k_text),
+                         ir_dim_text(input.dim[*out_axis], args->graph->symbol, text, sizeof text));
     }
     *out_type = input;
     out_type->dim[*out_axis] = element[0];
@@ -190,8 +184,8 @@ static mdot_status read_reduction(const ir_operands *args, reduction *out)
         *out = (reduction)i;
         return MDOT_OK;
     }
-    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                   "reduction \"%s\" is unknown; known are none, add, mul, max and min", name);
+    return ir_refuse(args, MDOT_UNSUPPORTED, "reduction \"%s\" is unknown; known are none, add, mul, max and min",
+                     name);
 }
 
 static double reduce_floats(reduction how, double old, double update)
@@ -238,7 +232,7 @@ static mdot_status read_scatter(const ir_operands *args, ir_type *out_data, ir_t
     return status != MDOT_OK ? status : read_reduction(args, &how);
 }
 
-static mdot_status scatter_elements_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_scatter_elements(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices, updates;
     int axis;
@@ -251,17 +245,12 @@ static mdot_status scatter_elements_result(const ir_operands *args, ir_type *out
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(
-            args->node, args->err, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
-            ir_shape_text(args, indices.rank, indices.dim, text), ir_shape_text(args, data.rank, data.dim, data_text));
+        return ir_refuse(args, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
+                         ir_shape_text(args, indices.rank, indices.dim, text),
+                         ir_shape_text(args, data.rank, data.dim, data_text));
     }
     *out_type = data;
     return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
-}
-
-mdot_status ir_shape_scatter_elements(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, scatter_elements_result, err);
 }
 
 /* Allocates the output of a scatter and copies the data into it. */
@@ -280,7 +269,7 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const
 {
     int axis;
     reduction how = REDUCE_NONE;
-    BS_TRY(begin_scatter(arena, node, input, scatter_elements_result, &how, &out[0], err));
+    BS_TRY(begin_scatter(arena, node, input, ir_result_scatter_elements, &how, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
@@ -295,7 +284,7 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const
 }
 
 /* Updates have the indices' shape without the last dimension (the tuples), followed by the slices' shape. */
-static mdot_status scatter_nd_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_scatter_nd(const ir_operands *args, ir_type *out_type)
 {
     ir_type data, indices, updates;
     mdot_status status = read_scatter(args, &data, &indices, &updates);
@@ -309,10 +298,10 @@ static mdot_status scatter_nd_result(const ir_operands *args, ir_type *out_type)
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES], updates_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(
-            args->node, args->err, MDOT_MALFORMED, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
-            ir_shape_text(args, data.rank, data.dim, data_text), ir_shape_text(args, indices.rank, indices.dim, text),
-            ir_shape_text(args, updates.rank, updates.dim, updates_text));
+        return ir_refuse(args, MDOT_MALFORMED, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
+                         ir_shape_text(args, data.rank, data.dim, data_text),
+                         ir_shape_text(args, indices.rank, indices.dim, text),
+                         ir_shape_text(args, updates.rank, updates.dim, updates_text));
     }
     for (int d = 0; d < length.offset && status == MDOT_OK; d++)
         status = ir_operand_need_indices(args, 1, d, length.offset, data.dim[d]);
@@ -320,16 +309,11 @@ static mdot_status scatter_nd_result(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_shape_scatter_nd(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, scatter_nd_result, err);
-}
-
 mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                mdot_error *err)
 {
     reduction how = REDUCE_NONE;
-    BS_TRY(begin_scatter(arena, node, input, scatter_nd_result, &how, &out[0], err));
+    BS_TRY(begin_scatter(arena, node, input, ir_result_scatter_nd, &how, &out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -350,7 +334,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
 
 /* ---- TensorScatter: writes an update into a cache, from one position along the sequence axis per batch element --- */
 
-static mdot_status tensor_scatter_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_tensor_scatter(const ir_operands *args, ir_type *out_type)
 {
     ir_type cache, update, starts;
     int axis;
@@ -365,38 +349,31 @@ static mdot_status tensor_scatter_result(const ir_operands *args, ir_type *out_t
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], cache_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                       "an update of shape %s does not match a cache of shape %s along axis %d",
-                       ir_shape_text(args, update.rank, update.dim, text),
-                       ir_shape_text(args, cache.rank, cache.dim, cache_text), axis);
+        return ir_refuse(args, MDOT_MALFORMED, "an update of shape %s does not match a cache of shape %s along axis %d",
+                         ir_shape_text(args, update.rank, update.dim, text),
+                         ir_shape_text(args, cache.rank, cache.dim, cache_text), axis);
     }
     const char *mode = ir_node_string(args->node, "mode", "linear");
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0) {
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular",
-                       mode);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular", mode);
     }
     if (ir_operand_given(args, 2)) {
         BS_TRY(ir_operand_need(args, 2, "write indices", 1, &starts));
         BS_TRY(ir_operand_need_integers(args, 2, "write indices"));
         if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
-            return ir_fail(args->node, args->err, MDOT_MALFORMED,
-                           "the write indices must have one element for each sequence of the batch");
+            return ir_refuse(args, MDOT_MALFORMED,
+                             "the write indices must have one element for each sequence of the batch");
         }
     }
     *out_type = cache;
     return MDOT_OK;
 }
 
-mdot_status ir_shape_tensor_scatter(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, tensor_scatter_result, err);
-}
-
 mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                                    mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, tensor_scatter_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_tensor_scatter, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -2), input[0]->rank, &axis, err));
     ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
     const ir_wide *starts = ir_tensor_input(node, input, 2);

@@ -21,14 +21,14 @@ static mdot_status read_windows(const ir_operands *args, windows *out)
     BS_TRY(ir_operand_need(args, 0, "data", -1, &w.input));
     BS_TRY(ir_operand_axis(args, "axis", -1, w.input.rank, &w.axis));
     if (w.size < 1 || w.stride < 1 || w.dilation < 1)
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
+        return ir_refuse(args, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
     if (w.input.rank == MDOT_MAX_RANK)
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "more than %d dimensions", MDOT_MAX_RANK);
+        return ir_refuse(args, MDOT_UNSUPPORTED, "more than %d dimensions", MDOT_MAX_RANK);
     *out = w;
     return MDOT_OK;
 }
 
-static mdot_status windows_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_windows(const ir_operands *args, ir_type *out_type)
 {
     windows w;
     ir_dim slack, steps;
@@ -41,8 +41,8 @@ static mdot_status windows_result(const ir_operands *args, ir_type *out_type)
     if (fits) ir_dim_bounds(args->graph, steps, &minimum, &maximum);
     if (!fits || minimum < 0) {
         char text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(
-            args->node, args->err, ir_dims_fault(1, &w.input.dim[w.axis]),
+        return ir_refuse(
+            args, ir_dims_fault(1, &w.input.dim[w.axis]),
             "windows of %lld over %s do not fit, or their number is no sum of a multiple of the length and one "
             "rounded quotient of it",
             (long long)w.size, ir_shape_text(args, 1, &w.input.dim[w.axis], text));
@@ -55,18 +55,13 @@ static mdot_status windows_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_shape_windows(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by_move(graph, node, windows_result, 1u << 0, err);
-}
-
 mdot_status ir_eval_windows(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                             mdot_error *err)
 {
     windows w;
     int64_t strides[MDOT_MAX_RANK], own_index[MDOT_MAX_RANK];
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    BS_TRY(ir_make_by(arena, node, input, windows_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_windows, &out[0], err));
     BS_TRY(read_windows(&args, &w));
     ir_strides(input[0]->rank, input[0]->dims, own_index);
     for (int d = 0; d < out[0]->rank; d++) strides[d] = own_index[d <= w.axis ? d : d - 1];

@@ -57,15 +57,14 @@ static mdot_status read_attributes(const ir_operands *args, ir_trees *t)
     const char *name = ir_node_string(args->node, "aggregate", "SUM");
     t->targets = ir_node_int(args->node, "targets", 1);
     if (t->targets < 1 || t->targets > INT32_MAX)
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the number of targets, %lld, must be from 1 to 2^31 - 1",
-                       (long long)t->targets);
+        return ir_refuse(args, MDOT_MALFORMED, "the number of targets, %lld, must be from 1 to 2^31 - 1",
+                         (long long)t->targets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         t->aggregate = (ir_aggregate)i;
         return MDOT_OK;
     }
-    return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX",
-                   name);
+    return ir_refuse(args, MDOT_UNSUPPORTED, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX", name);
 }
 
 static mdot_status read_shapes(const ir_operands *args, ir_trees *t)
@@ -79,19 +78,18 @@ static mdot_status read_shapes(const ir_operands *args, ir_trees *t)
     t->words = ir_tree_node_words(x.dtype);
     t->rows = x.dim[0];
     if (!ir_dim_is_number(x.dim[1]))
-        return ir_fail(args->node, args->err, MDOT_UNSUPPORTED,
-                       "the number of features depends on the length; fix it, for example with --dim NAME=N");
+        return ir_refuse(args, MDOT_UNSUPPORTED,
+                         "the number of features depends on the length; fix it, for example with --dim NAME=N");
     if (!ir_dim_is(nodes.dim[1], t->words) || !ir_dim_is(trees.dim[1], IR_TREE_WORDS) ||
         !ir_dim_is_number(nodes.dim[0]) || !ir_dim_is_number(trees.dim[0]) || !ir_dim_is_number(values.dim[0]))
-        return ir_fail(args->node, args->err, MDOT_MALFORMED, "the tables of nodes and trees must have %d and %d words",
-                       t->words, IR_TREE_WORDS);
+        return ir_refuse(args, MDOT_MALFORMED, "the tables of nodes and trees must have %d and %d words", t->words,
+                         IR_TREE_WORDS);
     t->features = x.dim[1].offset;
     t->node_count = nodes.dim[0].offset;
     t->tree_count = trees.dim[0].offset;
     t->value_count = values.dim[0].offset;
     for (int i = NODES; i <= VALUES; i++)
-        if (!has_content(args, i))
-            return ir_fail(args->node, args->err, MDOT_UNSUPPORTED, "its trees must be constants");
+        if (!has_content(args, i)) return ir_refuse(args, MDOT_UNSUPPORTED, "its trees must be constants");
     return MDOT_OK;
 }
 
@@ -137,17 +135,12 @@ mdot_status ir_read_trees(const ir_operands *args, ir_trees *out)
     return status == MDOT_OK ? check_nodes(out, width) : status;
 }
 
-static mdot_status trees_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_trees(const ir_operands *args, ir_type *out_type)
 {
     ir_trees trees;
     BS_TRY(ir_read_trees(args, &trees));
     *out_type = (ir_type){trees.dtype, 2, {trees.rows, ir_dim_number(trees.targets)}};
     return MDOT_OK;
-}
-
-mdot_status ir_shape_trees(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    return ir_shape_by(graph, node, trees_result, err);
 }
 
 static double combine(ir_aggregate aggregate, double before, double value)
@@ -183,7 +176,7 @@ mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_trees t;
     BS_TRY(ir_read_trees(&args, &t));
-    BS_TRY(ir_make_by(arena, node, input, trees_result, &out[0], err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_trees, &out[0], err));
     const double *values = input[VALUES]->f;
     for (int64_t r = 0; r < t.rows.offset; r++) {
         double *to = &out[0]->f[r * t.targets];
