@@ -38,12 +38,7 @@
 #include "mdot_record.h"
 #include "mdot_run.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* Returns the version of libmdot as text.
  *
@@ -56,10 +51,5 @@ const char *mdot_version(void);
  */
 uint32_t mdot_version_number(void);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

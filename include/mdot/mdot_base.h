@@ -12,12 +12,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+/* The declarations of every header stand between these two: C names in C++, exported by the libraries. */
 #if defined(__GNUC__)
-#pragma GCC visibility push(default)
+#define MDOT_PUSH_VISIBILITY _Pragma("GCC visibility push(default)")
+#define MDOT_POP_VISIBILITY _Pragma("GCC visibility pop")
+#else
+#define MDOT_PUSH_VISIBILITY
+#define MDOT_POP_VISIBILITY
 #endif
+#ifdef __cplusplus
+#define MDOT_BEGIN_DECLARATIONS                                                                                        \
+    extern "C" {                                                                                                       \
+    MDOT_PUSH_VISIBILITY
+#define MDOT_END_DECLARATIONS                                                                                          \
+    MDOT_POP_VISIBILITY                                                                                                \
+    }
+#else
+#define MDOT_BEGIN_DECLARATIONS MDOT_PUSH_VISIBILITY
+#define MDOT_END_DECLARATIONS MDOT_POP_VISIBILITY
+#endif
+
+MDOT_BEGIN_DECLARATIONS
 
 /* Header version; mdot_version, mdotjob_version and mdotc_version return the version of the library in use. As one
  * number, 1.2.3 is 1002003. The build reads the version from here. */
@@ -158,12 +173,9 @@ typedef struct mdot_dim_binding {
     const char *same_as; /* name of another dimension with the same extent; NULL: `value` counts */
 } mdot_dim_binding;
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
+MDOT_END_DECLARATIONS
 
+#ifdef __cplusplus
 /* A struct with struct_size set and all other fields zero. */
 template <typename type> inline type mdot_init()
 {

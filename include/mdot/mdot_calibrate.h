@@ -6,12 +6,7 @@
 
 #include "mdot_explain.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* A calibration corrects predictions by a site's measured steps; one is enough. The logarithm of measured over
  * predicted is a sum of effects: site, GPU model (host and kernels), GPU model in half precision or in full precision,
@@ -202,10 +197,5 @@ mdot_status mdot_calibration_get_info(const mdot_calibration *calibration, mdot_
  * @errors OUT_OF_RANGE for an index beyond the count; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_calibration_get_gpu(const mdot_calibration *calibration, size_t index, mdot_calibration_gpu *out_gpu);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

@@ -6,12 +6,7 @@
 
 #include "mdot_predict.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* An explanation of one prediction. Immutable.
  *
@@ -95,10 +90,5 @@ mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_
 mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
                                           mdot_operator_time *out_operator);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

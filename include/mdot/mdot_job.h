@@ -6,12 +6,7 @@
 
 #include "mdot_base.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* A training job's operator sequence: types, attributes, FLOPs and bytes. It omits weights, and also names, except
  * for the module names that the reader may keep on request. Immutable.
@@ -338,10 +333,5 @@ mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_op
  * @return FLOPs and bytes */
 mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

@@ -9,12 +9,7 @@
 
 #include "mdot_predict.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* One option's values to try. */
 typedef struct mdot_plan_axis {
@@ -175,10 +170,5 @@ typedef struct mdot_training_cost {
 mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_layout *layout,
                                   mdot_training_cost *out_cost, mdot_error *err);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

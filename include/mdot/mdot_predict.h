@@ -8,12 +8,7 @@
 #include "mdot_job.h"
 #include "mdot_run.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* Number formats of a training step. */
 typedef enum mdot_precision {
@@ -591,10 +586,5 @@ void mdot_job_inputs_destroy(mdot_job_inputs *inputs);
  * @errors OUT_OF_RANGE beyond the last; INVALID_ARGUMENT for NULL */
 mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdot_input *out_input);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

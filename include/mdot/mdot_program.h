@@ -8,12 +8,7 @@
 
 #include "mdot_predict.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 enum {
     MDOT_PEAK_MOMENTS_MAX = 16,   /* moments per recorded pass */
@@ -83,10 +78,5 @@ mdot_status mdot_job_with_program(const mdot_job *job, const mdot_job_program *p
  * @errors NOT_FOUND for a job without it; INVALID_ARGUMENT for NULL or an invalid struct_size */
 mdot_status mdot_job_get_program(const mdot_job *job, mdot_job_program *out_program);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

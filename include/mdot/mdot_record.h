@@ -14,12 +14,7 @@
 
 #include "mdot_predict.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* Collects the times of steps.
  *
@@ -95,10 +90,5 @@ typedef struct mdot_measured_row {
  * @threads any */
 mdot_status mdot_measured_append(const char *path, const mdot_measured_row *row, mdot_error *err);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

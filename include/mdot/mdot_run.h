@@ -7,12 +7,7 @@
 
 #include "mdot_base.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* ---- Predictors: an opened artefact --------------------------------------------------------------------------- */
 
@@ -400,10 +395,5 @@ mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
                                        size_t *out_bucket);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

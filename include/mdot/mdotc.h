@@ -9,12 +9,7 @@
 
 #include "mdot_base.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* Returns the version of libmdotc as text.
  *
@@ -186,10 +181,5 @@ typedef struct mdotc_check_report {
 mdot_status mdotc_check(const char *directory, const mdotc_check_options *options, mdotc_check_report *out_report,
                         mdot_error *err);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif

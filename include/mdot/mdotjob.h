@@ -8,12 +8,7 @@
 
 #include "mdot.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#if defined(__GNUC__)
-#pragma GCC visibility push(default)
-#endif
+MDOT_BEGIN_DECLARATIONS
 
 /* Returns the version of libmdotjob as text.
  *
@@ -75,10 +70,5 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
  * @errors NOT_FOUND for an unknown type; INVALID_ARGUMENT for NULL */
 mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits);
 
-#if defined(__GNUC__)
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+MDOT_END_DECLARATIONS
 #endif
