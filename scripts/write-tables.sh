@@ -5,11 +5,11 @@
 #
 #     scripts/write-tables.sh [--check]
 #
-# --check changes nothing and fails if a file differs. scripts/tables/write_tables.c lists the files. The compiler is
-# $CC, or cc.
+# --check changes nothing and fails if a file differs. scripts/tables/write_tables.py lists the files. dump_tables.c reads
+# the tables; the compiler is $CC, or cc.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-"${CC:-cc}" -std=c11 -D_GNU_SOURCE -I. -Iinclude scripts/tables/*.c -o "$work/write_tables"
-"$work/write_tables" . "$@"
+"${CC:-cc}" -std=c11 -D_GNU_SOURCE -I. -Iinclude scripts/tables/dump_tables.c -o "$work/dump_tables"
+python3 scripts/tables/write_tables.py "$work/dump_tables" . "$@"
