@@ -136,6 +136,20 @@ static mdot_status compare(mdot_store *store, mdot_error *err)
 }
 /* [end of example] */
 
+/* [example: mdot_store_find_hosts] */
+static bool print_host(void *user, const mdot_store_host *host)
+{
+    (void)user;
+    printf("%s takes %.2f times as long as other hosts with a %s\n", host->host, host->ratio, host->gpu_name);
+    return true;
+}
+
+static mdot_status find_hosts(mdot_store *store, mdot_error *err)
+{
+    return mdot_store_find_hosts(store, print_host, NULL, err);
+}
+/* [end of example] */
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return fprintf(stderr, "usage: store JOB.job FOLDER\n"), 2;
@@ -160,6 +174,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = exchange(store, &err);
     if (status == MDOT_OK) status = add_outcome(store, &err);
     if (status == MDOT_OK) status = compare(store, &err);
+    if (status == MDOT_OK) status = find_hosts(store, &err);
     if (status == MDOT_OK) status = mdot_store_get_info(store, &info, &err);
     if (status == MDOT_OK) status = mdot_store_check(store, &err);
     mdot_store_close(store);

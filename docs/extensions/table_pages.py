@@ -129,7 +129,8 @@ def job_only_page():
         "ADAMW": "AdamW: removed, names the optimizer", "UPDATE": "another optimizer: removed",
         "ALIAS": "same as", "UNIFORM": "random numbers of a dropout", "MASK": "mask of a dropout",
         "SPLIT": "makes a list of tensors", "MEMBER": "takes a tensor out of a list", "JOIN": "joins a list",
-        "EMBEDDING_BAGS": "bag of embeddings, as", "STOP": "stops the gradient", "BRANCHES": "one branch counts",
+        "EMBEDDING_BAGS": "bag of embeddings, as", "STOP": "stops the gradient", "VIEW": "the operand in another shape",
+        "CALL": "a traced call, with its FLOPs", "BRANCHES": "one branch counts",
     }
     rows = []
     for arguments in re.findall(r"^JOB_ONLY_OP\((.*?)\)(?: */\*.*)?$", read(JOB_ONLY), re.M):

@@ -19,8 +19,8 @@ static void *read_file(const char *path, size_t *out_size)
 }
 
 /* [example: mdot_job_create, mdot_operator_traits_find, mdot_operators_freeze, mdot_job_destroy] */
-/* A job of two linear layers, of which the first is frozen. */
-static mdot_status create(mdot_job **out_job, mdot_error *err)
+/* A job of two linear layers over a sequence, of which the first is frozen. */
+static mdot_status create(int64_t length, mdot_job **out_job, mdot_error *err)
 {
     const uint32_t first = 0;
     mdot_job_operator operators[2] = {MDOT_INIT(mdot_job_operator), MDOT_INIT(mdot_job_operator)};
@@ -29,11 +29,12 @@ static mdot_status create(mdot_job **out_job, mdot_error *err)
         o->type = "Linear";
         o->known = true;
         o->setting[MDOT_SETTING_CHANNELS_IN] = o->setting[MDOT_SETTING_CHANNELS_OUT] = 1024;
-        o->setting[MDOT_SETTING_SIZE_IN] = o->setting[MDOT_SETTING_SIZE_OUT] = 1;
+        o->setting[MDOT_SETTING_SIZE_IN] = o->setting[MDOT_SETTING_SIZE_OUT] = length;
         o->parameters = 1024 * 1024;
-        o->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){2 * o->parameters, 4 * 1024, 4 * 1024};
+        double elements = 1024 * (double)length;
+        o->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){2 * 1024 * elements, 4 * elements, 4 * elements};
         o->per_step[MDOT_PHASE_FORWARD].bytes_read = 4 * o->parameters;
-        o->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){2 * o->parameters, 8 * 1024, 0};
+        o->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){2 * 1024 * elements, 8 * elements, 0};
         o->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * o->parameters;
         o->module = i == 0 ? "encoder" : "head";
         mdot_status status = mdot_operator_traits_find(o->type, &o->traits);
@@ -53,6 +54,36 @@ static mdot_status create(mdot_job **out_job, mdot_error *err)
     return mdot_job_create(&description, out_job, err); /* release it with mdot_job_destroy */
 }
 /* [end of example] */
+
+/* [example: mdot_job_of_lengths, mdot_job_with_length] */
+/* A job for all lengths, from jobs at three, and then at one more length. */
+static mdot_status create_long(mdot_job **out_job, mdot_error *err)
+{
+    const int64_t lengths[3] = {128, 256, 512};
+    mdot_job *jobs[3] = {NULL}, *any_length = NULL;
+    mdot_status status = MDOT_OK;
+    for (int i = 0; status == MDOT_OK && i < 3; i++) status = create(lengths[i], &jobs[i], err);
+    const mdot_job *const made[3] = {jobs[0], jobs[1], jobs[2]};
+    if (status == MDOT_OK) status = mdot_job_of_lengths(made, lengths, "sequence", &any_length, err);
+    if (status == MDOT_OK) status = mdot_job_with_length(any_length, 4096, out_job, err);
+    for (int i = 0; i < 3; i++) mdot_job_destroy(jobs[i]);
+    mdot_job_destroy(any_length);
+    return status;
+}
+/* [end of example] */
+
+static mdot_status compare_samples(mdot_error *err)
+{
+    /* [example: mdot_operators_combine] */
+    mdot_job_operator two = MDOT_INIT(mdot_job_operator), three = MDOT_INIT(mdot_job_operator);
+    two.type = three.type = "MatMul"; /* of each sample with all samples, as in a contrastive loss */
+    two.per_sample[MDOT_PHASE_FORWARD].flops = 2 * 1024;
+    three.per_sample[MDOT_PHASE_FORWARD].flops = 3 * 1024;
+    mdot_status status = mdot_operators_combine(&two, 2, &three, 3, 1, err);
+    if (status == MDOT_OK) printf("%.0f FLOP per square of the batch\n", two.per_square[MDOT_PHASE_FORWARD].flops);
+    /* [end of example] */
+    return status;
+}
 
 static mdot_status print(const mdot_job *job)
 {
@@ -97,7 +128,7 @@ static mdot_status describe_program(const mdot_job *job, const char *path, mdot_
 int main(int argc, char **argv)
 {
     if (argc != 3) return fprintf(stderr, "usage: jobs MODEL.onnx FOLDER\n"), 2;
-    mdot_job *made = NULL, *again = NULL, *same = NULL;
+    mdot_job *made = NULL, *again = NULL, *same = NULL, *longer = NULL;
     mdot_error err = {0};
     char path[4096];
     size_t size = 0;
@@ -135,7 +166,9 @@ int main(int argc, char **argv)
     free(bytes); /* the job has copied them */
     /* [end of example] */
 
-    if (status == MDOT_OK) status = create(&made, &err);
+    if (status == MDOT_OK) status = create(1, &made, &err);
+    if (status == MDOT_OK) status = create_long(&longer, &err);
+    if (status == MDOT_OK) status = compare_samples(&err);
     if (status == MDOT_OK) status = print(fine_tuned);
     if (status == MDOT_OK) status = print(made);
     if (status == MDOT_OK) status = describe_program(same, path, &err);
@@ -146,5 +179,6 @@ int main(int argc, char **argv)
     mdot_job_destroy(other);
     mdot_job_destroy(same);
     mdot_job_destroy(made);
+    mdot_job_destroy(longer);
     return status == MDOT_OK ? 0 : 1;
 }

@@ -59,6 +59,38 @@ static mdot_status predict(mdot_context *context, const mdot_job *job, mdot_erro
     return status;
 }
 
+/* [example: mdot_plan_create, mdot_plan_get_info, mdot_plan_get_layout, mdot_training_cost_of, mdot_plan_destroy] */
+static mdot_status plan(mdot_context *context, const mdot_job *job, mdot_error *err)
+{
+    const mdot_configuration base = {.struct_size = sizeof base, .precision = MDOT_PRECISION_AMP};
+    const uint32_t sizes[] = {8, 16};
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_status status = mdot_gpu_find("A100", &gpu, err);
+    const mdot_plan_space space = {.struct_size = sizeof space,
+                                   .base = &base,
+                                   .gpus = &gpu,
+                                   .gpu_model_count = 1,
+                                   .sizes = sizes,
+                                   .size_count = 2,
+                                   .global_batch = 256};
+    const mdot_training_run run = {.struct_size = sizeof run, .samples = 1e8, .price = 2.5};
+    mdot_plan *found = NULL;
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
+    if (status == MDOT_OK) status = mdot_plan_create(&context, 1, job, &space, &found, err);
+    if (status == MDOT_OK) status = mdot_plan_get_info(found, &info);
+    for (size_t i = 0; status == MDOT_OK && i < info.layout_count; i++) {
+        mdot_plan_layout layout = MDOT_INIT(mdot_plan_layout);
+        mdot_training_cost cost = MDOT_INIT(mdot_training_cost);
+        status = mdot_plan_get_layout(found, i, &layout);
+        if (status == MDOT_OK) status = mdot_training_cost_of(&run, &layout, &cost, err);
+        if (status == MDOT_OK)
+            printf("%u GPUs: %.1f hours, cost %.0f\n", layout.configuration.gpu_count, cost.hours, cost.cost);
+    }
+    mdot_plan_destroy(found);
+    return status;
+}
+/* [end of example] */
+
 /* [example: mdot_explain, mdot_explanation_get_info, mdot_explanation_get_operator, mdot_explanation_destroy] */
 static mdot_status explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                            mdot_error *err)
@@ -187,6 +219,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = mdot_predictor_open(argv[2], NULL, &predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status == MDOT_OK) status = predict(context, job, &err);
+    if (status == MDOT_OK) status = plan(context, job, &err);
     if (status == MDOT_OK) status = explain(context, job, &on_t4, &err);
     if (status == MDOT_OK) status = calibrate(context, job, &on_t4, calibration, &err);
     if (status == MDOT_OK) status = record(&on_t4, table, &err);

@@ -66,10 +66,10 @@ typedef struct mdot_plan_space {
 typedef struct mdot_plan_layout {
     size_t struct_size;
     mdot_configuration configuration; /* gpu_spec is borrowed from the plan */
-    mdot_prediction prediction;
-    size_t gpu_model;      /* index in mdot_plan_space.gpus */
-    double samples;        /* samples per optimizer step over all GPUs */
-    double pipeline_share; /* the step's part in which a pipeline stage waits for others, 0 to 1 */
+    mdot_prediction prediction;       /* for one step */
+    size_t gpu_model;                 /* index in mdot_plan_space.gpus */
+    double samples;                   /* samples per optimizer step over all GPUs */
+    double pipeline_share;            /* the step's part in which a pipeline stage waits for others, 0 to 1 */
 } mdot_plan_layout;
 
 /* What a search did. The counts add up to all layouts whose degrees divide the GPU count. */

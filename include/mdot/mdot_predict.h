@@ -46,14 +46,14 @@ typedef enum mdot_attention {
     MDOT_ATTENTION_FLASH
 } mdot_attention;
 
-/* What launches the kernels. PROGRAM: that of the job's program, or PyTorch; MEGATRON includes NeMo */
+/* What launches the kernels. */
 typedef enum mdot_framework {
-    MDOT_FRAMEWORK_PROGRAM,
-    MDOT_FRAMEWORK_PYTORCH,
-    MDOT_FRAMEWORK_HF_TRAINER,
-    MDOT_FRAMEWORK_LIGER,
-    MDOT_FRAMEWORK_TRANSFORMER_ENGINE,
-    MDOT_FRAMEWORK_MEGATRON
+    MDOT_FRAMEWORK_PROGRAM,            /* the job's program decides, otherwise PyTorch */
+    MDOT_FRAMEWORK_PYTORCH,            /* the user's own loop */
+    MDOT_FRAMEWORK_HF_TRAINER,         /* Hugging Face's Trainer */
+    MDOT_FRAMEWORK_LIGER,              /* PyTorch with Liger's kernels */
+    MDOT_FRAMEWORK_TRANSFORMER_ENGINE, /* PyTorch with Transformer Engine's modules */
+    MDOT_FRAMEWORK_MEGATRON            /* Megatron-LM, and NeMo */
 } mdot_framework;
 
 /* Parts recomputed in the backward pass, so that memory need not keep the results. */

@@ -67,7 +67,7 @@ class Operator:
     batch_settings: tuple[str, ...] = ()
     """Names of the settings that multiply with the batch."""
     flags: int = 0
-    """MDOT_OPERATOR_…"""
+    """Bits of ``MDOT_OPERATOR_…``."""
 
 
 def _dims(dims: Mapping[str, int | str]) -> Any:
