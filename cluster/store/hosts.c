@@ -138,7 +138,7 @@ mdot_status mdot_store_find_hosts(mdot_store *store, mdot_store_visit_host visit
             for (end = i; end < h.count && h.parts[end].group == h.parts[i].group;) end++;
             compare_in_group(&h.parts[i], end - i, p);
         }
-        qsort(h.parts, h.count, sizeof *h.parts, compare_parts);
+        if (h.count > 0) qsort(h.parts, h.count, sizeof *h.parts, compare_parts);
         count = report_hosts(&h, reports, p);
         has_memory = st_holm(p, count);
     }
