@@ -181,6 +181,12 @@ static double value_of(const cli_training *t, size_t i)
     return 0;
 }
 
+bool cli_training_states(const cli_training *t, size_t i)
+{
+    return t->by_parallel[i] || value_of(t, i) != 0 ||
+           (rt_options[i].kind == RT_KIND_CHOICE && t->value[i].choice != CLI_NO_CHOICE);
+}
+
 void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_configuration *c)
 {
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)

@@ -27,6 +27,9 @@ typedef struct cli_training {
 
 void cli_training_begin(cli_training *training);
 
+/* Whether the command line states option i. */
+bool cli_training_states(const cli_training *training, size_t i);
+
 /* Completes a configuration with known GPU and batch from the command line, else from the job. With several PyTorch
  * versions it takes the first. */
 void cli_training_apply(const cli_training *training, const mdot_job_info *job, mdot_configuration *configuration);

@@ -197,7 +197,8 @@ static const cli_option options[] = {
      .value = "KIND=N,…",
      .help = "degrees of parallelism that the search keeps: dp, tp, pp, ep, cp, vpp, sp, zero; it varies the others",
      .kind = CLI_CALL,
-     .call = cli_parse_parallel},
+     .call = cli_parse_parallel,
+     .takes_list = true},
     {.name = "link",
      .value = "LINK",
      .help = "link between the GPUs of a node: pcie, nvlink, or the bandwidth that a collective reaches, in GB/s",
@@ -251,6 +252,47 @@ static mdot_configuration base_of(const plan_request *r, const plan_answers *ans
     return base;
 }
 
+/* The options that the command line states, with all values that it lists. An axis keeps the search from varying an
+ * option whose stated value is its default. */
+typedef struct axis_table {
+    mdot_plan_axis axis[MDOT_PLAN_AXES_MAX];
+    double values[MDOT_PLAN_AXES_MAX][MDOT_PLAN_VALUES_MAX];
+    size_t count;
+} axis_table;
+
+static bool add_value(axis_table *table, const char *option, double value)
+{
+    size_t i = 0, k = 0;
+    while (i < table->count && table->axis[i].option != option) i++;
+    if (i == MDOT_PLAN_AXES_MAX) return false;
+    if (i == table->count) table->axis[table->count++] = (mdot_plan_axis){option, table->values[i], 0};
+    while (k < table->axis[i].count && table->values[i][k] != value) k++;
+    if (k == MDOT_PLAN_VALUES_MAX) return false;
+    if (k == table->axis[i].count) table->values[i][table->axis[i].count++] = value;
+    return true;
+}
+
+static mdot_status list_axes(plan_request *r, const plan_answers *answers, axis_table *out, mdot_error *err)
+{
+    enum { MAX_COMBINATIONS = 1 << 14 };
+    size_t combinations = cli_combination_count(&r->lists);
+    bool has_space = combinations <= MAX_COMBINATIONS;
+    for (size_t combination = 0; has_space && combination < combinations; combination++) {
+        cli_set_combination("plan", &r->lists, combination, r);
+        mdot_configuration base = base_of(r, answers);
+        for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+            bool is_derived = i == RT_OPTION_data_parallel || i == RT_OPTION_micro_batches;
+            if (!is_derived && cli_training_states(&r->training, i))
+                has_space = has_space && add_value(out, rt_options[i].field, rt_option_get(&base, &rt_options[i]));
+        }
+    }
+    cli_set_combination("plan", &r->lists, 0, r);
+    if (has_space) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "too many values of options: at most %d combinations of at most %d options", MAX_COMBINATIONS,
+                     MDOT_PLAN_AXES_MAX);
+}
+
 typedef struct progress {
     time_t last;
     bool is_shown;
@@ -277,7 +319,7 @@ static size_t thread_count(const plan_request *r)
     return count < 1 ? 1 : count > 256 ? 256 : (size_t)count;
 }
 
-static mdot_status search(const plan_request *r, plan_answers *answers, mdot_error *err)
+static mdot_status search(plan_request *r, plan_answers *answers, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *contexts[256] = {0};
@@ -286,10 +328,8 @@ static mdot_status search(const plan_request *r, plan_answers *answers, mdot_err
     for (size_t i = 1; status == MDOT_OK && i < threads; i++)
         status = mdot_context_create(predictor, &contexts[i], err);
     mdot_configuration base = base_of(r, answers);
-    /* An option that names its default fixes it. */
-    const double nothing = MDOT_RECOMPUTE_NOTHING;
-    const mdot_plan_axis fixed = {"recompute", &nothing, 1};
-    bool keeps_all = r->training.value[RT_OPTION_recompute].choice == MDOT_RECOMPUTE_NOTHING;
+    static axis_table axes; /* too large for the stack */
+    if (status == MDOT_OK) status = list_axes(r, answers, &axes, err);
     progress shown = {.last = time(NULL)};
     const mdot_plan_space space = {.struct_size = sizeof space,
                                    .base = &base,
@@ -299,8 +339,8 @@ static mdot_status search(const plan_request *r, plan_answers *answers, mdot_err
                                    .size_count = r->size_count,
                                    .node_gpus = (uint32_t)r->node_gpus,
                                    .global_batch = r->global_batch,
-                                   .axes = &fixed,
-                                   .axis_count = keeps_all,
+                                   .axes = axes.axis,
+                                   .axis_count = axes.count,
                                    .kept = (uint32_t)r->top,
                                    .progress = r->reading.quiet || isatty(STDERR_FILENO) == 0 ? NULL : show_progress,
                                    .progress_state = &shown};
@@ -457,9 +497,11 @@ const cli_command cli_plan = {
         "Searches GPU models, numbers of GPUs, degrees of parallelism, ZeRO stages, micro-batches and recomputation "
         "for "
         "a training, and prices each layout that fits the GPU's memory. Shows the layouts that no other beats in both "
-        "time and cost, and recommends the cheapest one that meets the deadline and the budget. Options that are given "
-        "are fixed; the search varies the others.",
+        "time and cost, and recommends the cheapest one that meets the deadline and the budget. The search keeps to "
+        "the "
+        "options that are given, and tries each value of a list, as in --precision bf16,fp8; it varies the others.",
     CLI_OPTIONS(options),
+    .lists = offsetof(plan_request, lists),
     .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,

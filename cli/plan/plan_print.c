@@ -1,5 +1,6 @@
 /* plan_print.c — prints a plan: a table of the Pareto front, a recommendation with its reason, and the command that
  * predicts the recommended layout; or JSON. */
+#include "base/text.h"
 #include "cli/plan/plan_request.h"
 
 #include <inttypes.h>
@@ -80,10 +81,30 @@ static void print_command(const plan_request *r, const mdot_configuration *c)
 
 /* ---- Table ------------------------------------------------------------------------------------------------------- */
 
-enum column { GPU, COUNT, PARALLEL, MICRO, RECOMPUTE, MEMORY, STEP, RATE, TIME, RANGE, COST, CHANCE, COLUMNS };
+enum column { GPU, COUNT, PARALLEL, LISTED, MICRO, RECOMPUTE, MEMORY, STEP, RATE, TIME, RANGE, COST, CHANCE, COLUMNS };
 typedef cell line[COLUMNS];
 
-static void fill_line(const plan_answers *answers, const plan_row *row, line out)
+/* The options of which the command line lists several values, as "precision, offload"; or the values in a layout. */
+static void listed(const plan_request *r, const mdot_configuration *c, cell *out)
+{
+    bs_join list;
+    bs_join_begin(&list, out->text, sizeof out->text);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *option = &rt_options[i];
+        bool is_listed = false;
+        for (size_t k = 0; k < r->lists.count; k++)
+            is_listed = is_listed || strcmp(r->lists.item[k].option->name, option->command) == 0;
+        if (!is_listed) continue;
+        if (c == NULL)
+            bs_join_add(&list, "%s", option->command);
+        else if (option->kind == RT_KIND_CHOICE)
+            bs_join_add(&list, "%s", option->choices[(int)rt_option_get(c, option)]);
+        else
+            bs_join_add(&list, "%g", rt_option_get(c, option));
+    }
+}
+
+static void fill_line(const plan_request *r, const plan_answers *answers, const plan_row *row, line out)
 {
     const mdot_configuration *c = &row->layout.configuration;
     const mdot_prediction *p = &row->layout.prediction;
@@ -92,6 +113,7 @@ static void fill_line(const plan_answers *answers, const plan_row *row, line out
     snprintf(out[GPU].text, sizeof out->text, "%s", c->gpu_spec->name);
     snprintf(out[COUNT].text, sizeof out->text, "%d", c->gpu_count);
     degrees(&out[PARALLEL], c);
+    listed(r, c, &out[LISTED]);
     micro_batch(&out[MICRO], c);
     snprintf(out[RECOMPUTE].text, sizeof out->text, "%s", rt_recompute_names[c->recompute]);
     snprintf(out[MEMORY].text, sizeof out->text, "%.1f", (double)p->reserved_bytes / CLI_GIB);
@@ -106,18 +128,21 @@ static void fill_line(const plan_answers *answers, const plan_row *row, line out
 
 static void print_table(const plan_request *r, const plan_answers *answers)
 {
-    static const line titles = {{"GPU"},     {"GPUs"}, {"parallel"}, {"micro-batch"},   {"recompute"}, {"GiB"},
-                                {"step ms"}, {""},     {"time"},     {"90 % interval"}, {""},          {"chance"}};
+    static const line titles = {{"GPU"},           {"GPUs"}, {"parallel"}, {""}, {"micro-batch"},
+                                {"recompute"},     {"GiB"},  {"step ms"},  {""}, {"time"},
+                                {"90 % interval"}, {""},     {"chance"}};
     int widths[COLUMNS];
     bool is_shown[COLUMNS];
     line heads;
     memcpy(heads, titles, sizeof heads);
     snprintf(heads[RATE].text, sizeof heads->text, "%s/s", answers->tokens_per_sample > 0 ? "tokens" : "samples");
     snprintf(heads[COST].text, sizeof heads->text, "%s", answers->has_prices ? "cost" : "GPU-hours");
+    listed(r, NULL, &heads[LISTED]);
     for (int c = 0; c < COLUMNS; c++) {
         widths[c] = (int)strlen(heads[c].text);
         is_shown[c] = c < TIME || has_total(r);
     }
+    is_shown[LISTED] = widths[LISTED] > 0;
     is_shown[CHANCE] = has_goal(r);
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < answers->count + (size_t)pass; i++) {
@@ -129,11 +154,11 @@ static void print_table(const plan_request *r, const plan_answers *answers)
             if (is_head)
                 memcpy(cells, heads, sizeof cells);
             else
-                fill_line(answers, row, cells);
+                fill_line(r, answers, row, cells);
             for (int c = 0; c < COLUMNS; c++) {
                 int length = (int)strlen(cells[c].text);
                 if (pass == 0 && length > widths[c]) widths[c] = length;
-                bool is_left = c == GPU || c == PARALLEL || c == RECOMPUTE || c == RANGE;
+                bool is_left = c == GPU || c == PARALLEL || c == LISTED || c == RECOMPUTE || c == RANGE;
                 if (pass == 1 && is_shown[c])
                     printf("%s%*s", c > 0 ? "  " : "", is_left ? -widths[c] : widths[c], cells[c].text);
             }

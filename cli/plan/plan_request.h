@@ -9,6 +9,7 @@
 /* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
 typedef struct plan_request {
     cli_training training; /* must be first, where option calls expect it */
+    cli_lists lists;       /* of training options */
     const char *job_path, *model_path;
     cli_reading reading;
     cli_gpus gpus;

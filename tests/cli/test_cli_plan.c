@@ -143,6 +143,46 @@ static void wrong_options_are_refused_by_name(void **state)
     expect_contains(f->result.err, "--gpu");
 }
 
+static double priced_layouts(predict_command *f, const char *option)
+{
+    double count;
+    PLAN(f, "--gpu", "A100", "--gpus", "8", option, "--json");
+    if (f->result.status != OK) fail_msg("%s: %s", option, f->result.err);
+    assert_int_equal(json_numbers(f->result.out, "priced", &count, 1), 1);
+    return count;
+}
+
+/* A list's layouts are those of its values, each of which the search keeps even if it is the default. */
+static void a_list_has_the_layouts_of_each_value(void **state)
+{
+    static const char *const cases[][4] = {
+        {"--precision=fp32,amp-bf16,bf16", "--precision=fp32", "--precision=amp-bf16", "--precision=bf16"},
+        {"--parallel=dp=4,zero=0,1,3", "--parallel=dp=4,zero=0", "--parallel=dp=4,zero=1", "--parallel=dp=4,zero=3"},
+        {"--parallel=tp=1,2", "--parallel=tp=1", "--parallel=tp=2"},
+        {"--checkpoint=nothing,blocks", "--checkpoint=nothing", "--checkpoint=blocks"},
+        {"--offload=nothing,optimizer", "--offload=nothing", "--offload=optimizer"},
+        {"--optimizer=sgd,adamw", "--optimizer=sgd", "--optimizer=adamw"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double sum = 0;
+        for (size_t k = 1; k < 4 && cases[i][k] != NULL; k++) {
+            double count = priced_layouts(*state, cases[i][k]);
+            assert_compare(count, >, 0);
+            sum += count;
+        }
+        assert_compare(priced_layouts(*state, cases[i][0]), ==, sum);
+    }
+}
+
+static void a_table_shows_the_values_of_a_list(void **state)
+{
+    predict_command *f = *state;
+    PLAN(f, "--gpu", "A100", "--gpus", "8", "--precision", "fp32,bf16", "--offload=nothing,optimizer", "--top", "50");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "precision, offload");
+    expect_contains(f->result.out, "bf16, nothing");
+    expect_contains(f->result.out, "bf16, optimizer");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +191,8 @@ int main(void)
         cmocka_unit_test(tokens_become_samples),
         cmocka_unit_test(a_plan_states_why_layouts_are_missing),
         cmocka_unit_test(wrong_options_are_refused_by_name),
+        cmocka_unit_test(a_list_has_the_layouts_of_each_value),
+        cmocka_unit_test(a_table_shows_the_values_of_a_list),
     };
     return cmocka_run_group_tests_name("mdot plan", tests, predict_command_set_up, predict_command_tear_down);
 }
