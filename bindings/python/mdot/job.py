@@ -233,7 +233,7 @@ class Job:
         if traced.program is not None:
             made = _program_of(traced.graph, traced.program, job, model, work)
             if made.recorded:
-                work, differs = compare_memory(traced.program, made.recorded, job, traced.batch, work)
+                work, differs = compare_memory(traced.program, made.recorded, traced.batch, work)
                 traced.notes += [differs] if differs is not None else []
             job = job.with_program(dataclasses.replace(made, check=work))
         elif job.program is not None:

@@ -8,6 +8,7 @@ import itertools
 from typing import TYPE_CHECKING, Mapping, Sequence
 
 from mdot.program import WorkCheck
+from mdot.trace.timeline import Kind
 
 if TYPE_CHECKING:
     from mdot.job import Job
@@ -74,7 +75,7 @@ def _modules(dispatched: Mapping[str, float], job: Mapping[str, float]) -> list[
 
 
 def compare_memory(
-    traced: Program, recorded: Sequence[RecordedMemory], job: Job, batch: int, check: WorkCheck
+    traced: Program, recorded: Sequence[RecordedMemory], batch: int, check: WorkCheck
 ) -> tuple[WorkCheck, str | None]:
     """The check with both peaks of the program's own step at the batch, and a warning if they differ. The recorded peak
     is a sum that was kept while the step ran; the predicted one follows from the job's moments, as in peak_memory.c."""
@@ -82,10 +83,10 @@ def compare_memory(
         return check, None
     weights = traced.trained_bytes + traced.frozen_bytes + traced.buffer_bytes
     timeline = traced.at_batch.timeline
-    width = 2 if traced.precision == "bf16" else 4
+    gradients = sum(a.bytes for a in timeline.allocations if a.kind == Kind.GRADIENT)
     moments = next(one.moments for one in recorded if one.precision == traced.key and one.recompute == "nothing")
     predicted = weights + max(
-        batch * (m.per_sample + batch * m.per_square) + m.per_step + m.weight_copies + m.gradients * width * job.parameters
+        batch * (m.per_sample + batch * m.per_square) + m.per_step + m.weight_copies + m.gradients * gradients
         for m in moments
     )
     check = dataclasses.replace(check, recorded_peak=weights + timeline.peak, predicted_peak=predicted)

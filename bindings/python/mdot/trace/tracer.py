@@ -122,11 +122,12 @@ def trace(
         graph.note_types(program.precision)
         for run in list(program.runs.values())[:1]:
             graph.note_kept(run.timeline.work.is_kept)
-    ran = program is not None and program.runs
-    if program is not None and ran:
-        price_backward(graph, next(iter(program.runs.values())).timeline.work, batch)
-    work = next(iter(program.runs.values())).timeline.work if program is not None and ran else recorder.work
-    return Traced(graph, batch, unused, notes, work.at(batch) if ran else work.at(1), program, other)
+    work, scale = recorder.work, 1
+    if program is not None and program.runs:
+        step = program.at_batch or next(iter(program.runs.values()))
+        work, scale = step.timeline.work, batch
+        price_backward(graph, work, batch)
+    return Traced(graph, batch, unused, notes, work.at(scale), program, other)
 
 
 def _at_other_batch(

@@ -340,7 +340,7 @@ class Work:
 
     def backward_of(self, name: str, batch: float) -> list[float]:
         """FLOPs in the backward pass of each call of an operator, at another batch."""
-        node, ratio = _plain(name) + "backward0", batch / self._samples
+        node, ratio = _plain(name).removesuffix("forward") + "backward0", batch / self._samples
         parts = [self._nodes.get((node, number), ()) for number in self._calls.get(name, ())]
         return [sum(flops * ratio**degree for degree, flops in enumerate(part)) for part in parts]
 

@@ -22,7 +22,9 @@ import mdot
 from mdot.trace.operators import TRANSLATIONS, prices
 
 MOST_DIFFERENCE = 0.02
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "mv": "the gradient of the matrix is an outer product, which autograd multiplies element by element",
+}
 """Differences with a reason, by network."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+import torch
+
 from mdot.trace.graph import BOOL, INT64, Value
 from mdot.trace.operators.call import DTYPES, Call, axis_of
 
@@ -87,7 +89,7 @@ def _index_put(call: Call) -> Value | None:
     if used != list(range(len(used))) or any(indices[axis].dtype == BOOL for axis in used):
         mask = indices[used[0]]
         if used != [0] or mask.dtype != BOOL or mask.shape != x.shape[: len(mask.shape)]:
-            return None
+            return None if any(indices[axis].dtype == BOOL for axis in used) else _put_elements(call, used, values)
         rest = x.shape[len(mask.shape) :]
         if values.count != 1 and values.shape != rest:
             return call.result("ScatterND", [x, *_rows(call, x, mask, values)])
@@ -98,6 +100,18 @@ def _index_put(call: Call) -> Value | None:
     if values.count != _count(shape):
         values = call.graph.expand(values, shape)
     return call.result("ScatterND", [x, places, call.graph.reshape(values, shape)])
+
+
+def _put_elements(call: Call, used: list[int], values: Value) -> Value:
+    """Writes behind axes without an index, as in x[:, i]: one element for each index and each place in these axes."""
+    x, indices = call["self"], call["indices"]
+    picked = torch.broadcast_shapes(*(indices[axis].shape for axis in used))
+    shape = (*picked, *[extent for axis, extent in enumerate(x.shape) if axis not in used])
+    count = _count(shape)
+    values = values if values.count == count else call.graph.expand(values, shape)
+    flat = call.graph.reshape(x, (x.count,)), call.graph.constant((count,), INT64), call.graph.reshape(values, (count,))
+    written = call.graph.op("ScatterElements", flat, (x.count,), call.dtype, axis=0)
+    return call.graph.reshape(written, call.shape)
 
 
 def _rows(call: Call, x: Value, mask: Value, values: Value) -> tuple[Value, Value]:

@@ -42,7 +42,7 @@ _LIKE = {
     "Concat": "complex polar _stack",
     "Slice": (
         "_pack_padded_sequence _copy_from _copy_from_and_resize _to_dense to_padded_tensor _lazy_clone _pin_memory resize resize_as _resize_output to_mkldnn "
-        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo copy_sparse_to_sparse _jagged_to_padded_dense_forward "
+        "_sparse_coo_tensor_with_dims_and_tensors _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo copy_sparse_to_sparse _jagged_to_padded_dense_forward "
         "_padded_dense_to_jagged_forward _nested_from_padded _nested_from_padded_tensor _reshape_alias_copy mkldnn_reorder_conv2d_weight "
         "mkldnn_reorder_conv3d_weight _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc"
     ),
@@ -66,7 +66,7 @@ def like(func: Any) -> str | None:
     if plain.endswith("_copy"):
         return "Slice"
     tensors = sum("Tensor" in str(argument.type) for argument in func._schema.arguments)
-    if torch.Tag.pointwise in func.tags or plain.startswith("_foreach_"):
+    if torch.Tag.pointwise in func.tags or plain.startswith("_foreach_") or func.namespace == "prims":
         return "Mul" if tensors > 1 else "Erf"
     return "ReduceSum" if getattr(torch.Tag, "reduction", None) in func.tags else None
 
