@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Mapping, Sequence
 
 import torch
@@ -83,24 +84,26 @@ def _attempt(*args: Any, **options: Any) -> TrainingRun | Exception:
 
 
 def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> None:
-    """Finds how each allocation grows with the batch, from a second step, at the batch of the examples. A step with other
-    allocations keeps the kinds that follow from divisibility, and so do the other precisions if no kind changes."""
-    own = program.key
+    """Finds how each allocation grows with the batch, from a second step, at the batch of the examples. If that one has
+    other allocations, because the program takes another way, it becomes the record. The other precisions keep the kinds
+    that follow from divisibility if no kind changes."""
+    own, moved = program.key, False
     for precision, one in sorted(program.runs.items(), key=lambda item: item[0] != own):
         if precision == own:
             options = {"autocast": True} if one is program.runs.get("amp-fp16") and precision == "bf16" else {}
         else:
             options = OTHER_TYPES[precision]
-        samples = one.timeline.samples
-        second: TrainingRun | Exception = one
-        for count in (batch, other_than(samples)):
-            if count != samples:
-                second = _attempt(model, args, kwargs, batch, like=one, samples=count, **options)
-            if precision == own and count == batch and isinstance(second, TrainingRun):
-                program.at_batch = second
-            if second is not one and isinstance(second, TrainingRun):
-                break
-        if isinstance(second, Exception) or not _compare(one.timeline, second.timeline):
+        step = functools.partial(_attempt, model, args, kwargs, batch, like=one, **options)
+        second = one if one.timeline.samples == batch else step(samples=batch)
+        if isinstance(second, TrainingRun):
+            program.at_batch = second if precision == own else program.at_batch
+            if moved or (precision == own and len(second.timeline.allocations) != len(one.timeline.allocations)):
+                moved, one = True, second
+                program.runs[precision] = one
+        if second is one or isinstance(second, Exception):
+            second = step(samples=other_than(one.timeline.samples))
+        is_same = isinstance(second, Exception) or not _compare(one.timeline, second.timeline)
+        if is_same and not moved:
             return
 
 

@@ -126,7 +126,7 @@ def trace(
     if program is not None and program.runs:
         step = program.at_batch or next(iter(program.runs.values()))
         work, scale = step.timeline.work, batch
-        price_backward(graph, work, batch)
+        price_backward(graph, other[0] if other is not None else None, work, batch)
     return Traced(graph, batch, unused, notes, work.at(scale), program, other)
 
 

@@ -91,7 +91,29 @@ class Law(support.TestCase):
 
 
     def test_a_memory_difference_names_the_module(self) -> None:
-        """More than 20 samples are computed in two parts, so that the steps at two batches have other allocations."""
+        """A budget that the samples share: two batches do not show how memory grows."""
+
+        class Budget(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first, self.wide = nn.Linear(8, 8), nn.Linear(8, 1 << 15)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return F.linear(self.first(x), self.wide.weight[: (1 << 17) // len(x)]).exp().square()
+
+        job, reported = read(Budget(), torch.zeros(4, 8))
+        found = [text for text in reported if "memory-differs" in text]
+        self.assertEqual(len(found), 1, reported)
+        self.assertIn("largest differences in", found[0])
+        assert job.program is not None
+        check = job.program.check
+        prediction = mdot.Predictor().predict(job, "A100-40GB", 4, optimizer="sgd-plain")
+        self.assertLessEqual(prediction.memory_lower_bytes, check.recorded_peak)
+        self.assertGreaterEqual(prediction.memory_upper_bytes, check.recorded_peak)
+        self.assertIn("work check, peak memory", self.shown(job))
+
+    def test_memory_follows_the_way_that_the_program_takes_at_the_examples_batch(self) -> None:
+        """Parts of two samples above twenty samples; distances by a matrix product above 25 rows."""
 
         class Parts(nn.Module):
             def __init__(self) -> None:
@@ -102,16 +124,23 @@ class Law(support.TestCase):
                 x = self.first(x)
                 return torch.cat([self.wide(part).detach() for part in x.split(2)] if len(x) > 20 else [self.wide(x)]) + x
 
-        job, reported = read(Parts(), torch.zeros(16, 8))
-        found = [text for text in reported if "memory-differs" in text]
-        self.assertEqual(len(found), 1, reported)
-        self.assertIn("wide.", found[0])
-        assert job.program is not None
-        check = job.program.check
-        prediction = mdot.Predictor().predict(job, "A100-40GB", 16, optimizer="sgd-plain")
-        self.assertLessEqual(prediction.memory_lower_bytes, check.recorded_peak)
-        self.assertGreaterEqual(prediction.memory_upper_bytes, check.recorded_peak)
-        self.assertIn("work check, peak memory", self.shown(job))
+        class Distances(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first = nn.Linear(64, 64)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                x = self.first(x)
+                return torch.cdist(x, x).mean()
+
+        for model, batch, extent in ((Parts(), 16, 8), (Parts(), 64, 8), (Distances(), 8, 64), (Distances(), 64, 64)):
+            job, reported = read(model, torch.zeros(batch, extent))
+            assert job.program is not None
+            check = job.program.check
+            self.assertAlmostEqual(check.predicted_peak / check.recorded_peak, 1, delta=0.001, msg=str(reported))
+            self.assertAlmostEqual(check.job_flops[1] / check.dispatched_flops[1], 1, delta=0.02, msg=str(reported))
+            work = [op for op in job if not op.known]
+            self.assertTrue(all(op.per_square["data_gradient"].flops > 0 for op in work))
 
     def shown(self, job: mdot.Job) -> str:
         with tempfile.TemporaryDirectory() as folder:

@@ -209,7 +209,7 @@ def _functions() -> Iterator[tuple[str, Make]]:
     yield "baddbmm", function(lambda m, x: torch.baddbmm(m.last(x)[..., :1], x, x.mT, beta=0.5, alpha=2))
     yield "addbmm", function(lambda m, x: torch.addbmm(torch.zeros(16, 16), x, x.mT))
     yield "tensordot", function(lambda m, x: torch.tensordot(x, m.w, dims=([2], [1])), w=lambda: nn.Parameter(torch.zeros(40, 24)))
-    yield "kron", function(lambda m, x: m.last(x) @ torch.kron(m.a, m.a.t()), a=lambda: nn.Parameter(torch.zeros(2, 4)))
+    yield "kron", function(lambda m, x: m.last(x) @ torch.kron(m.a, m.b), a=lambda: nn.Parameter(torch.zeros(2, 4)), b=lambda: nn.Parameter(torch.zeros(4, 2)))
     yield "mv", function(lambda m, x: torch.mv(x.flatten(0, 1), m.w), w=lambda: nn.Parameter(torch.zeros(24)))
     yield "inverse", function(lambda m, x: torch.linalg.inv(matrix(x)))
     yield "cholesky", function(lambda m, x: torch.linalg.cholesky(spd(x)))
