@@ -145,9 +145,18 @@ static void find_bounds(ir_dim d, int64_t first, int64_t last_index, int64_t *ou
     *out_max = saturate(maximum);
 }
 
+/* Before a bucket is bound, a length is open; even so no dimension reaches the greatest i64, which ends of slices use
+ * for "everything". */
+static int64_t last_length(const ir_graph *graph)
+{
+    enum { MAX_OPEN_BITS = 40 };
+    int64_t open_maximum = INT64_C(1) << MAX_OPEN_BITS;
+    return graph->max_length < open_maximum ? graph->max_length : open_maximum;
+}
+
 void ir_dim_bounds(const ir_graph *graph, ir_dim d, int64_t *out_min, int64_t *out_max)
 {
-    find_bounds(d, ir_first_length(graph), graph->max_length, out_min, out_max);
+    find_bounds(d, ir_first_length(graph), last_length(graph), out_min, out_max);
 }
 
 int64_t ir_dim_most(ir_dim d, int64_t first, int64_t last_index)
@@ -164,7 +173,7 @@ static bool always_below(const ir_graph *graph, ir_dim a, ir_dim b, int margin)
     if (a.times != 0) period = a.divisor;
     if (b.times != 0) period = period / greatest_common_divisor(period, b.divisor) * b.divisor;
     if (period > MAX_DIVISOR) return false;
-    walk w = begin_walk(ir_first_length(graph), graph->max_length, (int64_t)period);
+    walk w = begin_walk(ir_first_length(graph), last_length(graph), (int64_t)period);
     do {
         if (value_at(a, w.at) + margin > value_at(b, w.at)) return false;
     } while (next_length(&w));

@@ -14,8 +14,7 @@ static ir_value *ints(const ml_writer *w, const char *what, const int64_t *value
     return fe_add_ints(w->u, w->node, what, values, count);
 }
 
-/* 0, 1, … along dimension `axis` of x, as a vector. */
-static ir_value *positions(const ml_writer *w, ir_value *x, int64_t axis)
+ir_value *fe_positions(const ml_writer *w, ir_value *x, int64_t axis)
 {
     const int64_t zero = 0, one = 1, none = -1;
     ir_value *shape = fe_ml_add1(w, IR_OP_Shape, x);
@@ -37,7 +36,7 @@ static mdot_status write_hardmax(const ml_writer *w, int rank)
                           (long long)axis);
     ir_node *greatest = fe_insert_before(w->u, w->node, IR_OP_ArgMax, &x, 1);
     if (greatest == NULL || !ir_node_set_int(w->u->graph, greatest, "axis", -1)) return fe_out_of_memory(w->u->context);
-    ir_value *equal = fe_ml_add2(w, IR_OP_Equal, greatest->outputs[0], positions(w, x, rank - 1));
+    ir_value *equal = fe_ml_add2(w, IR_OP_Equal, greatest->outputs[0], fe_positions(w, x, rank - 1));
     ir_value *result = fe_ml_add2(w, IR_OP_CastLike, equal, x);
     return fe_ml_finish(w, &result, 1);
 }
@@ -51,7 +50,7 @@ static mdot_status write_reverse_sequence(const ml_writer *w, int rank)
     if (w->node->input_count < 2 || w->node->inputs[1] == NULL || batch < 0 || batch > 1 || time != 1 - batch)
         return fe_ml_fail(w, MDOT_MALFORMED, "it needs lengths, and 0 and 1 as batch_axis and time_axis");
     ir_value *x = w->node->inputs[0];
-    ir_value *place = fe_ml_add2(w, IR_OP_Unsqueeze, positions(w, x, time), ints(w, "batch", &batch, 1));
+    ir_value *place = fe_ml_add2(w, IR_OP_Unsqueeze, fe_positions(w, x, time), ints(w, "batch", &batch, 1));
     ir_value *length =
         fe_ml_add2(w, IR_OP_Unsqueeze, fe_ml_cast(w, w->node->inputs[1], MDOT_DTYPE_I64), ints(w, "time", &time, 1));
     ir_value *last = fe_ml_add2(w, IR_OP_Sub, length, ints(w, "one", &one, 1));

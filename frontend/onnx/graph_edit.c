@@ -36,6 +36,17 @@ const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value)
     return &value->type;
 }
 
+const ir_value *fe_strip_shape(const ir_value *v)
+{
+    static const ir_opcode kept[] = {IR_OP_Identity, IR_OP_Cast, IR_OP_Squeeze, IR_OP_Unsqueeze, IR_OP_Reshape};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (v == NULL || v->def == NULL || v->def->op != &ir_ops[kept[i]]) continue;
+        v = v->def->inputs[0];
+        i = (size_t)-1; /* again from the first operator */
+    }
+    return v;
+}
+
 void fe_forget_types(const fe_upgrader *u)
 {
     for (ir_node *node = u->graph->first; node != NULL && u->typed != NULL; node = node->next) {

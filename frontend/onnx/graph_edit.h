@@ -5,18 +5,34 @@
 #include "frontend/onnx/import_context.h"
 #include "ir/ops.h"
 
+/* A Gather that replaces a Slice by a loop's counter: rows sign * base + offset to that + width - 1 (data_slices.c). */
+typedef struct fe_counted_rows {
+    ir_node *gather;
+    const char *name;     /* of the Slice */
+    const ir_value *base; /* the counter, a result of a LoopBegin */
+    int sign;
+    ir_dim offset;
+    int64_t width;
+    ir_dim extent;  /* number of rows in the tensor */
+    bool is_inside; /* in every step */
+    struct fe_counted_rows *next;
+} fe_counted_rows;
+
 typedef struct fe_upgrader {
     const fe_context *context;
     ir_graph *graph;
     ir_node *typed;           /* the last node that was offered to the shape rules; NULL: none */
     int64_t unpacked_weights; /* weights unpacked by matmul_nbits.c */
-    bool leaves_dead_nodes;   /* set by fe_join_group_norm */
+    bool leaves_dead_nodes;   /* set by rewritings of several nodes */
+    fe_counted_rows *counted_rows;
 } fe_upgrader;
 
 /* A value's type from the shape rules, or rank -1 if they cannot derive it. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value);
 /* Does the same between nodes, when the last node is upgraded, too. */
 const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value);
+/* The value below operators that keep a one-element number or truth value. */
+const ir_value *fe_strip_shape(const ir_value *v);
 /* Clears types inferred for rewriting, because inference is a separate pass that knows the bound length. */
 void fe_forget_types(const fe_upgrader *u);
 /* Adds constants named after the node. */

@@ -241,9 +241,13 @@ static mdot_status import_node(importer *im, const fe_node *source)
         status = fe_out_of_memory(&im->context);
     if (status == MDOT_OK && rewrites) status = fe_write_ml_operator(&im->upgrader, node);
     if (status == MDOT_OK && rewrites) status = fe_write_composite(&im->upgrader, node);
-    bool restores = node->op == &ir_ops[IR_OP_Reshape] && !im->context.options->job;
+    bool restructures = !im->context.options->job;
+    bool restores = restructures && node->op == &ir_ops[IR_OP_Reshape];
     if (status == MDOT_OK && restores && !fe_join_group_norm(&im->upgrader, node))
         status = fe_out_of_memory(&im->context);
+    if (status == MDOT_OK && restructures) status = fe_keep_pairs_apart(&im->upgrader, node);
+    if (status == MDOT_OK && restructures) status = fe_slice_by_counter(&im->upgrader, node);
+    if (status == MDOT_OK && restructures) status = fe_reduce_bag(&im->upgrader, node);
     if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
         status = fe_out_of_memory(&im->context);
     return status == MDOT_OK ? check_arity(im, node) : status;
@@ -461,6 +465,7 @@ static mdot_status import_source(const fe_source *source, const char *folder, co
     if (status == MDOT_OK) status = check_model(&im.context, (const Onnx__ModelProto *)message);
     status = explain_format(&im.context, size_bytes, status);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
+    if (status == MDOT_OK && !fe_refuse_counted_rows(&im.upgrader)) status = fe_out_of_memory(&im.context);
     if (status == MDOT_OK && im.upgrader.leaves_dead_nodes) (void)ir_graph_remove_dead(im.graph);
     if (status == MDOT_OK) *out_graph = im.graph;
     ir_arena_destroy(im.context.scratch);

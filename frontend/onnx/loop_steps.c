@@ -23,15 +23,6 @@ typedef struct limit {
 
 static bool is_op(const ir_value *v, ir_opcode op) { return v != NULL && v->def != NULL && v->def->op == &ir_ops[op]; }
 
-/* The value below operators that keep a one-element number or truth value. */
-static const ir_value *strip(const ir_value *v)
-{
-    while (is_op(v, IR_OP_Identity) || is_op(v, IR_OP_Cast) || is_op(v, IR_OP_Squeeze) || is_op(v, IR_OP_Unsqueeze) ||
-           is_op(v, IR_OP_Reshape))
-        v = v->def->inputs[0];
-    return v;
-}
-
 static bool read_known(const counting *c, const ir_value *v, ir_dim *out)
 {
     ir_dim content[IR_MAX_KNOWN];
@@ -54,10 +45,10 @@ static bool read_number(const counting *c, const ir_value *v, int64_t *out)
 /* x + number, in either order. */
 static const ir_value *split_sum(const counting *c, const ir_value *v, int64_t *out_number)
 {
-    v = strip(v);
+    v = fe_strip_shape(v);
     if (!is_op(v, IR_OP_Add)) return NULL;
     for (int i = 0; i < 2; i++)
-        if (read_number(c, v->def->inputs[1 - i], out_number)) return strip(v->def->inputs[i]);
+        if (read_number(c, v->def->inputs[1 - i], out_number)) return fe_strip_shape(v->def->inputs[i]);
     return NULL;
 }
 
@@ -65,7 +56,7 @@ static const ir_value *split_sum(const counting *c, const ir_value *v, int64_t *
 static bool is_counter(const counting *c, const ir_value *v, int64_t *out_start)
 {
     int64_t added = 0, stride;
-    v = strip(v);
+    v = fe_strip_shape(v);
     const ir_value *base = split_sum(c, v, &added);
     if (base == NULL) added = 0;
     if (base != NULL) v = base;
@@ -94,7 +85,7 @@ static bool limit_by_bound(const counting *c, const ir_value *counter, const ir_
 {
     int64_t start, shift;
     ir_dim maximum;
-    if (!is_counter(c, counter, &start) || !read_known(c, strip(bound), &maximum)) return false;
+    if (!is_counter(c, counter, &start) || !read_known(c, fe_strip_shape(bound), &maximum)) return false;
     if (__builtin_sub_overflow((int64_t)1 + or_equal, start, &shift)) return false;
     out->is_set = true;
     return ir_dim_add(maximum, ir_dim_number(shift), &out->steps) &&
@@ -108,14 +99,14 @@ static bool limit_of(const counting *c, const ir_value *condition, int depth, li
     int64_t known;
     limit a = {0}, b = {0};
     *out = (limit){0};
-    condition = strip(condition);
+    condition = fe_strip_shape(condition);
     if (condition == NULL || depth > MOST_TERMS) return false;
     if (read_number(c, condition, &known)) {
         if (known == 0) *out = (limit){true, ir_dim_number(1)};
         return true;
     }
     bool is_negated = is_op(condition, IR_OP_Not);
-    if (is_negated) condition = strip(condition->def->inputs[0]);
+    if (is_negated) condition = fe_strip_shape(condition->def->inputs[0]);
     if (condition == NULL || condition->def == NULL || condition->def->op == NULL) return false;
     ir_value *const *input = condition->def->inputs;
     switch (ir_node_opcode(condition->def)) {
@@ -144,14 +135,15 @@ static bool find_limit(const counting *c, limit *out_limit)
 {
     limit by_condition, by_count = {0};
     int64_t first = 1;
-    if (c->inputs[FE_STEPS_FIRST] != NULL && !read_number(c, strip(c->inputs[FE_STEPS_FIRST]), &first)) return false;
+    if (c->inputs[FE_STEPS_FIRST] != NULL && !read_number(c, fe_strip_shape(c->inputs[FE_STEPS_FIRST]), &first))
+        return false;
     if (first == 0) {
         *out_limit = (limit){true, ir_dim_number(0)};
         return true;
     }
     if (!limit_of(c, c->inputs[FE_STEPS_CONDITION], 0, &by_condition)) return false;
     if (c->inputs[FE_STEPS_TRIPS] != NULL) {
-        if (!read_known(c, strip(c->inputs[FE_STEPS_TRIPS]), &by_count.steps)) return false;
+        if (!read_known(c, fe_strip_shape(c->inputs[FE_STEPS_TRIPS]), &by_count.steps)) return false;
         by_count.is_set = !ir_dim_is_number(by_count.steps) || by_count.steps.offset <= INT32_MAX;
     }
     return smaller(c, by_condition, by_count, out_limit) && out_limit->is_set;
@@ -202,6 +194,11 @@ mdot_status fe_count_steps(fe_upgrader *u, const char *name, ir_value *const *in
     const ir_value *index = inputs[FE_STEPS_INDEX];
     counting c = {.u = u, .name = name, .inputs = inputs, .count = count, .begin = index != NULL ? index->def : NULL};
     limit steps;
-    *out = ir_is_loop_begin(c.begin) && find_limit(&c, &steps) ? add_dim(&c, steps.steps) : add_unsupported(&c);
+    bool is_counted = ir_is_loop_begin(c.begin) && find_limit(&c, &steps);
+    for (fe_counted_rows *rows = u->counted_rows; rows != NULL && is_counted; rows = rows->next) {
+        int64_t first;
+        if (is_counter(&c, rows->base, &first)) fe_check_counted_rows(u, rows, first, steps.steps);
+    }
+    *out = is_counted ? add_dim(&c, steps.steps) : add_unsupported(&c);
     return *out != NULL ? MDOT_OK : fe_out_of_memory(u->context);
 }

@@ -31,6 +31,9 @@ ir_value *fe_ml_cast(const ml_writer *w, ir_value *x, mdot_dtype dtype);
 ir_value *fe_ml_reduce(const ml_writer *w, ir_opcode op, ir_value *x);
 ir_value *fe_ml_where(const ml_writer *w, ir_value *condition, ir_value *yes, ir_value *no);
 
+/* 0, 1, … along dimension `axis` of x, as a vector (composites.c). */
+ir_value *fe_positions(const ml_writer *w, ir_value *x, int64_t axis);
+
 /* Turns the node into the outputs `values`; those that the node lacks are left out. */
 mdot_status fe_ml_finish(const ml_writer *w, ir_value *const *values, int count);
 

@@ -104,4 +104,23 @@ mdot_status fe_write_composite(fe_upgrader *u, ir_node *node);
  * the pairs' extents is no dimension. Sets u->leaves_dead_nodes. False: out of memory. */
 bool fe_join_group_norm(fe_upgrader *u, ir_node *node);
 
+/* ---- data_slices.c ----------------------------------------------------------------------------------------------- */
+
+/* If `node`, the last of the graph, is a Slice of a fixed number of rows from a loop's counter on, a Gather replaces
+ * it. OUT_OF_MEMORY. */
+mdot_status fe_slice_by_counter(fe_upgrader *u, ir_node *node);
+/* Marks rows that lie inside of their tensor while the counter has the values first … first + steps - 1. */
+void fe_check_counted_rows(const fe_upgrader *u, fe_counted_rows *rows, int64_t first, ir_dim steps);
+/* Gives up the Gathers without that mark. False: out of memory. */
+bool fe_refuse_counted_rows(const fe_upgrader *u);
+/* If `node`, the last of the graph, reduces rows that a Slice selects by data, all rows are read and others masked:
+ * the exporter's form of EmbeddingBag. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
+mdot_status fe_reduce_bag(fe_upgrader *u, ir_node *node);
+
+/* ---- joined_axes.c ----------------------------------------------------------------------------------------------------- */
+
+/* If `node`, the last of the graph, reads a tensor whose axes a Reshape joined to one of N * N elements, it computes on
+ * the axes apart. Otherwise it stays. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
+mdot_status fe_keep_pairs_apart(fe_upgrader *u, ir_node *node);
+
 #endif

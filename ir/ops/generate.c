@@ -298,6 +298,10 @@ static mdot_status read_integer_range(const ir_operands *args, const ir_dim *bou
 {
     ir_dim span;
     int64_t step = bound[2].offset;
+    if (!ir_dim_is_number(bound[2]) && ir_dim_equal(bound[1], bound[2]) && ir_dim_is(bound[0], 0)) {
+        *out = (range){.dtype = out->dtype, .count = ir_dim_number(1), .integers = true, .step = 1};
+        return MDOT_OK; /* from 0 to a length by this length */
+    }
     if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
         return ir_refuse(args, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED, "delta must be a number other than 0");
     }

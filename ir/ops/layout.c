@@ -37,6 +37,12 @@ static mdot_status no_such_reshape(const ir_operands *args, const ir_type *input
     char remedy[256] = "";
     int64_t example = example_length(input, count, target);
     if (status == MDOT_UNSUPPORTED) snprintf(remedy, sizeof remedy, " at every length");
+    int open_count = 0;
+    for (int i = 0; i < input->rank; i++) open_count += !ir_dim_is_number(input->dim[i]);
+    if (status == MDOT_UNSUPPORTED && open_count > 1)
+        snprintf(remedy, sizeof remedy,
+                 ", but a product of lengths is no extent here: keep the axes apart, or reduce the joined one (by "
+                 "Softmax, ArgMax, a sum …) before the result leaves the model");
     if (status == MDOT_UNSUPPORTED && example > 0)
         snprintf(remedy, sizeof remedy,
                  " at every length, but is equal only at the length %lld of the export: torch.onnx.export(…, "
