@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ bool bs_memstream_open(bs_memstream *s)
 {
     *s = (bs_memstream){0};
     if (make_room(s, 0)) s->file = fopencookie(s, "w", (cookie_io_functions_t){.write = take});
+    if (s->file != NULL) __fsetlocking(s->file, FSETLOCKING_BYCALLER); /* one thread writes */
     return s->file != NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -71,6 +72,24 @@ static void the_locale_is_ignored(void **state)
     }
 }
 
+/* The quick form prints what printf prints: random numbers of all sizes, numbers of few digits, and ties. */
+static void numbers_are_those_of_printf(void **state)
+{
+    (void)state;
+    uint64_t random = 88172645463325252u;
+    for (int i = 0; i < 200000; i++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        int digits = 1 + (int)(random % 17);
+        double value = ldexp((double)(random >> 11), (int)(random % 140) - 110);
+        if (i % 4 == 1) value = (double)(random % 100000) / 1000;
+        if (i % 4 == 2) value = ((double)(random % 2000000) + 0.5) / pow(10, (double)(random % 9));
+        if (i % 4 == 3) value = pow(10, (double)(random % 20) - 6) * (1 + ((double)(random % 5) - 2) * 0x1p-52);
+        char expected[BS_NUMBER_BYTES];
+        snprintf(expected, sizeof expected, "%.*g", digits, value);
+        assert_printed(value, digits, expected);
+    }
+}
+
 /* Rounded first to f64 and then to f32, the result would be the even number below. */
 static void f32_is_rounded_once(void **state)
 {
@@ -86,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_use_a_decimal_point),
         cmocka_unit_test(the_locale_is_ignored),
+        cmocka_unit_test(numbers_are_those_of_printf),
         cmocka_unit_test(f32_is_rounded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
