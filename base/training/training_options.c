@@ -1,6 +1,7 @@
 /* training_options.c — see training_options.h. */
 #include "base/training/training_options.h"
 #include "base/command/quantity.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -307,6 +308,20 @@ cli_job_choices cli_choices_of(const mdot_job *job)
     return choices;
 }
 
+mdot_configuration cli_plan_base(const mdot_job *job, const mdot_gpu *gpus, size_t gpu_count)
+{
+    enum { FIRST_BF16 = 8 };
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    cli_job_choices choices = cli_choices_of(job);
+    bool has_bf16 = choices.attends && choices.precision == MDOT_PRECISION_PYTORCH;
+    for (size_t i = 0; i < gpu_count; i++) has_bf16 = has_bf16 && gpus[i].compute_capability >= FIRST_BF16;
+    return (mdot_configuration){.struct_size = sizeof(mdot_configuration),
+                                .batch = 1,
+                                .precision = has_bf16 ? MDOT_PRECISION_MIXED_BF16 : MDOT_PRECISION_PYTORCH,
+                                .optimizer = info.has_optimizer ? info.optimizer : MDOT_OPTIMIZER_ADAMW};
+}
+
 const char *cli_describe_training(cli_sentence *out, const cli_training *t, const mdot_configuration *c,
                                   const mdot_job_info *job, const cli_job_choices *choices, bool is_estimated)
 {
@@ -369,11 +384,16 @@ static mdot_configuration with_defaults(const mdot_configuration *configuration)
 
 static void put_json_value(FILE *stream, const rt_option *option, double value)
 {
+    char number[BS_NUMBER_BYTES];
     switch (option->kind) {
     case RT_KIND_WHOLE:
-    case RT_KIND_COUNT: fprintf(stream, "%.0f", value); break;
-    case RT_KIND_REAL: fprintf(stream, "%g", value); break;
-    case RT_KIND_CHOICE: fprintf(stream, "\"%s\"", option->choices[(int)value]); break;
+    case RT_KIND_COUNT: fputs(bs_number_print(value, 15, number), stream); break;
+    case RT_KIND_REAL: fputs(bs_number_print(value, 6, number), stream); break;
+    case RT_KIND_CHOICE:
+        putc('"', stream);
+        fputs(option->choices[(int)value], stream);
+        putc('"', stream);
+        break;
     case RT_KIND_FLAG: fputs(value != 0 ? "true" : "false", stream); break;
     case RT_KIND_VERSION: fprintf(stream, "\"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(value)); break;
     case RT_KIND_GPU: break;
@@ -391,7 +411,9 @@ void cli_json_training(FILE *stream, const mdot_configuration *configuration)
         double value = rt_option_get(&c, option);
         bool is_default = value == (option->kind == RT_KIND_COUNT ? 1 : 0);
         if (length == 0 || option->kind == RT_KIND_GPU || (option->json[length] == '?' && is_default)) continue;
-        fprintf(stream, ",%s\"%.*s\": ", count++ == MEMBERS_OF_A_LINE ? "\n   " : " ", (int)length, option->json);
+        fputs(count++ == MEMBERS_OF_A_LINE ? ",\n   \"" : ", \"", stream);
+        fwrite(option->json, 1, length, stream);
+        fputs("\": ", stream);
         if (i == RT_OPTION_link && c.link_gbps > 0) /* one member for both */
             put_json_value(stream, &rt_options[RT_OPTION_link_gbps], c.link_gbps);
         else

@@ -47,6 +47,10 @@ typedef struct cli_job_choices {
 } cli_job_choices;
 cli_job_choices cli_choices_of(const mdot_job *job);
 
+/* Returns where a search for layouts starts if the user chooses nothing: AdamW unless the job states its optimizer, and
+ * mixed precision in bf16 for a job with attention, unless the job states its precision or a GPU lacks bf16. */
+mdot_configuration cli_plan_base(const mdot_job *job, const mdot_gpu *gpus, size_t gpu_count);
+
 /* Describes the configuration for people: "pytorch (default), nchw (default), …, 8 GPUs". `choices` are the job's.
  * `is_estimated`: part of the answer is an analytic estimate (MDOT_WARN_ANALYTIC_ESTIMATE). */
 typedef struct cli_sentence {

@@ -235,20 +235,13 @@ static const char *const synopsis[] = {"JOB --gpu NAME --gpus A..B --tokens N [O
 
 /* ---- Space ------------------------------------------------------------------------------------------------------- */
 
-/* The base of the search. Mixed precision is the default of a job with attention on GPUs with bf16, because models that
- * need a search are trained so; AdamW is the default optimizer. */
 static mdot_configuration base_of(const plan_request *r, const plan_answers *answers)
 {
-    enum { FIRST_BF16 = 8 };
     mdot_configuration base = {.struct_size = sizeof base, .batch = 1};
+    mdot_configuration usual = cli_plan_base(answers->job, r->gpus.item, r->gpus.count);
     cli_training_apply(&r->training, &answers->info, &base);
-    cli_job_choices choices = cli_choices_of(answers->job);
-    bool has_bf16 = choices.attends && choices.precision == MDOT_PRECISION_PYTORCH;
-    for (size_t i = 0; i < r->gpus.count; i++) has_bf16 = has_bf16 && r->gpus.item[i].compute_capability >= FIRST_BF16;
-    if (r->training.value[RT_OPTION_precision].choice == CLI_NO_CHOICE && has_bf16)
-        base.precision = MDOT_PRECISION_MIXED_BF16;
-    if (r->training.value[RT_OPTION_optimizer].choice == CLI_NO_CHOICE && !answers->info.has_optimizer)
-        base.optimizer = MDOT_OPTIMIZER_ADAMW;
+    if (r->training.value[RT_OPTION_precision].choice == CLI_NO_CHOICE) base.precision = usual.precision;
+    if (r->training.value[RT_OPTION_optimizer].choice == CLI_NO_CHOICE) base.optimizer = usual.optimizer;
     return base;
 }
 

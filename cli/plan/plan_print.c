@@ -1,6 +1,7 @@
 /* plan_print.c — prints a plan: a table of the Pareto front, a recommendation with its reason, and the command that
  * predicts the recommended layout; or JSON. */
 #include "base/text.h"
+#include "base/training/prediction_json.h"
 #include "cli/plan/plan_request.h"
 
 #include <inttypes.h>
@@ -248,29 +249,9 @@ static void print_counts(const plan_answers *answers)
 
 static void print_json_row(const plan_answers *answers, const plan_row *row)
 {
-    const mdot_configuration *c = &row->layout.configuration;
-    const mdot_prediction *p = &row->layout.prediction;
-    const mdot_training_cost *k = &row->cost;
-    printf("{\"gpu\": ");
-    cli_json_string(stdout, c->gpu_spec->name);
-    cli_json_training(stdout, c);
-    printf(",\n   \"samples_of_a_step\": %.0f, \"pipeline_share\": %.6g, \"step_ms\": %.9g, \"lower_ms\": %.9g, "
-           "\"upper_ms\": %.9g, \"reserved_bytes\": %" PRIu64 ", \"usable_bytes\": %" PRIu64 ",\n   ",
-           row->layout.samples, row->layout.pipeline_share, p->step_ms, p->lower_ms, p->upper_ms, p->reserved_bytes,
-           p->usable_bytes);
-    printf("\"steps\": %.0f, \"hours\": %.9g, \"lower_hours\": %.9g, \"upper_hours\": %.9g, \"gpu_hours\": %.9g, ",
-           k->steps, k->hours, k->lower_hours, k->upper_hours, k->gpu_hours);
-    if (answers->has_prices)
-        printf("\"cost\": %.9g, \"lower_cost\": %.9g, \"upper_cost\": %.9g, ", k->cost, k->lower_cost, k->upper_cost);
-    printf("\"kwh\": %.6g, \"co2_kg\": %.6g,\n   \"step_hours\": %.9g, \"evaluation_hours\": %.9g, "
-           "\"checkpoint_hours\": %.9g, \"failure_hours\": %.9g, \"startup_hours\": %.9g, ",
-           k->kwh, k->co2_kg, k->step_hours, k->evaluation_hours, k->checkpoint_hours, k->failure_hours,
-           k->startup_hours);
-    printf(
-        "\"checkpoint_minutes\": %.6g, \"in_time\": %.6g, \"in_budget\": %.6g, \"is_front\": %s, \"is_recommended\": "
-        "%s}",
-        k->checkpoint_minutes, k->in_time, k->in_budget, row->is_front ? "true" : "false",
-        row == answers->recommended ? "true" : "false");
+    cli_json_layout(stdout, &row->layout, &row->cost, answers->has_prices);
+    printf(", \"is_front\": %s, \"is_recommended\": %s}", row->is_front ? "true" : "false",
+           row == answers->recommended ? "true" : "false");
 }
 
 static void print_json(const plan_request *r, const plan_answers *answers)

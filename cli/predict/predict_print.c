@@ -2,6 +2,7 @@
  * JSON. */
 #include "cli/predict/predict_print.h"
 #include "base/text.h"
+#include "base/training/prediction_json.h"
 #include "cli/predict/predict_explain.h"
 #include "cli/predict/sort_predictions.h"
 
@@ -435,90 +436,36 @@ static void print_table(const predict_request *r, const predict_answers *answers
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-/* The software and the host that the answer stands for, with the job's choices where the options leave them open. */
-static void print_json_software(const predict_answers *answers, const mdot_configuration *c)
-{
-    const cli_job_choices *choices = &answers->choices;
-    mdot_attention attention = c->attention == MDOT_ATTENTION_PROGRAM ? choices->attention : c->attention;
-    printf(",\n   \"software\": {\"torch\": ");
-    uint32_t torch = c->torch > 0 ? c->torch : choices->torch;
-    if (torch > 0)
-        printf("\"" RT_VERSION_FORMAT "\"", RT_VERSION_PARTS(torch));
-    else
-        printf("\"unknown\"");
-    if (choices->attends) printf(", \"attention\": \"%s\"", rt_attention_names[attention]);
-    printf(", \"host\": ");
-    if (c->host_launch_us > 0)
-        printf("\"%g us\"}", c->host_launch_us);
-    else
-        printf("\"default\"}");
-}
-
 static void print_json_prediction(const predict_request *r, const predict_answers *answers, size_t i)
 {
     const mdot_configuration *c = &answers->configurations[i];
     const mdot_prediction *p = &answers->predictions[i];
-    const mdot_explanation *e = r->explain ? answers->explanations[i] : NULL;
-    printf("{\"gpu\": ");
-    cli_json_string(stdout, c->gpu_spec->name);
-    cli_json_training(stdout, c);
-    print_json_software(answers, c);
-    printf(",\n   \"step_ms\": %.9g, \"lower_ms\": %.9g, \"upper_ms\": %.9g, \"samples_per_second\": %.9g,\n"
-           "   \"peak_memory_bytes\": %" PRIu64 ", \"gpu_memory_bytes\": %.0f, \"fits\": %s, ",
-           p->step_ms, p->lower_ms, p->upper_ms, predict_samples_per_second(c, p), p->peak_memory_bytes,
-           c->gpu_spec->memory_gib * CLI_GIB, p->fits ? "true" : "false");
-    if (predict_tokens_per_second(answers, i) > 0)
-        printf("\"tokens_per_second\": %.9g, ", predict_tokens_per_second(answers, i));
+    const predict_variant *variant = &answers->variants[answers->variant[i]];
+    cli_json_step(stdout, c, p, &answers->choices, variant->tokens_per_sample);
     if (r->swept_dim != NULL) {
         printf("\"dims\": {");
         cli_json_string(stdout, r->swept_dim);
-        printf(": %" PRId64 "}, ", answers->variants[answers->variant[i]].value);
+        printf(": %" PRId64 "}, ", variant->value);
     }
     double steps = cli_total_steps(&r->total, c);
     if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
     double cost = cli_total_cost(&r->total, c, p);
     if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
-    printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f, ",
-           p->weight_bytes, p->gradient_bytes, p->optimizer_bytes, p->activation_bytes);
-    printf("\n   \"memory_lower_bytes\": %" PRIu64 ", \"memory_upper_bytes\": %" PRIu64 ", \"reserved_bytes\": %" PRIu64
-           ", \"usable_bytes\": %" PRIu64 ", ",
-           p->memory_lower_bytes, p->memory_upper_bytes, p->reserved_bytes, p->usable_bytes);
-    printf("\"rounding_bytes\": %.0f, \"context_bytes\": %.0f, \"workspace_bytes\": %.0f, \"collective_bytes\": "
-           "%.0f,\n   ",
-           p->rounding_bytes, p->context_bytes, p->workspace_bytes, p->collective_bytes);
-    if (c->pipeline_parallel > 1)
-        printf("\"first_stage_bytes\": %" PRIu64 ", \"last_stage_bytes\": %" PRIu64 ", ", p->first_stage_bytes,
-               p->last_stage_bytes);
-    printf("\"average_watts\": %.6g, \"energy_joules\": %.6g, ", p->average_watts, p->energy_joules);
-    printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
-           p->memory_share, p->unknown_share);
-    printf("\"warnings\": [");
-    const char *comma = "";
-    for (int w = 0; w < WARNING_COUNT; w++) {
-        if ((p->warnings & warnings[w]) == 0) continue;
-        printf("%s\"%s\"", comma, mdot_warning_name(warnings[w]));
-        comma = ", ";
-    }
-    printf("]");
-    if (p->implausible != 0) printf(", \"implausible\": \"%s\"", mdot_implausible_name(p->implausible));
-    if (e != NULL) predict_json_explanation(answers, i);
+    cli_json_memory(stdout, c, p);
+    if (r->explain) predict_json_explanation(answers, i);
     if (answers->factors != NULL) predict_json_correction(answers, i);
     printf("}");
 }
 
 static void print_json(const predict_request *r, const predict_answers *answers)
 {
-    printf("{\"schema\": \"mdot-predict/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
-    cli_json_string(stdout, answers->predictor);
-    printf(", \"compiler\": ");
-    cli_json_string(stdout, answers->compiler);
-    if (answers->calibrated_rows > 0) printf(", \"calibrated_by\": %zu", answers->calibrated_rows);
-    printf(",\n \"job\": ");
-    cli_json_string(stdout, r->job_path);
-    printf(", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": "
-           "%" PRId64 ", \"flops_per_sample\": %.0f,\n \"predictions\": [",
-           answers->job.operator_count, answers->job.unknown_count, answers->job.parameters,
-           answers->job.frozen_parameters, answers->job.batch, answers->predictions[0].flops_per_sample);
+    const cli_json_origin origin = {.predictor = answers->predictor,
+                                    .compiler = answers->compiler,
+                                    .calibrated_rows = answers->calibrated_rows,
+                                    .job = r->job_path,
+                                    .info = &answers->job,
+                                    .flops_per_sample = answers->predictions[0].flops_per_sample};
+    cli_json_begin(stdout, &origin);
     for (size_t i = 0; i < answers->count; i++) {
         printf("%s\n  ", i == 0 ? "" : ",");
         print_json_prediction(r, answers, i);
