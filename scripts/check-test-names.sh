@@ -17,7 +17,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 whole="abi cuda_host fault growth portability weights"
-sources="base runtime ir plan frontend codegen compiler cli cluster/accounting cluster/store cluster/slurm"
+sources="base runtime ir plan frontend codegen compiler cli cluster/accounting cluster/store cluster/slurm cluster/service"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -102,7 +102,7 @@ function includes_public(source,    top, at, k, header) {
             if (top == "cluster" && header == "mdot/mdot_store.h") return 1
             if ((top == "runtime" || top == "base") && header !~ /mdot(job|c|_store)\.h$/) return 1
         }
-    return (top == "cli" || top == "compiler") && has_word("MDOT_CLI") || top == "cluster" && has_word("MDOT_STORE")
+    return (top == "cli" || top == "compiler") && has_word("MDOT_CLI") || top == "cluster" && (has_word("MDOT_STORE") || has_word("MDOTD"))
 }
 function calls(source,    line, name) {
     while ((getline line < source) > 0) {

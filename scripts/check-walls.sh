@@ -64,6 +64,7 @@ simulator/input      mdot/mdot_store.h cluster/accounting/ cluster/simulator/cor
 simulator/report     cluster/simulator/core/
 simulator/idle       cluster/simulator/core/ cluster/simulator/input/
 simulator/experiment cluster/simulator/
+service              mdot/mdot_store.h cluster/history/mdot_history.h
 tests                mdot/mdot_store.h cluster/ tests/support/json.h tests/support/process.h tests/support/shard.h
 WALLS
 # This benchmark measures libmdot internals (subject.h gives the reason), with separate cubins.
@@ -76,7 +77,7 @@ find include base runtime ir plan frontend codegen compiler cli examples benchma
 # Prints "FILE HEADER" for every line #include "HEADER".
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
     sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' |
-    awk '/^cluster\// && $2 ~ /^(tests\/)?(accounting|history|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' > "$work/includes"
+    awk '/^cluster\// && $2 ~ /^(tests\/)?(accounting|history|service|simulator|slurm|store)\// { $2 = "cluster/" $2 } { print }' > "$work/includes"
 
 awk '
 FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }

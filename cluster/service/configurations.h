@@ -1,0 +1,25 @@
+/* configurations.h — training configurations of a request. The members of an object are the names that
+ * `mdot predict --json` prints: the column `json` of configuration.def, and "gpu". */
+#ifndef SV_CONFIGURATIONS_H
+#define SV_CONFIGURATIONS_H
+
+#include "service/gpu_table.h"
+#include "service/json.h"
+
+typedef struct sv_configurations {
+    mdot_configuration *item; /* gpu_spec points into `gpus`, or into the model */
+    size_t count, capacity;
+    mdot_gpu **gpus; /* described in the request; names are borrowed from the JSON object */
+    size_t gpu_count;
+} sv_configurations;
+
+/* Adds the configurations of one object. A value that is an array stands for each of its elements: the object then
+ * gives all combinations, in which the last array varies fastest. Missing members are the job's, or the default. */
+mdot_status sv_configurations_add(sv_configurations *io, struct json_object *object, const mdot_job_info *job,
+                                  const sv_model *model, mdot_error *err);
+void sv_configurations_free(sv_configurations *configurations);
+
+/* Reads one option into a configuration. NOT_FOUND for another name. */
+mdot_status sv_read_option(const char *name, struct json_object *value, mdot_configuration *io, mdot_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+/* job_cache.c — see job_cache.h. One mutex guards everything but the encoding of a job, which takes the time of a
+ * prediction or two and runs outside it. */
+#include "service/job_cache.h"
+
+#include "base/training/job_argument.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sv_encoding {
+    size_t references;
+    uint64_t generation; /* of the model */
+    mdot_encoding *encoding;
+};
+
+enum { BY_PREDICTOR, BY_SHADOW, ENCODING_KINDS, BUCKETS = 4096 };
+/* Memory of a job and its encodings, for each byte of the `.job` file and for each operator; above what mallinfo2
+ * measures (tests/service/test_job_cache.c). */
+enum { BYTES_OF_A_JOB = 32768, BYTES_PER_FILE_BYTE = 16, BYTES_PER_OPERATOR = 4096 };
+
+typedef struct entry {
+    sv_job job; /* must be first */
+    size_t references, bytes;
+    bool is_listed; /* in the table; an evicted one lives until it is released */
+    sv_encoding *encoding[ENCODING_KINDS];
+    struct entry *newer, *older, *next; /* by use; in its bucket */
+} entry;
+
+struct sv_jobs {
+    pthread_mutex_t mutex;
+    size_t max_bytes;
+    entry *newest, *oldest, *bucket[BUCKETS];
+    sv_jobs_count count;
+};
+
+mdot_status sv_jobs_create(size_t max_bytes, sv_jobs **out, mdot_error *err)
+{
+    sv_jobs *jobs = calloc(1, sizeof *jobs);
+    if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    pthread_mutex_init(&jobs->mutex, NULL);
+    jobs->max_bytes = max_bytes;
+    *out = jobs;
+    return MDOT_OK;
+}
+
+static void drop_encoding(sv_encoding *e)
+{
+    if (e == NULL || --e->references > 0) return;
+    mdot_encoding_destroy(e->encoding);
+    free(e);
+}
+
+static void drop(entry *e)
+{
+    if (e->is_listed || e->references > 0) return;
+    for (int i = 0; i < ENCODING_KINDS; i++) drop_encoding(e->encoding[i]);
+    mdot_job_destroy(e->job.job);
+    free(e);
+}
+
+/* ---- Order of use ------------------------------------------------------------------------------------------------ */
+
+static void unlink_use(sv_jobs *jobs, entry *e)
+{
+    *(e->newer != NULL ? &e->newer->older : &jobs->newest) = e->older;
+    *(e->older != NULL ? &e->older->newer : &jobs->oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void use(sv_jobs *jobs, entry *e)
+{
+    e->older = jobs->newest;
+    *(jobs->newest != NULL ? &jobs->newest->newer : &jobs->oldest) = e;
+    jobs->newest = e;
+}
+
+static entry **place_of(sv_jobs *jobs, const char *digest)
+{
+    char head[9] = "";
+    snprintf(head, sizeof head, "%.8s", digest);
+    entry **place = &jobs->bucket[strtoul(head, NULL, 16) % BUCKETS];
+    while (*place != NULL && strcmp((*place)->job.digest, digest) != 0) place = &(*place)->next;
+    return place;
+}
+
+static void evict(sv_jobs *jobs, entry *e)
+{
+    entry **place = place_of(jobs, e->job.digest);
+    *place = e->next;
+    unlink_use(jobs, e);
+    e->is_listed = false;
+    jobs->count.jobs--;
+    jobs->count.bytes -= e->bytes;
+    drop(e);
+}
+
+void sv_jobs_destroy(sv_jobs *jobs)
+{
+    if (jobs == NULL) return;
+    while (jobs->oldest != NULL) evict(jobs, jobs->oldest);
+    pthread_mutex_destroy(&jobs->mutex);
+    free(jobs);
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+/* A job whose tensors are all empty has no time to predict. */
+static bool has_work(const mdot_job *job, const mdot_job_info *info)
+{
+    for (size_t i = 0; i < info->operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
+        if (sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0) return true;
+    }
+    return false;
+}
+
+static mdot_status make_entry(const void *bytes, size_t size, const char *digest, entry **out, mdot_error *err)
+{
+    entry *e = calloc(1, sizeof *e);
+    if (e == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    memcpy(e->job.digest, digest, SV_SHA256_TEXT);
+    e->job.info = MDOT_INIT(mdot_job_info);
+    mdot_status status = mdot_job_parse(bytes, size, &e->job.job, err);
+    if (status == MDOT_OK) status = mdot_job_get_info(e->job.job, &e->job.info);
+    if (status == MDOT_OK && !has_work(e->job.job, &e->job.info))
+        status = mdot_fail(err, MDOT_MALFORMED, "the job is empty, because every tensor has zero elements");
+    if (status != MDOT_OK) {
+        drop(e);
+        return status;
+    }
+    e->job.choices = cli_choices_of(e->job.job);
+    e->job.tokens_per_sample = cli_tokens_per_sample(e->job.job, &e->job.info);
+    e->bytes = BYTES_OF_A_JOB + BYTES_PER_FILE_BYTE * size + BYTES_PER_OPERATOR * e->job.info.operator_count;
+    *out = e;
+    return MDOT_OK;
+}
+
+/* Returns the entry as the most recently used one, held; NULL if it is unknown. */
+static entry *find(sv_jobs *jobs, const char *digest)
+{
+    entry *e = *place_of(jobs, digest);
+    if (e == NULL) return NULL;
+    unlink_use(jobs, e);
+    use(jobs, e);
+    e->references++;
+    return e;
+}
+
+mdot_status sv_jobs_find(sv_jobs *jobs, const char *digest, const sv_job **out, mdot_error *err)
+{
+    pthread_mutex_lock(&jobs->mutex);
+    entry *e = find(jobs, digest);
+    *(e != NULL ? &jobs->count.hits : &jobs->count.misses) += 1;
+    pthread_mutex_unlock(&jobs->mutex);
+    if (e == NULL) return mdot_fail(err, MDOT_NOT_FOUND, "the job %.64s is unknown: send it to POST /v1/jobs", digest);
+    *out = &e->job;
+    return MDOT_OK;
+}
+
+mdot_status sv_jobs_add(sv_jobs *jobs, const void *bytes, size_t size, const sv_job **out, mdot_error *err)
+{
+    char digest[SV_SHA256_TEXT];
+    sv_sha256(bytes, size, digest);
+    pthread_mutex_lock(&jobs->mutex);
+    entry *known = find(jobs, digest), *made = NULL;
+    pthread_mutex_unlock(&jobs->mutex);
+    if (known != NULL) return *out = &known->job, MDOT_OK;
+    mdot_status status = make_entry(bytes, size, digest, &made, err);
+    if (status != MDOT_OK) return status;
+    if (made->bytes > jobs->max_bytes) {
+        drop(made);
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "the job takes more memory than all jobs may: %zu MiB (--job-cache)",
+                         jobs->max_bytes >> 20);
+    }
+    pthread_mutex_lock(&jobs->mutex);
+    known = find(jobs, digest); /* another thread may have added it meanwhile */
+    if (known == NULL) {
+        while (jobs->oldest != NULL && jobs->count.bytes + made->bytes > jobs->max_bytes) {
+            jobs->count.evictions++;
+            evict(jobs, jobs->oldest);
+        }
+        *place_of(jobs, digest) = made;
+        use(jobs, made);
+        made->is_listed = true;
+        made->references = 1;
+        jobs->count.jobs++;
+        jobs->count.bytes += made->bytes;
+    } else {
+        drop(made);
+    }
+    pthread_mutex_unlock(&jobs->mutex);
+    *out = known != NULL ? &known->job : &made->job;
+    return MDOT_OK;
+}
+
+void sv_jobs_release(sv_jobs *jobs, const sv_job *job)
+{
+    entry *e = (entry *)job;
+    if (job == NULL) return;
+    pthread_mutex_lock(&jobs->mutex);
+    e->references--;
+    drop(e);
+    pthread_mutex_unlock(&jobs->mutex);
+}
+
+/* ---- Encodings --------------------------------------------------------------------------------------------------- */
+
+const mdot_encoding *sv_encoding_get(const sv_encoding *encoding) { return encoding->encoding; }
+
+mdot_status sv_jobs_encode(sv_jobs *jobs, const sv_job *job, const sv_model *model, bool by_shadow,
+                           mdot_context *context, sv_encoding **out, mdot_error *err)
+{
+    entry *e = (entry *)job;
+    sv_encoding **place = &e->encoding[by_shadow ? BY_SHADOW : BY_PREDICTOR];
+    pthread_mutex_lock(&jobs->mutex);
+    sv_encoding *known = *place;
+    if (known != NULL && known->generation == model->generation)
+        known->references++;
+    else
+        known = NULL;
+    pthread_mutex_unlock(&jobs->mutex);
+    if (known != NULL) return *out = known, MDOT_OK;
+    sv_encoding *made = calloc(1, sizeof *made);
+    if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = mdot_encoding_create(context, job->job, &made->encoding, err);
+    if (status != MDOT_OK) {
+        free(made);
+        return status;
+    }
+    made->generation = model->generation;
+    made->references = 1;
+    pthread_mutex_lock(&jobs->mutex);
+    jobs->count.encodings++;
+    bool is_newer = *place == NULL || (*place)->generation < made->generation;
+    if (is_newer) { /* a request that began before a reload keeps its own */
+        drop_encoding(*place);
+        made->references++;
+        *place = made;
+    }
+    pthread_mutex_unlock(&jobs->mutex);
+    *out = made;
+    return MDOT_OK;
+}
+
+void sv_encoding_release(sv_jobs *jobs, sv_encoding *encoding)
+{
+    if (encoding == NULL) return;
+    pthread_mutex_lock(&jobs->mutex);
+    drop_encoding(encoding);
+    pthread_mutex_unlock(&jobs->mutex);
+}
+
+sv_jobs_count sv_jobs_get_count(sv_jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->mutex);
+    sv_jobs_count count = jobs->count;
+    pthread_mutex_unlock(&jobs->mutex);
+    return count;
+}

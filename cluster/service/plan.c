@@ -1,0 +1,254 @@
+/* plan.c — POST /v1/plan: the fastest layouts of a job on several GPUs, with the price of a whole training. */
+#include "base/text.h"
+#include "base/training/prediction_json.h"
+#include "runtime/job/configuration_table.h"
+#include "service/configurations.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_CONTEXTS = 16, DEFAULT_SIZE = 8, MOST_GPUS = 1 << 16 };
+#define MOST_TOTAL 1125899906842624.0 /* 2^50 */
+
+typedef struct question {
+    const char *job;
+    struct json_object *gpus, *sizes, *options, *training, *prices;
+    int64_t node_gpus, global_batch, kept;
+} question;
+
+typedef struct search {
+    sv_state *state;
+    sv_model *model;
+    const sv_job *job;
+    question q;
+    mdot_configuration base;
+    mdot_gpu gpus[MDOT_PLAN_GPU_MODELS_MAX];
+    size_t gpu_count;
+    double prices[MDOT_PLAN_GPU_MODELS_MAX];
+    uint32_t sizes[MDOT_PLAN_SIZES_MAX];
+    size_t size_count;
+    mdot_plan_axis axes[MDOT_PLAN_AXES_MAX];
+    double values[MDOT_PLAN_AXES_MAX][MDOT_PLAN_VALUES_MAX];
+    size_t axis_count;
+    mdot_training_run run;
+    time_t end;
+} search;
+
+/* Reads an option: a value for all layouts, or an array of values to try. */
+static mdot_status read_option(void *user, const char *name, struct json_object *value, mdot_error *err)
+{
+    search *s = user;
+    mdot_status status = MDOT_OK;
+    if (!json_object_is_type(value, json_type_array)) {
+        status = sv_read_option(name, value, &s->base, err);
+        return status != MDOT_NOT_FOUND ? status
+                                        : mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no option \"%.64s\"", name);
+    }
+    size_t count = json_object_array_length(value);
+    if (s->axis_count == MDOT_PLAN_AXES_MAX || count == 0 || count > MDOT_PLAN_VALUES_MAX)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "options has at most %d arrays of 1 to %d values", MDOT_PLAN_AXES_MAX,
+                         MDOT_PLAN_VALUES_MAX);
+    size_t option = RT_OPTION_COUNT;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        size_t length = strcspn(rt_options[i].json, "?");
+        if (length > 0 && strlen(name) == length && memcmp(rt_options[i].json, name, length) == 0) option = i;
+    }
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        mdot_configuration one = {.struct_size = sizeof one};
+        status = sv_read_option(name, json_object_array_get_idx(value, i), &one, err);
+        if (status == MDOT_OK) s->values[s->axis_count][i] = rt_option_get(&one, &rt_options[option]);
+    }
+    if (status == MDOT_NOT_FOUND || option == RT_OPTION_COUNT)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no option \"%.64s\"", name);
+    s->axes[s->axis_count] = (mdot_plan_axis){rt_options[option].field, s->values[s->axis_count], count};
+    s->axis_count++;
+    return status;
+}
+
+static mdot_status read_price(void *user, const char *name, struct json_object *value, mdot_error *err)
+{
+    search *s = user;
+    mdot_gpu gpu;
+    double price = 0;
+    mdot_status status = sv_gpu_table_find(&s->model->gpus, name, &gpu, err);
+    if (status == MDOT_OK) status = sv_json_number("a price", value, false, 1e-9, 1e9, &price, err);
+    for (size_t i = 0; status == MDOT_OK && i < s->gpu_count; i++)
+        if (strcmp(s->gpus[i].name, gpu.name) == 0) s->prices[i] = price;
+    return status;
+}
+
+static mdot_status read_lists(search *s, mdot_error *err)
+{
+    size_t gpus = s->q.gpus != NULL ? json_object_array_length(s->q.gpus) : 0;
+    size_t sizes = s->q.sizes != NULL ? json_object_array_length(s->q.sizes) : 0;
+    if (gpus == 0 || gpus > MDOT_PLAN_GPU_MODELS_MAX || sizes > MDOT_PLAN_SIZES_MAX)
+        return mdot_fail(err, gpus == 0 ? MDOT_INVALID_ARGUMENT : MDOT_OUT_OF_RANGE,
+                         "gpus needs 1 to %d GPUs, and sizes at most %d numbers", MDOT_PLAN_GPU_MODELS_MAX,
+                         MDOT_PLAN_SIZES_MAX);
+    mdot_status status = MDOT_OK;
+    for (; status == MDOT_OK && s->gpu_count < gpus; s->gpu_count++)
+        status = sv_read_gpu(json_object_array_get_idx(s->q.gpus, s->gpu_count), &s->model->gpus,
+                             &s->gpus[s->gpu_count], err);
+    for (; status == MDOT_OK && s->size_count < sizes; s->size_count++) {
+        double size = 1;
+        status = sv_json_number("a size", json_object_array_get_idx(s->q.sizes, s->size_count), true, 1, MOST_GPUS,
+                                &size, err);
+        s->sizes[s->size_count] = (uint32_t)size;
+    }
+    if (sizes == 0) s->sizes[s->size_count++] = DEFAULT_SIZE;
+    return status;
+}
+
+static mdot_status read_question(search *s, struct json_object *body, mdot_error *err)
+{
+    static const sv_member members[] = {SV_MEMBER(question, job, TEXT, 0, 0),
+                                        SV_MEMBER(question, gpus, ARRAY, 0, 0),
+                                        SV_MEMBER(question, sizes, ARRAY, 0, 0),
+                                        SV_MEMBER(question, options, OBJECT, 0, 0),
+                                        SV_MEMBER(question, training, OBJECT, 0, 0),
+                                        SV_MEMBER(question, prices, OBJECT, 0, 0),
+                                        SV_MEMBER(question, node_gpus, WHOLE, 1, MOST_GPUS),
+                                        SV_MEMBER(question, global_batch, WHOLE, 1, 1LL << 40),
+                                        SV_MEMBER(question, kept, WHOLE, 1, MDOT_PLAN_KEPT_MAX)};
+#define REAL_OF(field) SV_MEMBER(mdot_training_run, field, REAL, 0, MOST_TOTAL)
+    static const sv_member training[] = {REAL_OF(samples),
+                                         REAL_OF(evaluation_samples),
+                                         REAL_OF(evaluation_steps),
+                                         REAL_OF(checkpoint_bytes),
+                                         REAL_OF(storage_gbps),
+                                         REAL_OF(checkpoint_minutes),
+                                         REAL_OF(gpu_failure_hours),
+                                         REAL_OF(interruptions_per_hour),
+                                         REAL_OF(restart_minutes),
+                                         REAL_OF(startup_minutes),
+                                         REAL_OF(loader_samples_per_second),
+                                         REAL_OF(grid_grams_per_kwh),
+                                         REAL_OF(deadline_hours),
+                                         REAL_OF(budget)};
+    mdot_status status = sv_json_members(body, members, sizeof members / sizeof *members, &s->q, NULL, NULL, err);
+    if (status == MDOT_OK && s->q.job == NULL)
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "job is missing: the digest of POST /v1/jobs");
+    if (status == MDOT_OK) status = sv_jobs_find(s->state->jobs, s->q.job, &s->job, err);
+    if (status == MDOT_OK) status = read_lists(s, err);
+    if (status != MDOT_OK) return status;
+    s->base = cli_plan_base(s->job->job, s->gpus, s->gpu_count);
+    s->run = MDOT_INIT(mdot_training_run);
+    if (s->q.options != NULL) status = sv_json_members(s->q.options, NULL, 0, s, read_option, s, err);
+    if (status == MDOT_OK && s->q.training != NULL)
+        status = sv_json_members(s->q.training, training, sizeof training / sizeof *training, &s->run, NULL, NULL, err);
+    if (status == MDOT_OK && s->q.prices != NULL) status = sv_json_members(s->q.prices, NULL, 0, s, read_price, s, err);
+    return status;
+}
+
+static time_t now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static bool has_time(void *user, double finished)
+{
+    (void)finished;
+    return now_s() < ((const search *)user)->end;
+}
+
+static mdot_status find_plan(search *s, mdot_plan **out_plan, mdot_error *err)
+{
+    const mdot_plan_space space = {.struct_size = sizeof space,
+                                   .base = &s->base,
+                                   .gpus = s->gpus,
+                                   .gpu_model_count = s->gpu_count,
+                                   .sizes = s->sizes,
+                                   .size_count = s->size_count,
+                                   .node_gpus = (uint32_t)s->q.node_gpus,
+                                   .global_batch = s->q.global_batch,
+                                   .axes = s->axes,
+                                   .axis_count = s->axis_count,
+                                   .kept = (uint32_t)s->q.kept,
+                                   .progress = has_time,
+                                   .progress_state = s};
+    sv_predictor *predictor = s->model->predictor;
+    mdot_context *contexts[MOST_CONTEXTS] = {sv_predictor_borrow(predictor)};
+    size_t wanted = s->state->plan_threads < MOST_CONTEXTS ? s->state->plan_threads : MOST_CONTEXTS;
+    size_t count = 1 + sv_predictor_borrow_more(predictor, contexts + 1, wanted > 0 ? wanted - 1 : 0);
+    s->end = now_s() + s->state->plan_seconds;
+    mdot_status status = mdot_plan_create(contexts, count, s->job->job, &space, out_plan, err);
+    for (size_t i = 0; i < count; i++) sv_predictor_return(predictor, contexts[i]);
+    return status;
+}
+
+static mdot_status print_layouts(const search *s, const mdot_plan *plan, size_t count, FILE *stream, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        mdot_plan_layout layout = MDOT_INIT(mdot_plan_layout);
+        mdot_training_cost cost = MDOT_INIT(mdot_training_cost);
+        mdot_training_run run = s->run;
+        mdot_plan_get_layout(plan, i, &layout);
+        run.price = s->prices[layout.gpu_model];
+        if (run.samples == 0) run.samples = layout.samples; /* one step, for throughput alone */
+        status = mdot_training_cost_of(&run, &layout, &cost, err);
+        if (status != MDOT_OK) break;
+        fputs(i == 0 ? "\n  " : ",\n  ", stream);
+        cli_json_layout(stream, &layout, &cost, run.price > 0);
+        fputs("}", stream);
+    }
+    return status;
+}
+
+static mdot_status print_plan(const search *s, const mdot_plan *plan, sv_answer *out, mdot_error *err)
+{
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
+    const mdot_predictor_info *predictor = sv_predictor_info(s->model->predictor);
+    bs_memstream stream;
+    if (!bs_memstream_open(&stream)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_plan_get_info(plan, &info);
+    fprintf(stream.file, "{\"schema\": \"mdot-plan/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
+    cli_json_string(stream.file, predictor->name);
+    fputs(", \"compiler\": ", stream.file);
+    cli_json_string(stream.file, predictor->compiler);
+    fprintf(
+        stream.file,
+        ",\n \"job\": \"%s\", \"parameters\": %.0f, \"tokens_of_a_sample\": %.0f,\n \"priced\": %llu, \"too_large\": "
+        "%llu, \"indivisible\": %llu, \"refused\": %llu, \"cancelled\": %s,\n \"layouts\": [",
+        s->job->digest, s->job->info.parameters, s->job->tokens_per_sample, (unsigned long long)info.priced,
+        (unsigned long long)info.too_large, (unsigned long long)info.indivisible, (unsigned long long)info.refused,
+        info.cancelled != 0 ? "true" : "false");
+    mdot_status status = print_layouts(s, plan, info.layout_count, stream.file, err);
+    if (status != MDOT_OK) {
+        free(bs_memstream_close(&stream, NULL));
+        return status;
+    }
+    fputs("\n ]}\n", stream.file);
+    sv_answer_stream(out, &stream, sv_json_type);
+    return MDOT_OK;
+}
+
+void sv_handle_plan(sv_state *state, const sv_request *request, sv_answer *out)
+{
+    mdot_error err = {0};
+    struct json_object *body = NULL;
+    mdot_plan *plan = NULL;
+    search *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        sv_answer_problem(out, 503, "memory ran out");
+        return;
+    }
+    s->state = state;
+    s->model = sv_state_model(state);
+    mdot_status status = sv_json_read(request->body, request->body_bytes, &body, &err);
+    if (status == MDOT_OK) status = read_question(s, body, &err);
+    if (status == MDOT_OK) status = find_plan(s, &plan, &err);
+    if (status == MDOT_OK) status = print_plan(s, plan, out, &err);
+    if (status == MDOT_OK)
+        atomic_fetch_add(&state->metrics.plans, 1);
+    else
+        sv_answer_error(out, &err);
+    mdot_plan_destroy(plan);
+    sv_jobs_release(state->jobs, s->job);
+    sv_model_release(s->model);
+    free(s);
+    json_object_put(body);
+}
