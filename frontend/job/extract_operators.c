@@ -369,6 +369,7 @@ static void describe_operators(const extractor *e)
 
 void fe_job_finish(fe_job *job)
 {
+    if (fe_is_compiled(job->graph)) job->notes |= MDOT_JOB_COMPILED;
     const mdot_job_description description = {.struct_size = sizeof description,
                                               .operators = job->operators,
                                               .operator_count = job->operator_count,

@@ -20,6 +20,12 @@ bool fe_is_traced(const ir_graph *graph)
     return note != NULL && strcmp(note, "1") == 0;
 }
 
+bool fe_is_compiled(const ir_graph *graph)
+{
+    const char *note = note_of(graph, "mdot.compiled");
+    return note != NULL && strcmp(note, "1") == 0;
+}
+
 const fe_names *fe_noted_names(const ir_graph *graph, const char *key)
 {
     const char *cursor = note_of(graph, key);

@@ -8,6 +8,8 @@
 /* Is the graph a traced program (mdot.program = "1")? A composition in it stays one, because the program runs each of
  * its operators as a kernel. */
 bool fe_is_traced(const ir_graph *graph);
+/* Does torch.compile compile the program (mdot.compiled = "1")? */
+bool fe_is_compiled(const ir_graph *graph);
 /* The names in a note, one per line, for example mdot.frozen: initializers without a gradient. NULL if there are none
  * or memory ran out. */
 const fe_names *fe_noted_names(const ir_graph *graph, const char *key);

@@ -139,7 +139,9 @@ static bool contradicts(mdot_precision precision, mdot_precision programs)
     return programs != MDOT_PRECISION_BF16 || !(rt_is_mixed(precision) || rt_is_autocast(precision));
 }
 
-/* Replaces the precision PYTORCH by the program's, and the attention and framework PROGRAM by the program's, or by
+enum { FIRST_COMPILER = 200 }; /* version of PyTorch */
+
+/* Compiled programs stay compiled. Replaces the precision PYTORCH by the program's, and the attention and framework PROGRAM by the program's, or by
  * FLASH and PYTORCH if they are unknown. */
 static rt_configuration follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
 {
@@ -153,6 +155,7 @@ static rt_configuration follow_program(const mdot_job *job, const rt_configurati
         *out_differs = contradicts(c->precision, precision);
         if (c->precision == MDOT_PRECISION_PYTORCH) c->precision = precision;
     }
+    if ((job->info.notes & MDOT_JOB_COMPILED) != 0 && (c->torch == 0 || c->torch >= FIRST_COMPILER)) c->compiled = 1;
     bool is_known = programs != MDOT_ATTENTION_PROGRAM;
     if (c->attention == MDOT_ATTENTION_PROGRAM)
         c->attention = is_known ? programs : MDOT_ATTENTION_FLASH;

@@ -86,6 +86,8 @@ class Graph:
         self.ran: dict[str, list[str]] = {"full": [], "half": []}
         """Nodes that ran in another type than the program's: in fp32, or in 16 bits."""
         self.has_loss = False
+        self.is_compiled = False
+        """Whether torch.compile compiles most of the module."""
         self.fused_attentions = 0
         """Calls of fused attention."""
         self._names: dict[str, int] = {}

@@ -71,6 +71,19 @@ def prepare(given: Any) -> nn.Module:
     return given
 
 
+def is_compiled(given: Any) -> bool:
+    """Whether torch.compile compiles most of an object's parameters: all of it, or modules inside."""
+    if inspect.ismethod(given):
+        given = given.__self__
+    if not isinstance(given, nn.Module):
+        return False
+    inside: dict[int, int] = {}
+    for module in given.modules():
+        if type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
+            inside.update((id(p), p.numel()) for p in module.parameters())
+    return 2 * sum(inside.values()) > sum(p.numel() for p in given.parameters())
+
+
 def _reason(given: Any) -> str:
     kind = type(given).__name__
     if isinstance(given, Mapping):

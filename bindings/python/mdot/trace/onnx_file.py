@@ -121,6 +121,7 @@ def _facts(graph: Graph) -> list[tuple[str, str]]:
     """The program's properties, as metadata of the model: see frontend/job."""
     return [
         ("mdot.program", "1"),
+        ("mdot.compiled", str(int(graph.is_compiled))),
         ("mdot.attention", "fused" if graph.fused_attentions > 0 else "written"),
         ("mdot.frozen", "\n".join(graph.frozen)),
         ("mdot.recomputed", "\n".join(graph.recomputed)),

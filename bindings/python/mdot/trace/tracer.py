@@ -103,6 +103,7 @@ def trace(
             remedy = experts.remedy_for_loop(model)
             if remedy is not None:
                 notes[-1] += f"; {remedy}"
+    graph.is_compiled = modules.is_compiled(given)
     if batch is None:
         batch, found = batches.choose(dimensions, seen)
         notes += found

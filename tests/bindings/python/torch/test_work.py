@@ -23,6 +23,7 @@ from mdot.trace.operators import TRANSLATIONS, prices
 
 MOST_DIFFERENCE = 0.02
 EXPLAINED = {
+    "transformers_Wav2Vec2ForCTC": "transformers lets the sound require a gradient, for its checkpoints",
     "mv": "the gradient of the matrix is an outer product, which autograd multiplies element by element",
 }
 """Differences with a reason, by network."""
@@ -93,18 +94,14 @@ class Law(support.TestCase):
     def test_a_memory_difference_names_the_module(self) -> None:
         """A budget that the samples share: two batches do not show how memory grows."""
 
-        class Budget(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.first, self.wide = nn.Linear(8, 8), nn.Linear(8, 1 << 15)
-
+        class Budget(nn.Linear):
             def forward(self, x: torch.Tensor) -> torch.Tensor:
-                return F.linear(self.first(x), self.wide.weight[: (1 << 17) // len(x)]).exp().square()
+                return F.linear(x, self.weight[: (1 << 17) // len(x)]).exp().square()
 
-        job, reported = read(Budget(), torch.zeros(4, 8))
+        job, reported = read(nn.Sequential(nn.Linear(8, 8), Budget(8, 1 << 15)), torch.zeros(4, 8))
         found = [text for text in reported if "memory-differs" in text]
         self.assertEqual(len(found), 1, reported)
-        self.assertIn("largest differences in", found[0])
+        self.assertIn("(largest differences in 1)", found[0])
         assert job.program is not None
         check = job.program.check
         prediction = mdot.Predictor().predict(job, "A100-40GB", 4, optimizer="sgd-plain")
@@ -360,6 +357,30 @@ class Kinds(support.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as text:
             read(Fixed(), torch.zeros(6, 12, 24))
         self.assertNotIn("Traceback", text.getvalue())
+
+
+    def test_compiled_programs_are_asked_as_compiled(self) -> None:
+        def network() -> nn.Sequential:
+            layers = [nn.Sequential(nn.Linear(512, 512), nn.LayerNorm(512), nn.GELU(), nn.Dropout(0.1)) for _ in range(4)]
+            return nn.Sequential(*layers)
+
+        def answer(model: Any, **options: Any) -> Any:
+            job, _ = read(model, torch.zeros(64, 128, 512))
+            found = mdot.Predictor().predict(mdot.Job.from_bytes(job.to_bytes()), "A100-40GB", 64, **options)
+            return found.step_ms, found.peak_memory_bytes
+
+        inside, parts = network(), network()
+        inside.compile()
+        for i, part in enumerate(parts):
+            parts[i] = torch.compile(part)  # type: ignore[assignment]
+        one = network()
+        one[0] = torch.compile(one[0])  # type: ignore[assignment]
+        compiled, plain = answer(network(), compiled=True), answer(network())
+        self.assertNotEqual(compiled, plain)
+        for model in (torch.compile(network()), inside, parts):
+            self.assertEqual(answer(model), compiled)
+        self.assertEqual(answer(one), plain)
+        self.assertEqual(answer(torch.compile(network()), torch="1.12"), answer(network(), torch="1.12"))
 
 
 class Autocast(nn.Module):

@@ -419,7 +419,7 @@ _TEXT = (
     "GemmaForCausalLM Gemma2ForCausalLM PhiForCausalLM Phi3ForCausalLM Qwen2ForCausalLM Qwen3ForCausalLM FalconForCausalLM CohereForCausalLM "
     "OlmoForCausalLM Olmo2ForCausalLM StableLmForCausalLM Starcoder2ForCausalLM GraniteForCausalLM NemotronForCausalLM MptForCausalLM "
     "MixtralForCausalLM Qwen2MoeForCausalLM Qwen3MoeForCausalLM OlmoeForCausalLM DeepseekV2ForCausalLM DeepseekV3ForCausalLM GptOssForCausalLM "
-    "GraniteMoeForCausalLM DbrxForCausalLM Llama4ForCausalLM MambaForCausalLM Mamba2ForCausalLM RwkvForCausalLM "
+    "GraniteMoeForCausalLM Llama4ForCausalLM MambaForCausalLM Mamba2ForCausalLM RwkvForCausalLM "
     "BertForMaskedLM RobertaForMaskedLM DistilBertForMaskedLM AlbertForMaskedLM ElectraForPreTraining MobileBertForMaskedLM ModernBertForMaskedLM "
     "DebertaV2ForMaskedLM XLMRobertaForMaskedLM XLNetLMHeadModel BigBirdForMaskedLM FNetForMaskedLM MPNetForMaskedLM SqueezeBertForMaskedLM ConvBertForMaskedLM "
     "RoFormerForMaskedLM LayoutLMForMaskedLM"
@@ -457,7 +457,6 @@ def _transformers() -> Iterator[tuple[str, Make]]:
         "MambaForCausalLM": {"time_step_rank": 4},
         "Mamba2ForCausalLM": {"num_heads": 8, "n_groups": 2, "chunk_size": 8},
         "RwkvForCausalLM": {"attention_hidden_size": 32},
-        "DbrxForCausalLM": {"d_model": 32},
         "DeepseekV2ForCausalLM": {"num_key_value_heads": 4},
         "DeepseekV3ForCausalLM": {"num_key_value_heads": 4, "n_routed_experts": 8, "num_local_experts": 8, "num_experts": 8},
     }
