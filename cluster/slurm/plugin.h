@@ -7,6 +7,11 @@
 #include <slurm/slurm.h>
 #include <slurm/slurmdb.h>
 
+/* Slurm before 24.05 spells it otherwise. Its lists are struct xlist in all versions; their typedef's name changed. */
+#ifndef RESERVE_REOCCURRING
+#define RESERVE_REOCCURRING RESERVE_REOCCURING
+#endif
+
 /* Symbols in slurmctld and its library, absent from Debian's headers. */
 extern slurm_conf_t slurm_conf;
 extern char *default_part_name;

@@ -59,7 +59,7 @@ static bool have_common_nodes(const int32_t *a, const int32_t *b)
 static void add_reservations(const reserve_info_msg_t *reservations, const partition_info_t *source, double now_s,
                              sl_partition *target)
 {
-    const uint64_t recurring = RESERVE_REOCCURING | RESERVE_FLAG_TIME_FLOAT | RESERVE_FLAG_MAGNETIC;
+    const uint64_t recurring = RESERVE_REOCCURRING | RESERVE_FLAG_TIME_FLOAT | RESERVE_FLAG_MAGNETIC;
     for (uint32_t i = 0; i < reservations->record_count; i++) {
         const reserve_info_t *r = &reservations->reservation_array[i];
         bool has_nodes = r->node_inx != NULL && r->node_inx[0] >= 0;
@@ -93,13 +93,13 @@ static sl_time_rule rule_of_qos(const slurmdb_qos_rec_t *q)
 }
 
 /* A list's records as an array, which the caller frees; NULL for an empty list, or if memory ran out. */
-static void **records_of(List list, size_t *out_count)
+static void **records_of(struct xlist *list, size_t *out_count)
 {
     int count = list == NULL ? 0 : slurm_list_count(list);
     void **records = count == 0 ? NULL : calloc((size_t)count, sizeof *records);
     *out_count = 0;
     if (records == NULL) return NULL;
-    ListIterator iterator = slurm_list_iterator_create(list);
+    struct listIterator *iterator = slurm_list_iterator_create(list);
     for (void *record; *out_count < (size_t)count && (record = slurm_list_next(iterator)) != NULL;)
         records[(*out_count)++] = record;
     slurm_list_iterator_destroy(iterator);
@@ -128,7 +128,7 @@ static const slurmdb_assoc_rec_t *find_association(void *const *records, size_t 
 }
 
 /* The users' associations. The limits of the accounts above apply, too. */
-static void copy_associations(List list, sl_cluster *cluster)
+static void copy_associations(struct xlist *list, sl_cluster *cluster)
 {
     enum { MOST_LEVELS = 64 };
     size_t count;
@@ -154,7 +154,7 @@ static void copy_associations(List list, sl_cluster *cluster)
     free(records);
 }
 
-static void copy_qos(List list, sl_cluster *cluster)
+static void copy_qos(struct xlist *list, sl_cluster *cluster)
 {
     size_t count;
     void **records = records_of(list, &count);

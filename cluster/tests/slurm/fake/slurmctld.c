@@ -206,28 +206,28 @@ struct xlist {
     size_t count, size;
 };
 struct listIterator {
-    List list;
+    struct xlist *list;
     size_t next;
 };
 
-int slurm_list_count(List list) { return (int)list->count; }
+int slurm_list_count(struct xlist *list) { return (int)list->count; }
 
-ListIterator slurm_list_iterator_create(List list)
+struct listIterator *slurm_list_iterator_create(struct xlist *list)
 {
-    ListIterator iterator = malloc(sizeof *iterator);
+    struct listIterator *iterator = malloc(sizeof *iterator);
     if (iterator == NULL) abort();
     *iterator = (struct listIterator){list, 0};
     return iterator;
 }
 
-void *slurm_list_next(ListIterator i)
+void *slurm_list_next(struct listIterator *i)
 {
     return i->next == i->list->count ? NULL : i->list->records + i->next++ * i->list->size;
 }
 
-void slurm_list_iterator_destroy(ListIterator iterator) { free(iterator); }
+void slurm_list_iterator_destroy(struct listIterator *iterator) { free(iterator); }
 
-static List list_of(const void *records, size_t count, size_t size)
+static struct xlist *list_of(const void *records, size_t count, size_t size)
 {
     struct xlist list = {copy(records, count * size), count, size};
     return copy(&list, sizeof list);
