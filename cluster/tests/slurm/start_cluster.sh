@@ -8,7 +8,7 @@ root=$(cd "$(dirname "$0")/../../.." && pwd)
     "$root/examples/jobs"
 [ $# = 4 ] || { sed -n '2,11p' "$0" >&2; exit 2; }
 build=$(cd "$1" && pwd) || exit 1
-mdot=$2 predictor=$3 jobs=$4
+mdot=$(realpath "$2") predictor=$(realpath "$3") jobs=$(realpath "$4")
 cd "$(dirname "$0")/../.." || exit 1
 source=$PWD
 plugins=$build/slurm
