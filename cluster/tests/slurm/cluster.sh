@@ -52,14 +52,14 @@ site Choose=time
 submit --mdot=$requested,steps=100000 --partition=a100,h100 --gres=gpu:1
 check "by time: the faster partition" [ "$(shows Partition)" = h100 ]
 submit --mdot=$requested,steps=100000 --partition=mixed --gres=gpu:1
-check "by time: the faster type of a partition" has "$(scontrol -o show job "$id")" "gres:gpu:h100:1"
+check "by time: the faster type of a partition" has "$(scontrol -o show job "$id")" "gpu:h100:1"
 submit --mdot=$requested,steps=100000 --partition=mixed --gres=gpu:a100:1
-check "a requested type stays" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
+check "a requested type stays" has "$(scontrol -o show job "$id")" "gpu:a100:1"
 sed -i 's/MaxTime=3-0/& Price=1/;s/MaxTime=30/& Price=1/' "$work/mdot.conf"
 sed -i 's/Choose=time/Choose=cost/' "$work/mdot.conf"
 settle
 submit --mdot=$requested,steps=100000 --partition=mixed --gpus=1
-check "by cost: the cheaper type" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
+check "by cost: the cheaper type" has "$(scontrol -o show job "$id")" "gpu:a100:1"
 site
 submit --mdot=$requested,steps=100000 --partition=a100,h100 --gres=gpu:1
 check "without a choice partitions stay as they were" [ "$(shows Partition)" = a100,h100 ]
