@@ -132,11 +132,11 @@ static bool is_token(sv_server *server, const char *header)
     header += sizeof scheme - 1;
     pthread_mutex_lock(&server->token_mutex);
     size_t length = strlen(server->token);
-    unsigned char difference = strlen(header) != length || length == 0;
-    for (size_t i = 0; i < length && difference == 0; i++)
-        difference |= (unsigned char)(header[i] ^ server->token[i]) != 0 ? 2 : 0;
+    bool has_length = strlen(header) == length && length > 0;
+    unsigned char difference = 0;
+    for (size_t i = 0; has_length && i < length; i++) difference |= (unsigned char)(header[i] ^ server->token[i]);
     pthread_mutex_unlock(&server->token_mutex);
-    return difference == 0;
+    return has_length && difference == 0;
 }
 
 static void begin(call *c, const listener *source, const char *method)
