@@ -9,7 +9,7 @@ import csv
 import re
 
 # A mark of one value must not begin a line, which Markdown would take as HTML.
-MARK = re.compile(r"<!--=(?P<value>.*?)-->.*?<!--/-->|<!--rows (?P<rows>.*?)-->(?P<head>\n.*?\n.*?\n).*?<!--/-->", re.S)
+MARK = re.compile(r"<!--=(?P<value>.*?)-->.*?<!--/-->|<!--rows (?P<rows>.*?)-->(?P<head>\n.*?\n.*?\n).*?<!--/-->", re.DOTALL)
 BEGIN = re.compile(r"<!--(?:=|rows )")
 
 
