@@ -76,6 +76,26 @@ typedef struct cli_command {
     const cli_variable *environment;
 } cli_command;
 
+/* Rows of option tables: a flag, a text, a whole number, and an option that a function reads. The member `field` of the
+ * struct `request` receives the value. The help is the last argument; initialisers of further members may follow it. */
+#define CLI_FLAG_ROW(NAME, request, field, ...)                                                                        \
+    {                                                                                                                  \
+        .name = NAME, .kind = CLI_FLAG, .at = offsetof(request, field), .help = __VA_ARGS__                            \
+    }
+#define CLI_TEXT_ROW(NAME, VALUE, request, field, ...)                                                                 \
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .kind = CLI_TEXT, .at = offsetof(request, field), .help = __VA_ARGS__            \
+    }
+#define CLI_WHOLE_ROW(NAME, VALUE, request, field, LEAST, MOST, ...)                                                   \
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .kind = CLI_WHOLE, .at = offsetof(request, field), .least = LEAST, .most = MOST, \
+        .help = __VA_ARGS__                                                                                            \
+    }
+#define CLI_CALL_ROW(NAME, VALUE, CALL, ...)                                                                           \
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .kind = CLI_CALL, .call = CALL, .help = __VA_ARGS__                              \
+    }
+
 /* Rows of option tables that several subcommands have. `path`, `dims`, `json` and `quiet` are members of `request`. */
 #define CLI_DIM_OPTION(request, dims, LEAST, HELP)                                                                     \
     {                                                                                                                  \

@@ -116,13 +116,10 @@ static int run(int argc, char **argv)
 }
 
 static const cli_option options[] = {
-    {.name = "level",
-     .value = "NAME",
-     .help = "run the code of this ISA level: x86-64-v3, x86-64-v4 or aarch64-neon (default: the highest that this "
-             "CPU supports)",
-     .kind = CLI_TEXT,
-     .at = offsetof(tally, options.level),
-     .names = cli_isa_names},
+    CLI_TEXT_ROW("level", "NAME", tally, options.level,
+                 "run the code of this ISA level: x86-64-v3, x86-64-v4 or aarch64-neon (default: the highest that this "
+                 "CPU supports)",
+                 .names = cli_isa_names),
     {.name = "rtol",
      .value = "X",
      .help = "relative tolerance (default 1e-4)",

@@ -123,20 +123,12 @@ static const cli_option options[] = {
     CLI_OUTPUT_OPTION(
         compile_request, output, "FILE",
         "the artefact to write (required). It must be a regular file, because mdot replaces it atomically", "mdot"),
-    {.name = "buckets",
-     .letter = 'b',
-     .value = "N,N,…",
-     .help = "maximum lengths of the buckets, ascending (default 32,64,128,256,512,1024)",
-     .kind = CLI_CALL,
-     .call = parse_buckets},
-    {.name = "min-length",
-     .value = "N",
-     .help = "minimum length of a call (default 1). Some models require one; for example, TopK requires at least K "
-             "elements",
-     .kind = CLI_WHOLE,
-     .at = offsetof(compile_request, options.min_length),
-     .least = 1,
-     .most = MDOTC_MAX_LENGTH},
+    CLI_CALL_ROW("buckets", "N,N,…", parse_buckets,
+                 "maximum lengths of the buckets, ascending (default 32,64,128,256,512,1024)", .letter = 'b'),
+    CLI_WHOLE_ROW(
+        "min-length", "N", compile_request, options.min_length, 1, MDOTC_MAX_LENGTH,
+        "minimum length of a call (default 1). Some models require one; for example, TopK requires at least K "
+        "elements"),
     {.name = "allow-dropped",
      .help =
          "omit the buckets from the first one on that the model refuses, with a warning. Without this option such a "
@@ -158,38 +150,24 @@ static const cli_option options[] = {
      .repeats = true,
      .names = target_names,
      .is_list = true},
-    {.name = "kernel-precision",
-     .value = "A,A,…",
-     .help = "precision of matrix multiplications: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 "
-             "(default) or cpu=bf16. A value such as bf16 applies to both CPU and GPU. If several precisions "
-             "are given for one kind of processor, each target gets code in all of them; programs use the "
-             "first one by default",
-     .kind = CLI_TEXT,
-     .at = offsetof(compile_request, options.kernel_precision),
-     .names = compute_names,
-     .is_list = true},
-    {.name = "entry",
-     .letter = 'e',
-     .value = "NAME=MODEL",
-     .help = "add an entry point; a single MODEL.onnx becomes the entry point \"predict\"",
-     .kind = CLI_CALL,
-     .call = parse_entry,
-     .repeats = true},
+    CLI_TEXT_ROW("kernel-precision", "A,A,…", compile_request, options.kernel_precision,
+                 "precision of matrix multiplications: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 "
+                 "(default) or cpu=bf16. A value such as bf16 applies to both CPU and GPU. If several precisions "
+                 "are given for one kind of processor, each target gets code in all of them; programs use the "
+                 "first one by default",
+                 .names = compute_names, .is_list = true),
+    CLI_CALL_ROW("entry", "NAME=MODEL", parse_entry,
+                 "add an entry point; a single MODEL.onnx becomes the entry point \"predict\"", .letter = 'e',
+                 .repeats = true),
     CLI_DIM_OPTION(compile_request, dims, 0,
                    "fix a symbolic dimension of the model other than the length, such as a batch. NAME=OTHER "
                    "declares that two dimensions are equal. The artefact omits inputs that NAME=0 makes empty, such "
                    "as cached keys"),
-    {.name = "name",
-     .value = "NAME",
-     .help = "name of the predictor (default: the file name of the first model)",
-     .kind = CLI_TEXT,
-     .at = offsetof(compile_request, options.name)},
-    {.name = "dump",
-     .value = "PASS",
-     .help = "print the graph of each bucket after this pass; also \"import\", \"plan\", \"llvm\", \"asm\", "
-             "\"cuda\" (CUDA source) and \"ptxas\" (output of NVIDIA's assembler)",
-     .kind = CLI_TEXT,
-     .at = offsetof(compile_request, options.dump_pass)},
+    CLI_TEXT_ROW("name", "NAME", compile_request, options.name,
+                 "name of the predictor (default: the file name of the first model)"),
+    CLI_TEXT_ROW("dump", "PASS", compile_request, options.dump_pass,
+                 "print the graph of each bucket after this pass; also \"import\", \"plan\", \"llvm\", \"asm\", "
+                 "\"cuda\" (CUDA source) and \"ptxas\" (output of NVIDIA's assembler)"),
     CLI_QUIET_OPTION(compile_request, quiet, "suppress progress and warnings"),
 };
 static const char *const synopsis[] = {"MODEL.onnx -o MODEL.mdot [OPTION]…",

@@ -363,11 +363,8 @@ static int run(int argc, char **argv)
 }
 
 static const cli_option options[] = {
-    {.name = "kernels",
-     .letter = 'k',
-     .help = "list the kernels of every bucket (default: only of the largest one)",
-     .kind = CLI_FLAG,
-     .at = offsetof(inspect_request, every_kernel)},
+    CLI_FLAG_ROW("kernels", inspect_request, every_kernel,
+                 "list the kernels of every bucket (default: only of the largest one)", .letter = 'k'),
     CLI_JSON_OPTION(inspect_request, json, "print everything as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};

@@ -196,14 +196,8 @@ static int run(int argc, char **argv)
 }
 
 static const cli_option options[] = {
-    {.name = "batch",
-     .letter = 'b',
-     .value = "N",
-     .help = "count FLOPs and bytes for a batch of N samples (default: the file's batch, or 1)",
-     .kind = CLI_WHOLE,
-     .at = offsetof(extract_request, batch),
-     .least = 1,
-     .most = CLI_MAX_BATCH},
+    CLI_WHOLE_ROW("batch", "N", extract_request, batch, 1, CLI_MAX_BATCH,
+                  "count FLOPs and bytes for a batch of N samples (default: the file's batch, or 1)", .letter = 'b'),
     CLI_READING_OPTIONS(extract_request, reading),
     {.name = "optimizer",
      .value = "O",
@@ -215,10 +209,8 @@ static const cli_option options[] = {
         extract_request, reading.output, "FILE",
         "also write the sequence as a .job file. It omits weights, and it omits names unless --keep-names is given",
         "job"),
-    {.name = "keep-names",
-     .help = "keep the names of the modules that contain the operators, in --json and in the .job file",
-     .kind = CLI_FLAG,
-     .at = offsetof(extract_request, reading.keep_names)},
+    CLI_FLAG_ROW("keep-names", extract_request, reading.keep_names,
+                 "keep the names of the modules that contain the operators, in --json and in the .job file"),
     CLI_JSON_OPTION(extract_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(extract_request, reading.quiet, "suppress warnings"),
 };

@@ -115,22 +115,14 @@ static bool keep_measured(const char *command, char *text, void *request)
 }
 
 static const cli_option options[] = {
-    {.heading = "Job",
-     .name = "batch",
-     .letter = 'b',
-     .value = "N,…",
-     .help = "batch size of one GPU, or several, for example 32,64 or 32..256 (default: the file's batch, or 1)",
-     .kind = CLI_CALL,
-     .call = parse_batch,
-     .repeats = true},
-    {.name = "sweep",
-     .value = "batch=A..B",
-     .help = "predict for the batch sizes A, B and the powers of two between them, or for batch=A,B,C. The "
-             "name of a symbolic dimension in place of \"batch\" sweeps that dimension, alone or together "
-             "with the batch",
-     .kind = CLI_CALL,
-     .call = parse_sweep,
-     .repeats = true},
+    CLI_CALL_ROW("batch", "N,…", parse_batch,
+                 "batch size of one GPU, or several, for example 32,64 or 32..256 (default: the file's batch, or 1)",
+                 .heading = "Job", .letter = 'b', .repeats = true),
+    CLI_CALL_ROW("sweep", "batch=A..B", parse_sweep,
+                 "predict for the batch sizes A, B and the powers of two between them, or for batch=A,B,C. The "
+                 "name of a symbolic dimension in place of \"batch\" sweeps that dimension, alone or together "
+                 "with the batch",
+                 .repeats = true),
     CLI_READING_OPTIONS(predict_request, reading),
     CLI_LENGTH_OPTIONS(predict_request, total),
 #define TRAINING CLI_OPTION_ROW
@@ -144,16 +136,11 @@ static const cli_option options[] = {
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "Output",
-     .name = "explain",
-     .help = "break down the time and the memory of one prediction by phase, block, operator and module",
-     .kind = CLI_FLAG,
-     .at = offsetof(predict_request, explain)},
-    {.name = "fit",
-     .help = "find the largest batch that fits the memory of each GPU",
-     .kind = CLI_FLAG,
-     .at = offsetof(predict_request, fit),
-     .excludes = "batch"},
+    CLI_FLAG_ROW("explain", predict_request, explain,
+                 "break down the time and the memory of one prediction by phase, block, operator and module",
+                 .heading = "Output"),
+    CLI_FLAG_ROW("fit", predict_request, fit, "find the largest batch that fits the memory of each GPU",
+                 .excludes = "batch"),
     CLI_PRICE_OPTION(predict_request, total),
     {.name = "sort",
      .value = "BY",
@@ -161,10 +148,7 @@ static const cli_option options[] = {
      .kind = CLI_CHOICE,
      .at = offsetof(predict_request, sort),
      .choices = order_names},
-    {.name = "wide",
-     .help = "show all columns of the table, beyond 80 characters per line",
-     .kind = CLI_FLAG,
-     .at = offsetof(predict_request, wide)},
+    CLI_FLAG_ROW("wide", predict_request, wide, "show all columns of the table, beyond 80 characters per line"),
     PREDICT_MODEL_OPTION(
         predict_request, model_path, "Predictor",
         "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "

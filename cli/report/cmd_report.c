@@ -21,15 +21,8 @@ enum { DEFAULT_BATCH = 32, MOST_BATCH = 1024 };
 
 static const cli_option options[] = {
     CLI_OUTPUT_OPTION(report_request, output, "FILE.html", "output file of the report (required)", "html"),
-    {.heading = "Jobs",
-     .name = "batch",
-     .letter = 'b',
-     .value = "N",
-     .help = "batch size of one GPU (default: 32)",
-     .kind = CLI_WHOLE,
-     .at = offsetof(report_request, batch),
-     .least = 1,
-     .most = CLI_MAX_BATCH},
+    CLI_WHOLE_ROW("batch", "N", report_request, batch, 1, CLI_MAX_BATCH, "batch size of one GPU (default: 32)",
+                  .heading = "Jobs", .letter = 'b'),
     CLI_READING_OPTIONS(report_request, reading),
     CLI_LENGTH_OPTIONS(report_request, total),
     CLI_PRICE_OPTION(report_request, total),
