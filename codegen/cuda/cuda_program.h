@@ -34,7 +34,7 @@ typedef struct cu_program {
     cu_kernel *kernels; /* in the arena, as is all text */
 } cu_program;
 
-/* ---- prelude.c: the fixed text at the start of a kernel's source ------------------------------------------------- */
+/* ---- source/: the fixed texts at the start of a kernel's source ------------------------------------------------ */
 
 extern const char cu_prelude[];          /* for the GPU */
 extern const char cu_common[];           /* portable, for every mode */

@@ -29,7 +29,7 @@ const char *cu_comment(ir_arena *arena, const char *name);
 /* ---- literal.c: prints numbers as CUDA C: the only printer for the numbers that a model brings into the source. */
 
 /* The f32 operand nearest to the value: "1.0f", "(-0.5f)", or the names "INFINITE", "-INFINITE" and "NOT_A_NUMBER" from
- * common_source.c. Keeps denormals and the sign of zero, in every locale. Returns NULL if memory runs out. */
+ * source/common.cuh. Keeps denormals and the sign of zero, in every locale. Returns NULL if memory runs out. */
 const char *cu_float_text(ir_arena *arena, double value);
 /* An operand of type int if the value fits, otherwise long long. */
 const char *cu_integer_text(ir_arena *arena, int64_t value);

@@ -13,7 +13,7 @@ enum {
     PAD = 8,        /* padding elements after a row */
     ALIGNMENT = 16, /* of shared memory, as ldmatrix and 16-byte accesses require */
     SCRATCH_ALIGNMENT = 256,
-    STATIC_BYTES = 64,          /* upper bound of item_memory (common_source.c) */
+    STATIC_BYTES = 64,          /* upper bound of item_memory (source/common.cuh) */
     MAX_SINGLE_BYTES = 16 << 10 /* limit for buffers of block 0 alone */
 };
 
