@@ -62,7 +62,6 @@ static bool collect_uses(pl_builder *b)
 /* The step's number is the loop's only result without an address. */
 static const pl_expr *define_loop_index(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index)
 {
-    (void)node, (void)output, (void)index;
     return pl_step(b->arena);
 }
 
@@ -161,7 +160,6 @@ typedef struct life {
 
 static void extend_live_range(void *user, int buffer, bool is_written)
 {
-    (void)is_written;
     const life *l = user;
     pl_buffer *b = &l->plan->buffers[buffer];
     if (b->first_use < 0) b->first_use = l->kernel;

@@ -33,7 +33,6 @@ static const pl_expr *position(pl_builder *b, const ir_value *positions, indices
 
 static const pl_expr *define_gather(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const ir_value *table = node->inputs[0], *positions = node->inputs[1];
     int axis = pl_axis(node, "axis", 0, table->type.rank), rank = positions->type.rank;
     const pl_expr *source_index[MDOT_MAX_RANK];
@@ -45,7 +44,6 @@ static const pl_expr *define_gather(pl_builder *b, const ir_node *node, int outp
 
 static const pl_expr *define_gather_elements(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const ir_value *table = node->inputs[0];
     int axis = pl_axis(node, "axis", 0, table->type.rank);
     const pl_expr *source_index[MDOT_MAX_RANK];
@@ -57,7 +55,6 @@ static const pl_expr *define_gather_elements(pl_builder *b, const ir_node *node,
 /* The positions' last dimension holds coordinates for table dimensions batch_dims …. */
 static const pl_expr *define_gather_nd(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const ir_value *table = node->inputs[0], *positions = node->inputs[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), rank = positions->type.rank;
     ir_dim tuple = positions->type.dim[rank - 1];

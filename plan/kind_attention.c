@@ -152,7 +152,6 @@ static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 
 static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
 {
-    (void)plan;
     return pl_is_split_extent(kernel->attention.batch) || pl_is_split_extent(kernel->attention.queries);
 }
 

@@ -149,7 +149,6 @@ static bool is_matrix(const pl_kernel *kernel, const pl_plan *plan)
 {
     enum { FEWEST_ROWS = 8 }; /* with fewer rows, most of a matrix instruction would be wasted, and f32 costs little */
     const pl_linear *k = &kernel->linear;
-    (void)plan;
     return !ir_dim_is_number(k->rows) || k->rows.offset >= FEWEST_ROWS;
 }
 
@@ -164,7 +163,6 @@ static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
 {
     const pl_linear *k = &kernel->linear;
-    (void)plan;
     return !ir_dim_is_number(k->rows) || k->rows.offset > PL_LINEAR_UNSPLIT_ROWS;
 }
 

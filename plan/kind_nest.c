@@ -115,11 +115,7 @@ int pl_nest_split_loop(const pl_nest *k)
     return -1;
 }
 
-static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
-{
-    (void)plan;
-    return pl_nest_split_loop(&kernel->nest) >= 0;
-}
+static bool is_split(const pl_kernel *kernel, const pl_plan *plan) { return pl_nest_split_loop(&kernel->nest) >= 0; }
 
 const pl_kind_ops pl_nest_kind = {
     .visit = visit,

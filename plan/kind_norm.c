@@ -52,11 +52,7 @@ static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
            pl_matrix_follows(u, &k->out) && pl_matrix_follows(u, &k->sum);
 }
 
-static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
-{
-    (void)plan;
-    return pl_is_split_extent(kernel->norm.rows);
-}
+static bool is_split(const pl_kernel *kernel, const pl_plan *plan) { return pl_is_split_extent(kernel->norm.rows); }
 
 const pl_kind_ops pl_norm_kind = {
     .visit = visit,

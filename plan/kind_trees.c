@@ -61,11 +61,7 @@ static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
            pl_stride_follows(u, k->out, ir_dim_number(0), ir_dim_number(k->targets));
 }
 
-static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
-{
-    (void)plan;
-    return pl_is_split_extent(kernel->trees.rows);
-}
+static bool is_split(const pl_kernel *kernel, const pl_plan *plan) { return pl_is_split_extent(kernel->trees.rows); }
 
 const pl_kind_ops pl_trees_kind = {
     .visit = visit,

@@ -13,7 +13,6 @@ typedef const pl_expr *const *indices;
 
 static const pl_expr *define_transpose(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const pl_expr *source_index[MDOT_MAX_RANK];
     int64_t perm[MDOT_MAX_RANK];
     int rank = node->inputs[0]->type.rank;
@@ -24,7 +23,6 @@ static const pl_expr *define_transpose(pl_builder *b, const ir_node *node, int o
 
 static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     ir_dim start[MDOT_MAX_RANK];
     int64_t step[MDOT_MAX_RANK];
     const pl_expr *source_index[MDOT_MAX_RANK];
@@ -37,7 +35,6 @@ static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int outpu
 
 static const pl_expr *define_windows(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const ir_type *type = &node->inputs[0]->type;
     int axis = pl_axis(node, "axis", -1, type->rank);
     const pl_expr *source_index[MDOT_MAX_RANK];
@@ -81,7 +78,6 @@ static const pl_expr *define_tile(pl_builder *b, const ir_node *node, int output
  * within the depth. */
 static const pl_expr *define_depth_to_space(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const ir_value *source = node->inputs[0];
     const pl_expr *size = pl_int(b, ir_node_int(node, "blocksize", 1));
     const pl_expr *y = pl_op2(b, PL_PYMOD, index[2], size), *x = pl_op2(b, PL_PYMOD, index[3], size);
@@ -101,7 +97,6 @@ static const pl_expr *define_depth_to_space(pl_builder *b, const ir_node *node, 
 /* Output channel (y s + x) C + c holds channel c of the pixels at (y, x) of each block. */
 static const pl_expr *define_space_to_depth(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)output;
     const ir_value *source = node->inputs[0];
     const pl_expr *size = pl_int(b, ir_node_int(node, "blocksize", 1));
     const pl_expr *channels = pl_extent(b, source->type.dim[1]);
@@ -243,7 +238,6 @@ static const pl_expr *define_eye(pl_builder *b, const ir_node *node, int output,
 
 static const pl_expr *define_constant_of_shape(pl_builder *b, const ir_node *node, int output, indices index)
 {
-    (void)index;
     const ir_attr *value = ir_node_attr(node, "value");
     mdot_dtype dtype = node->outputs[output]->type.dtype;
     if (value == NULL || value->kind != IR_ATTR_TENSOR) return pl_const_i(b->arena, dtype, 0);

@@ -29,11 +29,7 @@ static const pl_expr *element(const norm_nests *n, const pl_expr *const *index)
     return pl_cast(n->b->arena, pl_value_at(n->b, n->x, index), n->real);
 }
 
-static const pl_expr *itself(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    (void)n, (void)known;
-    return x;
-}
+static const pl_expr *itself(const norm_nests *n, const pl_expr *x, const pl_expr *const *known) { return x; }
 
 static const pl_expr *shifted_power(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
 {
@@ -42,7 +38,6 @@ static const pl_expr *shifted_power(const norm_nests *n, const pl_expr *x, const
 
 static const pl_expr *squared(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
 {
-    (void)known;
     return op(n, PL_MUL, x, x);
 }
 
@@ -53,7 +48,6 @@ static const pl_expr *squared_deviation(const norm_nests *n, const pl_expr *x, c
 
 static const pl_expr *mean(const norm_nests *n, const pl_expr *sum, const pl_expr *const *known)
 {
-    (void)known;
     const pl_expr *count = pl_int(n->b, 1);
     for (int d = 0; d < n->x->type.rank; d++)
         if (n->reduced & 1u << d) count = op(n, PL_MUL, count, pl_extent(n->b, n->x->type.dim[d]));

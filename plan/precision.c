@@ -17,11 +17,7 @@ static void note_factor(void *user, int buffer)
 }
 
 /* A kernel that combines with existing content also reads the buffers that it writes. */
-static void note_read_or_update(void *user, int buffer, bool is_written)
-{
-    (void)is_written;
-    note_read(user, buffer, false);
-}
+static void note_read_or_update(void *user, int buffer, bool is_written) { note_read(user, buffer, false); }
 
 void pl_decide_precision(pl_plan *plan)
 {

@@ -48,7 +48,6 @@ static bool move_start(pl_placement *placement, ir_dim steps, ir_dim stride)
 
 static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    (void)b, (void)k;
     int64_t perm[MDOT_MAX_RANK];
     pl_placement origin = *placement;
     ir_node_perm(node, type->rank, perm);
@@ -58,7 +57,6 @@ static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_t
 
 static bool view_slice(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    (void)k;
     ir_dim start[MDOT_MAX_RANK];
     int64_t step[MDOT_MAX_RANK];
     if (!pl_slice(b, node, start, step)) return false;
@@ -71,7 +69,6 @@ static bool view_slice(pl_builder *b, const ir_node *node, int k, const ir_type 
 
 static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    (void)type;
     int axis;
     ir_dim begin;
     return pl_split(b, node, k, &axis, &begin) && move_start(placement, begin, placement->stride[axis]);
@@ -79,7 +76,6 @@ static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type 
 
 static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    (void)b, (void)k;
     int axis = pl_axis(node, "axis", -1, type->rank);
     ir_dim stride = placement->stride[axis];
     for (int d = type->rank; d > axis + 1; d--) placement->stride[d] = placement->stride[d - 1];
@@ -89,7 +85,6 @@ static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_typ
 
 static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    (void)b, (void)k;
     const ir_type *target_type = &node->outputs[0]->type;
     pl_placement origin = *placement;
     int missing = target_type->rank - type->rank;
@@ -175,7 +170,6 @@ static axes without_units(const ir_type *type, const ir_dim *stride)
 
 static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    (void)b, (void)k;
     const ir_type *result = &node->outputs[0]->type;
     axes origin = without_units(type, placement->stride), to = without_units(result, NULL);
     if (!restride(&origin, &to)) return false;
@@ -391,7 +385,6 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
 
 bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin)
 {
-    (void)b;
     int axis = pl_axis(node, "axis", 0, node->inputs[0]->type.rank);
     ir_dim begin = ir_dim_number(0);
     for (int i = 0; i < k; i++) {

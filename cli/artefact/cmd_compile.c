@@ -20,7 +20,6 @@ typedef struct compile_request {
 
 static void show_progress(void *user, const char *step, size_t done, size_t total)
 {
-    (void)user;
     int filled = total == 0 ? 0 : (int)(done * BAR_WIDTH / total);
     fprintf(stderr, "\r[%.*s%*s] %3zu%% %-32.32s", filled, "##############################", BAR_WIDTH - filled, "",
             total == 0 ? 0 : done * 100 / total, step);
@@ -28,17 +27,9 @@ static void show_progress(void *user, const char *step, size_t done, size_t tota
     fflush(stderr);
 }
 
-static void show_warning(void *user, const char *message)
-{
-    (void)user;
-    cli_message("compile", "warning: %s", message);
-}
+static void show_warning(void *user, const char *message) { cli_message("compile", "warning: %s", message); }
 
-static void show_dump(void *user, const char *message)
-{
-    (void)user;
-    fputs(message, stdout);
-}
+static void show_dump(void *user, const char *message) { fputs(message, stdout); }
 
 static bool parse_buckets(const char *command, char *text, void *request)
 {

@@ -36,11 +36,7 @@ static void print_row(void *user, const mdotc_verify_row *row)
     r->rows++;
 }
 
-static void show_warning(void *user, const char *message)
-{
-    (void)user;
-    cli_message("verify", "warning: %s", message);
-}
+static void show_warning(void *user, const char *message) { cli_message("verify", "warning: %s", message); }
 
 static bool ends_with(const char *text, const char *end)
 {

@@ -153,7 +153,6 @@ static LLVMValueRef factor_pointer(cg_emitter *e, const cg_linear_block *l, cons
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
-    (void)carried;
     const cg_linear_block *l = context;
     bool use_bf16_dot = l->matmul == CG_MATMUL_BF16;
     cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .use_bf16_dot = use_bf16_dot};

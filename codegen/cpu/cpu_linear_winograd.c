@@ -274,7 +274,6 @@ static void emit_infinite_sums(cg_emitter *e, const winograd *w)
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
-    (void)carried;
     const winograd *w = context;
     int lanes = e->target->lanes;
     LLVMValueRef channels = cg_int(e, w->taps.channels), width = cg_int(e, w->width);

@@ -145,17 +145,9 @@ static LLVMValueRef shifted_exp(cg_emitter *e, const norm *n, LLVMValueRef value
     return cg_exp(e, shifted(e, n, value));
 }
 
-static LLVMValueRef exponential(cg_emitter *e, const norm *n, LLVMValueRef value)
-{
-    (void)n;
-    return cg_exp(e, value);
-}
+static LLVMValueRef exponential(cg_emitter *e, const norm *n, LLVMValueRef value) { return cg_exp(e, value); }
 
-static LLVMValueRef square(cg_emitter *e, const norm *n, LLVMValueRef value)
-{
-    (void)n;
-    return cg_fmul(e, value, value);
-}
+static LLVMValueRef square(cg_emitter *e, const norm *n, LLVMValueRef value) { return cg_fmul(e, value, value); }
 
 /* x + -0 is x, even for x = -0, so the first addition folds away */
 static const reduction sum_of_values = {NULL, NULL, cg_fadd, -0.0};

@@ -292,7 +292,6 @@ static void finish_tile(cg_emitter *e, const multiplication *m, const cg_rows *r
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
-    (void)carried;
     const multiplication *m = context;
     int lanes = e->target->lanes;
     cg_tile tile = {.rows = rows->count, .vectors = m->vectors};

@@ -380,7 +380,6 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
         [PL_SEQ_SCATTER_ND] = emit_scatter_nd,
         [PL_SEQ_TENSOR_SCATTER] = emit_tensor_scatter,
     };
-    (void)scratch;
     sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers, .is_split = pl_is_split(plan, kernel)};
     emitters[k->operation](&s);
 }

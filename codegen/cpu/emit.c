@@ -249,7 +249,6 @@ cg_range cg_slice_by_grain(cg_emitter *e, LLVMValueRef count, int64_t grain)
 
 LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes)
 {
-    (void)e;
     return lanes == 1 ? element : LLVMVectorType(element, (unsigned)lanes);
 }
 
@@ -293,7 +292,6 @@ LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value)
 
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value)
 {
-    (void)e;
     LLVMTypeRef element = cg_element(type);
     if (LLVMGetTypeKind(element) == LLVMIntegerTypeKind) return cg_const_int(type, (int64_t)value);
     return splat_constant(type, LLVMConstReal(element, value));

@@ -16,7 +16,6 @@
 static void note_buffer(void *user, int buffer, bool is_written)
 {
     cg_signature_writer *w = user;
-    (void)is_written;
     if (w->position[buffer] >= 0) return;
     if (w->buffer_count == w->buffer_capacity) {
         int capacity = 2 * w->buffer_capacity + 8;

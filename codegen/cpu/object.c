@@ -93,8 +93,6 @@ static mdot_status verify(LLVMModuleRef module, mdot_error *err)
         return toolchain_failure("verifying the module", message, err);
     LLVMDisposeMessage(message);
 #else
-    (void)module;
-    (void)err;
 #endif
     return MDOT_OK;
 }

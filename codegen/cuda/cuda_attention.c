@@ -47,12 +47,7 @@ static size_t work_bytes(const cu_step *step, const cu_layout *layout)
     return (size_t)(slices * a->heads * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
 }
 
-static unsigned reads(const cu_step *step, int buffer)
-{
-    (void)step;
-    (void)buffer;
-    return CU_BEFORE_BARRIER;
-}
+static unsigned reads(const cu_step *step, int buffer) { return CU_BEFORE_BARRIER; }
 
 /* ---- Addresses --------------------------------------------------------------------------------------------------- */
 

@@ -321,7 +321,6 @@ static uint32_t add_resources(cg_table *table, const cu_program *program, const 
 static void describe(const void *compiled, const cg_entry *entries, int entry_count, cg_table *table, uint32_t index,
                      mdot_abi_table *head)
 {
-    (void)entries, (void)entry_count, (void)head;
     const cu_images *images = compiled;
     uint32_t kernels_at[CG_COMPUTES] = {0};
     for (int i = 0; i < images->count; i++) {

@@ -5,7 +5,6 @@
 
 static void put_once(const cu_schedule *s, cu_text *target)
 {
-    (void)s;
     cu_put(target, "    if (blockIdx.x == 0) {\n        const tile t = {0, 1, whole.length};\n");
 }
 
@@ -25,7 +24,6 @@ static void put_next_tile(const cu_schedule *s, cu_text *target, const char *cou
 
 static void put_grid_barrier(const cu_schedule *s, cu_text *to)
 {
-    (void)s;
     cu_put(to, "    grid_barrier(barrier, target += gridDim.x);\n");
 }
 

@@ -111,7 +111,6 @@ static void describe_pool(const fe_job *job, const fe_operator *op, int64_t *set
 
 static void describe_global_pool(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     const ir_value *input = op->node->inputs[0];
     setting[MDOT_SETTING_CHANNELS_IN] = setting[MDOT_SETTING_CHANNELS_OUT] = dim(input, 1);
     setting[MDOT_SETTING_SIZE_IN] = extent_from(input, 2);
@@ -160,7 +159,6 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
 /* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the query count. */
 static void describe_attention(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     const ir_node *node = op->node;
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
     bool split = q->rank == 4;
@@ -189,13 +187,11 @@ static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
 
 static void describe_last_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     describe_axis(op->node->inputs[0], ir_node_int(op->node, "axis", -1), setting);
 }
 
 static void describe_channels(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     describe_map(op, setting);
     setting[MDOT_SETTING_GROUPS] = ir_node_int(op->node, "num_groups", 0);
     setting[MDOT_SETTING_EXTENT] = ir_node_int(op->node, "size", 0);
@@ -203,19 +199,16 @@ static void describe_channels(const fe_job *job, const fe_operator *op, int64_t 
 
 static void describe_first_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     describe_axis(op->node->inputs[0], ir_node_int(op->node, "axis", 0), setting);
 }
 
 static void describe_result_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     describe_axis(op->node->outputs[0], ir_node_int(op->node, "axis", 0), setting);
 }
 
 static void describe_reduction(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    (void)job;
     int64_t out = elements(op->node->outputs[0]);
     if (out > 0) setting[MDOT_SETTING_EXTENT] = elements(op->node->inputs[0]) / out;
 }

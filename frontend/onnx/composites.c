@@ -68,7 +68,6 @@ static mdot_status write_reverse_sequence(const ml_writer *w, int rank)
 /* activation(Conv(X, W, B) + Z) */
 static mdot_status write_fused_conv(const ml_writer *w, int rank)
 {
-    (void)rank;
     static const struct {
         const char *name;
         ir_opcode op;

@@ -11,7 +11,6 @@ typedef bool (*convert_fn)(ir_arena *arena, const Onnx__AttributeProto *proto, i
 
 static bool convert_float(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
-    (void)arena;
     out->kind = IR_ATTR_FLOAT;
     out->f = proto->f;
     return true;
@@ -19,7 +18,6 @@ static bool convert_float(ir_arena *arena, const Onnx__AttributeProto *proto, ir
 
 static bool convert_int(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
-    (void)arena;
     out->kind = IR_ATTR_INT;
     out->i = proto->i;
     return true;
@@ -75,7 +73,6 @@ static bool convert_strings(ir_arena *arena, const Onnx__AttributeProto *proto, 
 
 static bool convert_opaque(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
-    (void)arena, (void)proto;
     out->kind = IR_ATTR_GRAPH;
     return true;
 }

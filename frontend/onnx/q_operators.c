@@ -198,7 +198,6 @@ static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_v
 /* Inputs: dynamically quantised floats, bytes, their scale and zero point, and a bias. */
 static bool dynamic_matmul(const writer *w, ir_opcode op)
 {
-    (void)op;
     ir_value *const *input = w->node->inputs;
     const char *name = ir_arena_printf(w->u->graph->arena, "%s.DynamicQuantizeLinear", w->node->name);
     ir_node *made = name != NULL ? ir_graph_add_node(w->u->graph, w->node, &ir_ops[IR_OP_DynamicQuantizeLinear], name,
@@ -213,7 +212,6 @@ static bool dynamic_matmul(const writer *w, ir_opcode op)
 /* Inputs: bytes a and b with scales and zero points, and a bias. */
 static bool matmul_to_float(const writer *w, ir_opcode op)
 {
-    (void)op;
     ir_value *const *input = w->node->inputs;
     ir_value *left = as_floats(w, input[0], input[2], ir_node_input(w->node, 4), -2);
     ir_value *right = as_floats(w, input[1], input[3], ir_node_input(w->node, 5), -1);
@@ -223,7 +221,6 @@ static bool matmul_to_float(const writer *w, ir_opcode op)
 /* Inputs: floats, packed weights, their scales, zero points and groups (matmul_nbits.c), and a bias. */
 static bool matmul_n_bits(const writer *w, ir_opcode op)
 {
-    (void)op;
     ir_node *node = w->node;
     const char *fault;
     const ir_tensor *tensor = fe_unpack_n_bits(w->u, node, &fault);

@@ -46,21 +46,15 @@ static bool number_to_input(fe_upgrader *u, ir_node *node, const char *name, int
 /* Squeeze-13, Unsqueeze-13, ReduceSum-13, the other reductions at 18. */
 bool fe_rewrite_axes(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     return optional_list_to_input(u, node, "axes", 1);
 }
 
 /* Reshape-5. */
-bool fe_rewrite_reshape(fe_upgrader *u, ir_node *node, int64_t opset)
-{
-    (void)opset;
-    return list_to_input(u, node, "shape", 1);
-}
+bool fe_rewrite_reshape(fe_upgrader *u, ir_node *node, int64_t opset) { return list_to_input(u, node, "shape", 1); }
 
 /* Slice-10. */
 bool fe_rewrite_slice(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     return list_to_input(u, node, "starts", 1) && list_to_input(u, node, "ends", 2) &&
            optional_list_to_input(u, node, "axes", 3);
 }
@@ -82,14 +76,12 @@ bool fe_rewrite_pad(fe_upgrader *u, ir_node *node, int64_t opset)
 /* Clip-11. Before, an absent bound was the lowest or highest f32, which left all floats unbounded. */
 bool fe_rewrite_clip(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     return number_to_input(u, node, "min", 1) && number_to_input(u, node, "max", 2);
 }
 
 /* TopK-10. */
 bool fe_rewrite_top_k(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     const ir_attr *k = ir_node_attr(node, "k");
     if (k == NULL || k->kind != IR_ATTR_INT) return true;
     if (!fe_set_input(u, node, 1, fe_add_ints(u, node, "k", &k->i, 1))) return false;
@@ -120,7 +112,6 @@ bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset)
 /* Tile-6 repeats along every axis. Before, Tile repeated `tiles` times along one axis. */
 bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     ir_value *x = ir_node_input(node, 0), *tiles = ir_node_input(node, 1), *axis = ir_node_input(node, 2);
     double times, along;
     if (x == NULL || tiles == NULL || axis == NULL || !ir_value_scalar(tiles, &times) ||
@@ -140,7 +131,6 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
  * Upsample had a fixed mapping, whose nearest neighbour is the one below. Upsample-7 had its scales as an attribute. */
 bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     ir_value *scales = ir_node_input(node, 1);
     const ir_attr *attr = ir_node_attr(node, "scales");
     if (attr != NULL && attr->kind == IR_ATTR_FLOATS) {

@@ -34,7 +34,6 @@ static bool align_operand(fe_upgrader *u, ir_node *node, int64_t axis)
 /* If the axis is absent, shapes are aligned at their ends, as they are since opset 7. */
 bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     const ir_attr *axis = ir_node_attr(node, "axis");
     bool aligned = ir_node_int(node, "broadcast", 0) != 0 && axis != NULL && axis->kind == IR_ATTR_INT;
     if (aligned && !align_operand(u, node, axis->i)) return false;
@@ -46,7 +45,6 @@ bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset)
 /* PRelu-7 broadcasts. Before, a slope of several elements had one element per channel (dimension 1). */
 bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     ir_value *slope = ir_node_input(node, 1);
     if (slope == NULL) return true;
     const ir_type *type = fe_type_of(u, slope);
@@ -57,7 +55,6 @@ bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset)
 /* Gemm-7 always broadcasts C. */
 bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)u, (void)opset;
     ir_node_remove_attr(node, "broadcast");
     return true;
 }
@@ -65,7 +62,6 @@ bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
 /* Selu-6 added digits to the default constants. */
 bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     return (ir_node_attr(node, "alpha") != NULL || ir_node_set_float(u->graph, node, "alpha", (double)1.6732f)) &&
            (ir_node_attr(node, "gamma") != NULL || ir_node_set_float(u->graph, node, "gamma", (double)1.0507f));
 }
@@ -73,14 +69,12 @@ bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
 /* Concat-4 requires the axis. */
 bool fe_rewrite_concat(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     return ir_node_attr(node, "axis") != NULL || ir_node_set_int(u->graph, node, "axis", 1);
 }
 
 /* Cast-6 names types by number. */
 bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     static const struct {
         const char *name;
         mdot_dtype dtype;
@@ -99,7 +93,6 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
 /* The default is one f32 zero. It is made explicit in every opset, so readers can ignore the default. */
 bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     if (ir_node_attr(node, "value") != NULL) return true;
     static const int64_t one[] = {1};
     const ir_wide *zero = ir_wide_create(u->graph->arena, MDOT_DTYPE_F32, 1, one);
@@ -110,7 +103,6 @@ bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
  * keeps its meaning; others are reshaped to a matrix and back. */
 bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     ir_value *x = ir_node_input(node, 0);
     if (x == NULL) return true;
     int64_t axis = ir_node_int(node, "axis", 1);
@@ -160,7 +152,6 @@ static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t
 /* GroupNormalization-21 has scale and bias per channel rather than per group. */
 bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    (void)opset;
     ir_value *x = ir_node_input(node, 0);
     if (x == NULL || ir_node_input(node, 1) == NULL || ir_node_input(node, 2) == NULL) return true;
     const ir_type *type = fe_type_of(u, x);

@@ -14,7 +14,6 @@ mdot_status ir_shape_like(ir_graph *graph, ir_node *node, mdot_error *err)
 
 mdot_status ir_shape_like_bool(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    (void)graph;
     const ir_type *type = &node->inputs[0]->type;
     BS_TRY(ir_check_accepts(node, ir_unary_rule_of(node)->accepts, type->dtype, err));
     ir_set_type(node, 0, MDOT_DTYPE_BOOL, type->rank, type->dim);
@@ -69,7 +68,6 @@ static bool is_scalar(const ir_value *value)
 
 mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    (void)graph;
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
     if (ratio != NULL && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype))) {
@@ -139,11 +137,7 @@ mdot_status ir_shape_where(ir_graph *graph, ir_node *node, mdot_error *err)
     return shape_broadcast_as(graph, node, node->inputs[1]->type.dtype, err);
 }
 
-void ir_cost_none(const ir_node *node, int64_t length, ir_cost *out_cost)
-{
-    (void)node, (void)length;
-    *out_cost = (ir_cost){0};
-}
+void ir_cost_none(const ir_node *node, int64_t length, ir_cost *out_cost) { *out_cost = (ir_cost){0}; }
 
 /* One operation per element unless a table states otherwise. A fold of n operands takes n - 1, and a mean one more. */
 void ir_cost_pointwise(const ir_node *node, int64_t length, ir_cost *out_cost)

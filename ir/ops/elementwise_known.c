@@ -11,23 +11,11 @@ typedef bool (*known_fn)(const ir_graph *graph, const ir_dim *a, ir_dim *out);
 
 static bool both_numbers(const ir_dim *a) { return ir_dim_is_number(a[0]) && ir_dim_is_number(a[1]); }
 
-static bool known_add(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    (void)graph;
-    return ir_dim_add(a[0], a[1], out);
-}
+static bool known_add(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return ir_dim_add(a[0], a[1], out); }
 
-static bool known_sub(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    (void)graph;
-    return ir_dim_sub(a[0], a[1], out);
-}
+static bool known_sub(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return ir_dim_sub(a[0], a[1], out); }
 
-static bool known_mul(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    (void)graph;
-    return ir_dim_mul(a[0], a[1], out);
-}
+static bool known_mul(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return ir_dim_mul(a[0], a[1], out); }
 
 /* Integer division truncates, which equals rounding down for a non-negative dividend. */
 static bool known_div(const ir_graph *graph, const ir_dim *a, ir_dim *out)
@@ -101,21 +89,18 @@ static bool known_greater_or_equal(const ir_graph *graph, const ir_dim *a, ir_di
 
 static bool known_and(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
-    (void)graph;
     if (both_numbers(a)) *out = ir_dim_number(a[0].offset & a[1].offset);
     return both_numbers(a);
 }
 
 static bool known_or(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
-    (void)graph;
     if (both_numbers(a)) *out = ir_dim_number(a[0].offset | a[1].offset);
     return both_numbers(a);
 }
 
 static bool known_neg(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
-    (void)graph;
     return ir_dim_mul(a[0], ir_dim_number(-1), out);
 }
 
@@ -128,14 +113,12 @@ static bool known_abs(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 
 static bool known_same(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
-    (void)graph;
     *out = a[0];
     return true;
 }
 
 static bool known_where(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
-    (void)graph;
     *out = a[0].offset ? a[1] : a[2];
     return ir_dim_is_number(a[0]) || ir_dim_equal(a[1], a[2]);
 }

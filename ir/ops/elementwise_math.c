@@ -61,16 +61,11 @@ UNARY(swish, (x / (1 + exp(-alpha * x))))
 UNARY(shrink, (x < -alpha ? x + beta : x > alpha ? x - beta : 0))
 
 /* x/2 (1 + erf(x/√2)); alpha and beta are ignored. */
-static double gelu(double x, double alpha, double beta)
-{
-    (void)alpha, (void)beta;
-    return 0.5 * x * (1 + erf(x * M_SQRT1_2));
-}
+static double gelu(double x, double alpha, double beta) { return 0.5 * x * (1 + erf(x * M_SQRT1_2)); }
 
 /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))); alpha and beta are ignored. */
 static double gelu_tanh(double x, double alpha, double beta)
 {
-    (void)alpha, (void)beta;
     return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x))); /* √(2/π) = 2/√π · 1/√2 */
 }
 
@@ -79,11 +74,7 @@ static double gelu_tanh(double x, double alpha, double beta)
 /* Converts a result modulo 2^64, which is defined for unsigned types. */
 static int64_t wrap(uint64_t bits) { return (int64_t)bits; }
 
-static int64_t negate(int64_t x, bool is_unsigned)
-{
-    (void)is_unsigned;
-    return wrap(0 - (uint64_t)x);
-}
+static int64_t negate(int64_t x, bool is_unsigned) { return wrap(0 - (uint64_t)x); }
 
 static int64_t magnitude(int64_t x, bool is_unsigned) { return !is_unsigned && x < 0 ? negate(x, false) : x; }
 
@@ -95,17 +86,9 @@ static int64_t sign_of(int64_t x, bool is_unsigned)
 
 static int64_t not_negative(int64_t x, bool is_unsigned) { return !is_unsigned && x < 0 ? 0 : x; }
 
-static int64_t logical_not(int64_t x, bool is_unsigned)
-{
-    (void)is_unsigned;
-    return !x;
-}
+static int64_t logical_not(int64_t x, bool is_unsigned) { return !x; }
 
-static int64_t bitwise_not(int64_t x, bool is_unsigned)
-{
-    (void)is_unsigned;
-    return ~x;
-}
+static int64_t bitwise_not(int64_t x, bool is_unsigned) { return ~x; }
 
 /* ---- Binary functions on floats -------------------------------------------------------------------------------- */
 
@@ -193,13 +176,11 @@ static int64_t power_integers(int64_t a, int64_t b, bool is_unsigned)
 
 static int64_t shift_left(int64_t a, int64_t b, bool is_unsigned)
 {
-    (void)is_unsigned;
     return (uint64_t)b < 64 ? wrap((uint64_t)a << b) : 0;
 }
 
 static int64_t shift_right(int64_t a, int64_t b, bool is_unsigned)
 {
-    (void)is_unsigned;
     return (uint64_t)b < 64 ? wrap((uint64_t)a >> b) : 0;
 }
 

@@ -136,7 +136,6 @@ static mdot_status widen(ir_arena *arena, const ir_node *node, const ir_tensor *
 mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                              mdot_error *err)
 {
-    (void)in;
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
     BS_TRY(read_constant(node, &content, err));
     if (content.tensor != NULL) return widen(arena, node, content.tensor, &out[0], err);

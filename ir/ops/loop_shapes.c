@@ -7,7 +7,6 @@
 
 mdot_status ir_shape_loop_begin(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    (void)graph;
     if (node->output_count != node->input_count + 1)
         return ir_fail(node, err, MDOT_MALFORMED, "%d outputs for %d states", node->output_count, node->input_count);
     if (node->outputs[0] == NULL) return ir_fail(node, err, MDOT_MALFORMED, "the number of the step is absent");

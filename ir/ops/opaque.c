@@ -12,7 +12,6 @@ static bool is_type(int64_t dtype, int64_t rank)
 
 mdot_status ir_shape_opaque(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    (void)graph;
     const ir_attr *dtypes = ir_node_attr(node, "dtypes"), *ranks = ir_node_attr(node, "ranks");
     const ir_attr *dims = ir_node_attr(node, "dims");
     int used = 0;

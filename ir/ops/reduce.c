@@ -25,35 +25,18 @@ static double add_exponential(double acc, double x)
     return isinf(top) ? top : top + log1p(exp(rest - top));
 }
 
-static double as_is(double acc, double count)
-{
-    (void)count;
-    return acc;
-}
+static double as_is(double acc, double count) { return acc; }
 
 static double divide(double acc, double count) { return acc / count; }
 
-static double root(double acc, double count)
-{
-    (void)count;
-    return sqrt(acc);
-}
+static double root(double acc, double count) { return sqrt(acc); }
 
-static double logarithm(double acc, double count)
-{
-    (void)count;
-    return log(acc);
-}
+static double logarithm(double acc, double count) { return log(acc); }
 
-static int64_t add_integer(int64_t acc, int64_t x, bool is_unsigned)
-{
-    (void)is_unsigned;
-    return (int64_t)((uint64_t)acc + (uint64_t)x);
-}
+static int64_t add_integer(int64_t acc, int64_t x, bool is_unsigned) { return (int64_t)((uint64_t)acc + (uint64_t)x); }
 
 static int64_t multiply_integer(int64_t acc, int64_t x, bool is_unsigned)
 {
-    (void)is_unsigned;
     return (int64_t)((uint64_t)acc * (uint64_t)x);
 }
 
@@ -65,7 +48,6 @@ static int64_t add_integer_magnitude(int64_t acc, int64_t x, bool is_unsigned)
 
 static int64_t add_integer_square(int64_t acc, int64_t x, bool is_unsigned)
 {
-    (void)is_unsigned;
     return (int64_t)((uint64_t)acc + (uint64_t)x * (uint64_t)x);
 }
 
@@ -185,7 +167,6 @@ mdot_status ir_shape_reduce(ir_graph *graph, ir_node *node, mdot_error *err)
 
 mdot_status ir_shape_arg(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    (void)graph;
     const ir_type *type = &node->inputs[0]->type;
     int axis = 0;
     BS_TRY(check_dtype(node, type->dtype, err));

@@ -8,17 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *libc_allocate(void *user, size_t bytes, size_t alignment)
-{
-    (void)user;
-    return aligned_alloc(alignment, bytes);
-}
+static void *libc_allocate(void *user, size_t bytes, size_t alignment) { return aligned_alloc(alignment, bytes); }
 
-static void libc_release(void *user, void *memory)
-{
-    (void)user;
-    free(memory);
-}
+static void libc_release(void *user, void *memory) { free(memory); }
 
 mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *options, mdot_error *err)
 {

@@ -41,7 +41,6 @@ void rt_cpu_ask_for_tiles(rt_cpu *cpu)
     if (rt_cpu_missing(&allowed, MDOT_CPU_X86_64_AMX) != NULL) return; /* the request would be useless */
     if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0) *cpu = allowed;
 #else
-    (void)cpu;
 #endif
 }
 
