@@ -1,7 +1,6 @@
 /* choice_word.h — the choices of an option by name, and other words for them, for example those of PyTorch and
  * Lightning. The header needs no library. */
-#ifndef BS_CHOICE_WORD_H
-#define BS_CHOICE_WORD_H
+#pragma once
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ static inline int bs_find_choice(const char *text, const char *const *names, con
         if (words->is_same && bs_is_same_word(text, words->word)) return bs_find_choice(words->name, names, NULL);
     return BS_NO_CHOICE;
 }
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Messages name the table and the line: "steps.csv:3: there are 4 fields, but 5 columns".
  */
-#ifndef BS_CSV_H
-#define BS_CSV_H
+#pragma once
 
 #include "base/status.h"
 
@@ -75,5 +74,3 @@ bs_csv_fail(const bs_csv *csv, mdot_error *err, mdot_status status, const char *
 void bs_csv_write(FILE *stream, const char *text, size_t length);
 /* The same for a text that ends with NUL. */
 void bs_csv_write_text(FILE *stream, const char *text);
-
-#endif

@@ -5,8 +5,7 @@
  * from overflow. Headers are copied out because a damaged file may place them at any alignment. All returned ranges
  * lie within the file. The functions allocate no memory. (System V gABI, chapters 4 and 5.)
  */
-#ifndef BS_ELF_READ_H
-#define BS_ELF_READ_H
+#pragma once
 
 #include "base/status.h"
 
@@ -57,5 +56,3 @@ static inline bool bs_is_within(uint64_t offset, uint64_t size_bytes, uint64_t l
 {
     return offset <= limit && size_bytes <= limit - offset;
 }
-
-#endif

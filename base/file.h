@@ -12,8 +12,7 @@
  *   status.h          passing failures on, and one wording for lack of memory
  *   struct_version.h  growing structs in the public headers
  *   spin.h            the pause in a polling loop */
-#ifndef BS_FILE_H
-#define BS_FILE_H
+#pragma once
 
 #include "base/status.h"
 
@@ -117,5 +116,3 @@ enum { BS_FOREIGN_BYTES = 1 << 16 };
  * JSON (with the class of a configuration of transformers), HDF5, TensorFlow Lite, NumPy, gzip, ELF, HTML, Git LFS
  * pointers and mdot's .job files. None of them is valid ONNX. */
 bs_foreign bs_recognise_foreign(const void *bytes, size_t size_bytes, bs_expected expected);
-
-#endif

@@ -1,6 +1,5 @@
 /* processors.h — the number of processors that the process may use. */
-#ifndef BS_PROCESSORS_H
-#define BS_PROCESSORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -9,5 +8,3 @@ long bs_processors(void);
 /* The least quota, in processors, of the group that `membership` names (as /proc/self/cgroup) and its parents, below
  * the folder `root`. 0: no quota. */
 long bs_cgroup_processors(const char *membership, const char *root);
-
-#endif

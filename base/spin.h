@@ -2,8 +2,7 @@
  *
  * The pause saves power and leaves the core to its other hardware thread. On processors without such an instruction it
  * only keeps the compiler from merging two reads in the loop. */
-#ifndef BS_SPIN_H
-#define BS_SPIN_H
+#pragma once
 
 #if defined(__x86_64__)
 #include "base/spin_x86.h"
@@ -11,6 +10,4 @@
 #include <stdatomic.h>
 
 static inline void bs_spin_pause(void) { atomic_signal_fence(memory_order_seq_cst); }
-#endif
-
 #endif

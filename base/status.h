@@ -1,7 +1,6 @@
 /* status.h — passing failures on: one way to leave a function, and one wording for lack of memory, "memory ran out for
  * a job of 12 operators". Without a subject, pass NULL as the format of mdot_fail. */
-#ifndef BS_STATUS_H
-#define BS_STATUS_H
+#pragma once
 
 #include "mdot/mdot_base.h"
 
@@ -16,5 +15,3 @@
 /* BS_OUT_OF_MEMORY(err, subject, ...) fills *err and returns MDOT_OUT_OF_MEMORY. `subject` is a string literal, a
  * format as in printf. */
 #define BS_OUT_OF_MEMORY(err, ...) mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for " __VA_ARGS__)
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A library copies a received struct into its own form, and copies a result into the caller's form. This header holds
  * the rules once, for all libraries. */
-#ifndef BS_STRUCT_VERSION_H
-#define BS_STRUCT_VERSION_H
+#pragma once
 
 #include "base/status.h"
 
@@ -45,5 +44,3 @@ static inline void *bs_struct_at(const void *first, size_t i)
 /* Like bs_read_struct. It also compares the element's size with the first element's. */
 mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_library_struct,
                             mdot_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* suggest.h — suggest a known name for a misspelt one, for example "--precision" for "--precison". */
-#ifndef BS_SUGGEST_H
-#define BS_SUGGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -51,5 +50,3 @@ static inline bs_nearest bs_nearest_begin(const char *unknown) { return (bs_near
 /* Compares `alias`, whose address is not kept, and keeps the address of `name`. Calls with the same address in `name`
  * count as one name at the least distance. */
 void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name);
-
-#endif

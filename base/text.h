@@ -1,6 +1,5 @@
 /* text.h — text: numbers, characters that are safe to print, lists of names, and text in memory. */
-#ifndef BS_TEXT_H
-#define BS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ bool bs_memstream_open(bs_memstream *s);
 /* Closes the stream. Returns the whole text with a NUL behind it, which the caller frees; *out_size_bytes is the length
  * unless the pointer is NULL. Returns NULL if memory ran out at opening or later. */
 char *bs_memstream_close(bs_memstream *s, size_t *out_size_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* cli.h — the subcommands of `mdot`. Each has a file cmd_NAME.c in a group's folder, which uses only the public headers
  * and base/. A table defines the options (base/command/command.h). */
-#ifndef CLI_CLI_H
-#define CLI_CLI_H
+#pragma once
 
 #include "base/command/command.h"
 
@@ -22,5 +21,3 @@ struct mdot_job;
 
 /* Prints the work check of a job that was made from a program or a graph, one line for each known comparison. */
 void cli_print_check(const struct mdot_job *job, const char *indent);
-
-#endif

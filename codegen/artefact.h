@@ -7,8 +7,7 @@
  *   elf_writer.c      table, weights and cubins → an object file of data
  *   link.c            both objects → the artefact, which appears complete or not at all
  */
-#ifndef CG_ARTEFACT_H
-#define CG_ARTEFACT_H
+#pragma once
 
 #include "base/status.h"
 #include "codegen/backend.h"
@@ -77,5 +76,3 @@ typedef struct cg_temp_dir {
 mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out, mdot_error *err);
 /* Removes the folder with all files in it, including the linker's own. */
 void cg_temp_dir_close(const cg_temp_dir *w);
-
-#endif

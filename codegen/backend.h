@@ -1,8 +1,7 @@
 /* backend.h — a backend makes images with one kind. It is a table of data and functions: accepted values for --target
  * and --kernel-precision, and functions from plans to images. compiler/ and the artefact writer loop over cg_backends
  * and refer to none by name. */
-#ifndef CG_BACKEND_H
-#define CG_BACKEND_H
+#pragma once
 
 #include "base/text.h"
 #include "codegen/byte_pool.h"
@@ -67,5 +66,3 @@ typedef struct cg_backend {
 
 enum { CG_BACKENDS = 2 };
 extern const cg_backend *const cg_backends[CG_BACKENDS]; /* ascending by kind */
-
-#endif

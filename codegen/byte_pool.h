@@ -1,7 +1,6 @@
 /* byte_pool.h — a growing byte buffer that stores equal pieces once: an artefact's weights, and the names in its
  * table. */
-#ifndef CG_BYTE_POOL_H
-#define CG_BYTE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ uint32_t cg_table_array(cg_table *table, int count, size_t element_bytes);
 uint32_t cg_table_intern(cg_table *table, const void *elements, int count, size_t element_bytes);
 /* Fills an array's element. Records are built separately, because adding a name may move the table. */
 void cg_table_put(cg_table *table, uint32_t array_at, int index, const void *record, size_t element_bytes);
-
-#endif

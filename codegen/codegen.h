@@ -1,7 +1,6 @@
 /* codegen.h — the input of the code generator, as data: entries, targets, options. artefact.h generates code from
  * it. */
-#ifndef CG_CODEGEN_H
-#define CG_CODEGEN_H
+#pragma once
 
 #include "mdot/mdot_abi.h"
 #include "plan/plan.h"
@@ -78,5 +77,3 @@ mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot
 const cg_target *cg_targets_of(const cg_options *options, mdot_image_kind kind, int *out_count);
 
 const char *cg_compute_name(cg_compute kernel_precision); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
-
-#endif

@@ -8,8 +8,7 @@
  * a file format for plans, and an executable installed with the library. LLVM never runs in the parent, so its locks
  * are free at the fork, and glibc's malloc is consistent after a fork. The cost is a millisecond and the memory of the
  * pages that the child writes to. */
-#ifndef CG_SUBPROCESS_H
-#define CG_SUBPROCESS_H
+#pragma once
 
 #include "codegen/codegen.h"
 
@@ -25,5 +24,3 @@ typedef mdot_status (*cg_work)(void *user, const cg_options *options, void **out
  * it. */
 mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes,
                               size_t *out_size_bytes, mdot_error *err);
-
-#endif

@@ -14,8 +14,7 @@
  *   bind_shapes.c         binds data of a test into its model if shapes depend on it
  *   compare_outputs.c     compares tensors of a run with the expected ones
  */
-#ifndef CO_COMPILER_H
-#define CO_COMPILER_H
+#pragma once
 
 #include "codegen/backend.h"
 #include "ir/graph.h"
@@ -184,5 +183,3 @@ mdot_status co_find_worst(const co_tensor *actual, const co_expected *expected, 
 /* Runs one entry of an opened predictor. */
 mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs, size_t input_count, co_tensor *outputs,
                    size_t output_count, ir_arena *arena, mdot_error *err);
-
-#endif

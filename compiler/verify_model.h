@@ -1,6 +1,5 @@
 /* verify_model.h — a verification in progress; private to compiler/verify_*.c. */
-#ifndef CO_VERIFY_MODEL_H
-#define CO_VERIFY_MODEL_H
+#pragma once
 
 #include "compiler/compiler.h"
 
@@ -55,5 +54,3 @@ mdot_status co_verify_find_entry(verification *v, const char *artefact_path, mdo
 mdot_status co_verify_check_schema(const verification *v, const char *model_path, mdot_error *err);
 /* Reads the given inputs. Lengths must lie within the entry's buckets. */
 mdot_status co_verify_read_given(verification *v, ir_arena *arena, mdot_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Use one arena per compilation; it is not thread-safe. If allocation fails, it returns NULL, which callers convert
  * into MDOT_OUT_OF_MEMORY. ir_arena_failed stays true afterwards, so a builder may check once at the end. */
-#ifndef IR_ARENA_H
-#define IR_ARENA_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ bool ir_arena_is_full(const ir_arena *arena);
 
 #define IR_NEW(arena, type) ((type *)ir_arena_alloc(arena, 1, sizeof(type)))
 #define IR_NEW_ARRAY(arena, type, count) ((type *)ir_arena_alloc(arena, (size_t)(count), sizeof(type)))
-
-#endif

@@ -6,8 +6,7 @@
  * Operators are those of ONNX, in the form of the newest opset that mdot knows (the frontend upgrades older nodes:
  * see frontend/onnx/upgrade.c), and a few of mdot's own that passes create (domain "mdot" in ops.def).
  */
-#ifndef IR_GRAPH_H
-#define IR_GRAPH_H
+#pragma once
 
 #include "ir/arena.h"
 #include "ir/tensor.h"
@@ -233,5 +232,3 @@ char *ir_graph_print(const ir_graph *graph, ir_arena *arena);
 /* ---- Rules (ir/verify_graph.c): invariants of every graph between passes; the list is in that file --------------- */
 
 mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err);
-
-#endif

@@ -19,8 +19,7 @@
  * after `as` if it differs from the table's. Numbers with a decimal point or an exponent are floats. A trailing f
  * denotes the nearest single-precision number.
  */
-#ifndef IR_GRAPH_TEXT_H
-#define IR_GRAPH_TEXT_H
+#pragma once
 
 #include "ir/ops.h"
 
@@ -32,5 +31,3 @@ uint64_t ir_tensor_hash(const ir_tensor *tensor);
 /* Names of operators and attributes without quotes consist of letters, digits, `_` and `.`, and do not start with a
  * digit. */
 bool ir_text_is_word_char(char c);
-
-#endif

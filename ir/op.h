@@ -4,8 +4,7 @@
  * family (ir/ops/<family>.c). It also names the lowering: the kind of kernel that the operator becomes. Adding an
  * ordinary operator takes one row, three functions and tests; docs/how-to/add-an-operator.md has the steps.
  */
-#ifndef IR_OP_H
-#define IR_OP_H
+#pragma once
 
 #include "ir/arena.h"
 #include "ir/tensor.h"
@@ -80,5 +79,3 @@ typedef struct ir_op {
 } ir_op;
 
 extern const ir_op ir_ops[IR_OP_COUNT];
-
-#endif

@@ -1,7 +1,6 @@
 /* ops.h — the operator table (op.h) applied to nodes and graphs: look-up, inference, reference evaluation, and the
  * check that a graph can be compiled. */
-#ifndef IR_OPS_H
-#define IR_OPS_H
+#pragma once
 
 #include "ir/graph.h"
 #include "ir/op.h"
@@ -82,5 +81,3 @@ bool ir_loop_holds(const bool *inside, const ir_node *node);
 /* A graph's nodes in a topological order in which only a loop's body is between its LoopBegin and its LoopEnd. Other
  * nodes between them move before the LoopBegin. NULL: out of memory. */
 ir_node **ir_loop_order(const ir_graph *graph, ir_arena *arena, int *out_count);
-
-#endif

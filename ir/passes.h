@@ -1,6 +1,5 @@
 /* passes.h — rewrites a graph, one pass per idea. The order and the reasons are in passes.def. */
-#ifndef IR_PASSES_H
-#define IR_PASSES_H
+#pragma once
 
 #include "ir/graph.h"
 
@@ -51,5 +50,3 @@ mdot_status ir_pass_recognise_attention(ir_graph *graph, bool *out_changed,
 mdot_status ir_pass_fuse_qkv(ir_graph *graph, bool *out_changed, mdot_error *err);        /* fuse_qkv.c */
 mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err);          /* expand.c */
 mdot_status ir_pass_sink_transposes(ir_graph *graph, bool *out_changed, mdot_error *err); /* sink_transposes.c */
-
-#endif

@@ -4,8 +4,7 @@
  *   ir_wide    for the reference evaluator: every floating type in double, every integer and bool in int64 (u64 in the
  *              same bits), so that the oracle rounds only where the model does.
  */
-#ifndef IR_TENSOR_H
-#define IR_TENSOR_H
+#pragma once
 
 #include "base/status.h"
 #include "ir/arena.h"
@@ -57,5 +56,3 @@ uint16_t ir_f32_to_bf16(float value);
 /* From double with one rounding; going through float would round twice. */
 uint16_t ir_f64_to_f16(double value);
 uint16_t ir_f64_to_bf16(double value);
-
-#endif

@@ -1,6 +1,5 @@
 /* emitters.h — the parts of the planner that emit kernels, and the decisions before them. */
-#ifndef PL_EMITTERS_H
-#define PL_EMITTERS_H
+#pragma once
 
 #include "plan/plan_builder.h"
 
@@ -108,5 +107,3 @@ double pl_reads_by_steps(const pl_builder *b, const ir_node *reader, int loop);
 /* ---- recurrence.c: recurrences ----------------------------------------------------------------------------------- */
 
 mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node);
-
-#endif

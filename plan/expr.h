@@ -8,8 +8,7 @@
  * PYMOD round down), MIN and MAX return NaN if either side is NaN, comparisons and logic are BOOL. Floating f16 and
  * bf16 compute in f32 and round when stored or cast.
  */
-#ifndef PL_EXPR_H
-#define PL_EXPR_H
+#pragma once
 
 #include "ir/graph.h"
 
@@ -122,5 +121,3 @@ pl_scalar pl_scalar_apply(pl_expr_op op, mdot_dtype dtype, mdot_dtype from, cons
 pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to);
 /* Rounds to the nearest value of the type. */
 pl_scalar pl_scalar_round(pl_scalar value, mdot_dtype dtype);
-
-#endif

@@ -4,8 +4,7 @@
  * the table's own functions, and refers to no kind. Each kind has a file kind_<name>.c, whose functions visit, print
  * and verify its kernels.
  */
-#ifndef PL_KERNEL_KIND_H
-#define PL_KERNEL_KIND_H
+#pragma once
 
 #include "plan/plan.h"
 
@@ -82,5 +81,3 @@ bool pl_taps_of(const pl_linear *k, pl_taps *out);
 
 /* The loop that is divided among calls: the outermost output loop that is worth it; -1 if there is none. */
 int pl_nest_split_loop(const pl_nest *k);
-
-#endif

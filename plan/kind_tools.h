@@ -1,6 +1,5 @@
 /* kind_tools.h — helpers of the files kind_<name>.c: visits, text, checks and units. */
-#ifndef PL_KIND_TOOLS_H
-#define PL_KIND_TOOLS_H
+#pragma once
 
 #include "plan/kernel_kind.h"
 #include "plan/plan.h"
@@ -109,5 +108,3 @@ bool pl_windows_follow(const pl_units *u, const pl_matrix *m, const pl_windows *
 bool pl_find_step(const pl_units *u, const pl_expr *e, int64_t *out_step);
 /* Is the value equal for equal rows, at any position? */
 bool pl_is_of_unit(const pl_units *u, const pl_expr *e);
-
-#endif

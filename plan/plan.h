@@ -7,8 +7,7 @@
  * row-major *at the run-time length*. Therefore a reshape never copies, inputs and outputs look like internal buffers,
  * and the work is proportional to L. Kernels access only elements within a buffer's run-time size.
  */
-#ifndef PL_PLAN_H
-#define PL_PLAN_H
+#pragma once
 
 #include "plan/expr.h"
 
@@ -272,5 +271,3 @@ static inline int64_t pl_capacity_bytes(const pl_plan *plan, const pl_buffer *bu
     bool is_of_each = plan->most_items > 0 && !pl_has_length(&buffer->type);
     return is_of_each ? buffer->max_bytes * plan->most_items : buffer->max_bytes;
 }
-
-#endif

@@ -26,8 +26,7 @@
  *      collapse.c     loops that run as one
  *      precision.c    the buffers that images with 16-bit precision keep in 16 bits
  */
-#ifndef PL_PLAN_BUILDER_H
-#define PL_PLAN_BUILDER_H
+#pragma once
 
 #include "ir/ops.h"
 #include "ir/ops/families.h"
@@ -232,5 +231,3 @@ bool pl_can_rename(const pl_kernel *kernel);
 /* Replaces buffer `from` by `to` in all accesses of a kernel. Shared sub-expressions stay shared. False: out of
  * memory. */
 bool pl_rename_buffer(pl_builder *b, pl_kernel *kernel, int from, int to);
-
-#endif

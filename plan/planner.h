@@ -1,6 +1,5 @@
 /* planner.h — a plan from a graph, its rules and its text. */
-#ifndef PL_PLANNER_H
-#define PL_PLANNER_H
+#pragma once
 
 #include "plan/plan.h"
 
@@ -46,5 +45,3 @@ mdot_status pl_verify(const pl_plan *plan, mdot_error *err);
 
 /* Prints the plan as text, one line per buffer and one block per kernel; for --dump plan and golden tests. */
 char *pl_print(const pl_plan *plan, ir_arena *arena);
-
-#endif

@@ -5,8 +5,7 @@
  * Results go to stdout, messages to stderr. Exit status: 0 success, 1 failure (a file, a machine, a failed check), 2
  * the command line is wrong.
  */
-#ifndef BASE_COMMAND_H
-#define BASE_COMMAND_H
+#pragma once
 
 #include "base/choice_word.h"
 #include "base/status.h"
@@ -263,5 +262,3 @@ void cli_json_string(FILE *stream, const char *text);
 
 /* Formats a number as "1.23M": three digits and a decimal prefix. */
 const char *cli_short_number(double number, char out[16]);
-
-#endif

@@ -1,7 +1,6 @@
 /* quantity.h — numbers with units on the command line: counts, rates of links, prices. Each function returns NULL after
  * success, and otherwise the reason for a usage error, which is a static sentence without a full stop. */
-#ifndef BASE_QUANTITY_H
-#define BASE_QUANTITY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ const char *cli_read_duration(const char *text, double *out_hours);
 
 /* Reads the price of an hour: "2.5", "2.5/h", "$2.5/h", "2.5 USD/h", "€2". Currencies are not converted. */
 const char *cli_read_price(const char *text, double *out_an_hour);
-
-#endif

@@ -1,6 +1,5 @@
 /* job_argument.h — a training job and a predictor as arguments of a command: how they are read and found. */
-#ifndef CLI_JOB_ARGUMENT_H
-#define CLI_JOB_ARGUMENT_H
+#pragma once
 
 #include "base/command/command.h"
 
@@ -74,5 +73,3 @@ mdot_status predict_open_model(const char *path, const char *output, mdot_predic
  * a failure. */
 mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,
                                      mdot_error *err);
-
-#endif

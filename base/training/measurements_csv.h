@@ -1,6 +1,5 @@
 /* measurements_csv.h — a table of measured training steps: `mdot calibrate`'s input. */
-#ifndef CLI_MEASUREMENTS_CSV_H
-#define CLI_MEASUREMENTS_CSV_H
+#pragma once
 
 #include "base/training/training_options.h"
 #include "mdot/mdot.h"
@@ -45,5 +44,3 @@ bool measured_allocate(size_t count, measured_steps *out_steps);
 mdot_status measured_calibrate(mdot_context *context, const measured_steps *steps, size_t first, size_t stride,
                                mdot_calibration **out_calibration, mdot_error *err);
 void measured_free(measured_steps *steps);
-
-#endif

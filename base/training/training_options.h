@@ -1,7 +1,6 @@
 /* training_options.h — training options on the command line: they become an mdot_configuration, and a configuration is
  * described in words. The subcommands that predict share them. */
-#ifndef CLI_TRAINING_OPTIONS_H
-#define CLI_TRAINING_OPTIONS_H
+#pragma once
 
 #include "base/command/command.h"
 #include "base/training/job_argument.h"
@@ -106,5 +105,3 @@ bool cli_parse_torch(const char *command, char *text, void *training);
     .takes_list = true
 #define CLI_ROW_FLAG(field, first, last) .kind = CLI_FLAG, CLI_ROW_AT(field)
 #define CLI_ROW_VERSION(field, first, last) .kind = CLI_CALL, .call = cli_parse_##field, .repeats = true
-
-#endif

@@ -1,6 +1,5 @@
 /* gpu_bench.h — the measurements of `gpu_bench`, one file each; gpu_bench.c reads the command line. */
-#ifndef GPU_GPU_BENCH_H
-#define GPU_GPU_BENCH_H
+#pragma once
 
 #include "mdot/mdot.h"
 
@@ -19,5 +18,3 @@ mdot_status bench_floors(const bench_options *options, FILE *out, mdot_error *er
 mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err);
 mdot_status bench_latency(const bench_options *options, FILE *out, mdot_error *err);
 mdot_status bench_batch(const bench_options *options, FILE *out, mdot_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Prototypes and values are as in runtime/cuda/cuda_driver.h: CUDA Driver API reference.
  */
-#ifndef GPU_GPU_DEVICE_H
-#define GPU_GPU_DEVICE_H
+#pragma once
 
 #include "runtime/cuda/cuda_driver.h"
 
@@ -68,5 +67,3 @@ mdot_status gpu_device_find(const gpu_device *c, const char *name, rt_cu_functio
 mdot_status gpu_device_await(const gpu_device *c, const uint32_t *word, uint32_t value, mdot_error *err);
 
 double gpu_now_us(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* result_rows.h — writes measurements at once, one JSON line per row, so that an interrupted run keeps results.
  * gpu_report.py makes a table from the rows. */
-#ifndef GPU_RESULT_ROWS_H
-#define GPU_RESULT_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void samples_free(samples *s);
 double samples_percentile(samples *s, double quantile);
 /* Writes count, p50_us, p99_us and p999_us. */
 void row_samples(FILE *to, samples *s);
-
-#endif

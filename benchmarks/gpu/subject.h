@@ -2,8 +2,7 @@
  *
  * libmdot's public interface has no launches with many items or with single kernels. Therefore the measurements use
  * internals of the runtime, linked statically. */
-#ifndef GPU_SUBJECT_H
-#define GPU_SUBJECT_H
+#pragma once
 
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
@@ -55,5 +54,3 @@ typedef struct difference {
     double of_greatest, of_spread;
 } difference;
 difference batch_difference(const batch *got, const batch *wanted, const scales *scale);
-
-#endif

@@ -1,7 +1,6 @@
 /* inspect.h — parts of `mdot inspect`: sections.c reads the ELF sections in the memory image, predictor_inputs.c prints
  * the training options that a predictor reads, and the options with analytic estimates. */
-#ifndef CLI_INSPECT_H
-#define CLI_INSPECT_H
+#pragma once
 
 #include "mdot/mdot.h"
 
@@ -19,5 +18,3 @@ mdot_status cli_read_sections(const char *path, cli_section **out_sections, size
 void cli_print_reads(const mdot_predictor *predictor);
 /* Prints the same as a member of a JSON object, behind a comma, by the numbers' names (MDOT_CONFIGURATION_MAP). */
 void cli_json_reads(const mdot_predictor *predictor);
-
-#endif

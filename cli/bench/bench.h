@@ -1,8 +1,7 @@
 /* bench.h — parts of `mdot bench`: cmd_bench.c reads the command line and prints, measure.c measures an entry,
  * bench_profile.c its kernels, bench_round.c a scheduler's round. bench_tensors.c makes inputs and outputs, and
  * bench_peak.c measures the core's peak rate. */
-#ifndef CLI_BENCH_H
-#define CLI_BENCH_H
+#pragma once
 
 #include "base/status.h"
 #include "mdot/mdot.h"
@@ -130,6 +129,4 @@ static inline const bench_peak_loop *bench_peak_find_loop(const char *level)
     (void)level;
     return NULL;
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* gpu_argument.h — GPUs on the command line: by name, or by spec values if the GPU is absent from the table; and hourly
  * prices. Costs have the currency of the prices. */
-#ifndef CLI_GPU_ARGUMENT_H
-#define CLI_GPU_ARGUMENT_H
+#pragma once
 
 #include "cli/cli.h"
 
@@ -86,5 +85,3 @@ typedef struct cli_total {
 double cli_total_steps(const cli_total *total, const mdot_configuration *c);
 /* Returns the cost of all steps, or of a million samples if their number is unknown; NAN without a price. */
 double cli_total_cost(const cli_total *total, const mdot_configuration *c, const mdot_prediction *p);
-
-#endif

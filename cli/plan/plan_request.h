@@ -1,6 +1,5 @@
 /* plan_request.h — the command line of `mdot plan`, and the answers to print. */
-#ifndef CLI_PLAN_REQUEST_H
-#define CLI_PLAN_REQUEST_H
+#pragma once
 
 #include "base/training/job_argument.h"
 #include "base/training/training_options.h"
@@ -46,5 +45,3 @@ typedef struct plan_answers {
 
 /* Prints the answers as text or JSON. */
 void plan_print(const plan_request *request, const plan_answers *answers);
-
-#endif

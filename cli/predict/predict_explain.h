@@ -1,7 +1,6 @@
 /* predict_explain.h — explanations of predictions: predict_explain.c for time and memory,
  * predict_correction.c for calibration effects. */
-#ifndef CLI_PREDICT_EXPLAIN_H
-#define CLI_PREDICT_EXPLAIN_H
+#pragma once
 
 #include "cli/predict/predict_request.h"
 
@@ -18,5 +17,3 @@ void predict_json_explanation(const predict_answers *answers, size_t i);
  * JSON field. */
 void predict_correction(const predict_answers *answers);
 void predict_json_correction(const predict_answers *answers, size_t i);
-
-#endif

@@ -1,10 +1,7 @@
 /* predict_print.h — the answers as text or JSON. */
-#ifndef CLI_PREDICT_PRINT_H
-#define CLI_PREDICT_PRINT_H
+#pragma once
 
 #include "cli/predict/predict_request.h"
 
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
-
-#endif

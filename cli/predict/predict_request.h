@@ -1,6 +1,5 @@
 /* predict_request.h — the command line of `mdot predict`, and the answers to print. */
-#ifndef CLI_PREDICT_REQUEST_H
-#define CLI_PREDICT_REQUEST_H
+#pragma once
 
 #include "base/training/job_argument.h"
 #include "base/training/training_options.h"
@@ -64,5 +63,3 @@ typedef struct predict_answers {
     size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
     size_t count;
 } predict_answers;
-
-#endif

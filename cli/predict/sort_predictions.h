@@ -1,6 +1,5 @@
 /* sort_predictions.h — values that compare answers, and their order. */
-#ifndef CLI_SORT_PREDICTIONS_H
-#define CLI_SORT_PREDICTIONS_H
+#pragma once
 
 #include "cli/predict/predict_request.h"
 
@@ -9,5 +8,3 @@ double predict_samples_per_second(const mdot_configuration *c, const mdot_predic
 double predict_tokens_per_second(const predict_answers *answers, size_t i);
 /* Sorts configurations and predictions in the requested order. False: memory ran out. */
 bool predict_sort(const predict_request *request, predict_answers *answers);
-
-#endif

@@ -1,7 +1,6 @@
 /* report.h — parts of `mdot report`: cmd_report.c runs the predictor, report_html.c writes the page, report_svg.c its
  * drawings, report_text.c names. */
-#ifndef CLI_REPORT_H
-#define CLI_REPORT_H
+#pragma once
 
 #include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
@@ -75,5 +74,3 @@ typedef struct cli_type_time {
 /* Replaces rows with equal type by one sum and sorts the sums, longest first. Returns the number of sums. Takes n log n
  * time, because a job may have as many types as operators. */
 size_t cli_sum_by_type(cli_type_time *rows, size_t count);
-
-#endif

@@ -8,8 +8,7 @@
  *   cpu_attention_amx.c     the stream's products with matrix tiles
  *   cpu_attention_scores.c  scores and masks, common to both forms
  */
-#ifndef CG_CPU_CPU_ATTENTION_H
-#define CG_CPU_CPU_ATTENTION_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/tiles.h"
@@ -182,5 +181,3 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
 /* Queries in the widest block: the unit of a call's slice. */
 int64_t cg_attention_stream_grain(const cg_cpu_target *target);
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
-
-#endif

@@ -26,8 +26,7 @@
  *   llvm_module.c      plans → one LLVM module: kernels (shared if equal), entry functions, mdot_code
  *   object.c      LLVM module → object file
  */
-#ifndef CG_CPU_CPU_IMAGES_H
-#define CG_CPU_CPU_IMAGES_H
+#pragma once
 
 #include "codegen/backend.h"
 #include "codegen/byte_pool.h"
@@ -96,5 +95,3 @@ mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int targ
 void cg_cpu_images_done(cg_cpu_images *images);
 
 extern const cg_backend cg_cpu_backend; /* the artefact writer's interface to all of it */
-
-#endif

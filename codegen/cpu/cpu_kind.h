@@ -1,6 +1,5 @@
 /* cpu_kind.h — the function table of each kernel kind for CPUs, one file per kind. */
-#ifndef CG_CPU_KIND_H
-#define CG_CPU_KIND_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 #include "plan/plan.h"
@@ -27,5 +26,3 @@ typedef struct cg_kind_ops {
 extern const cg_kind_ops *const cg_kinds[PL_KIND_COUNT]; /* indexed by pl_kind */
 
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target);
-
-#endif

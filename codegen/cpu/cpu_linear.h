@@ -1,7 +1,6 @@
 /* cpu_linear.h — a linear kernel's row block while code is emitted. cpu_linear.c emits it with the register tile,
  * cpu_linear_amx.c with matrix tiles; cpu_linear_rows.c serves both. */
-#ifndef CG_CPU_CPU_LINEAR_H
-#define CG_CPU_CPU_LINEAR_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 
@@ -76,5 +75,3 @@ bool cg_has_transformed_taps(const pl_plan *plan, const pl_linear *k, const cg_c
 /* Emits the whole kernel; is_split: it computes the call's slice. l->stage is the scratch memory. */
 void cg_linear_winograd(cg_emitter *e, cg_linear_block *l, bool is_split);
 int64_t cg_linear_winograd_scratch(const pl_linear *k, const cg_cpu_target *target);
-
-#endif

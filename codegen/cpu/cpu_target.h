@@ -1,6 +1,5 @@
 /* cpu_target.h — ISA levels as data: vector width, register tile, weight packing, LLVM's CPU name. */
-#ifndef CG_CPU_CPU_TARGET_H
-#define CG_CPU_CPU_TARGET_H
+#pragma once
 
 #include "codegen/codegen.h"
 #include "plan/plan.h"
@@ -90,5 +89,3 @@ enum { CG_SECTION_NAME_BYTES = 32 };
 void cg_code_section(const cg_cpu_target *target, char out_name[CG_SECTION_NAME_BYTES]);
 
 extern const cg_machine cg_machine_x86_64, cg_machine_aarch64;
-
-#endif

@@ -1,6 +1,5 @@
 /* cpu_values.h — values in registers: types, operators, expressions, reductions, and the loop that becomes vectors. */
-#ifndef CG_CPU_CPU_VALUES_H
-#define CG_CPU_CPU_VALUES_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 
@@ -78,5 +77,3 @@ bool cg_is_in_place(const pl_nest *nest);
 bool cg_stores_along(const pl_nest *nest, int loop);
 
 cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target);
-
-#endif

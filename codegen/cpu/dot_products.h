@@ -1,6 +1,5 @@
 /* dot_products.h — products of 16-bit factors: bf16 pairs, bfmmla and AMX. */
-#ifndef CG_CPU_DOT_PRODUCTS_H
-#define CG_CPU_DOT_PRODUCTS_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 
@@ -74,5 +73,3 @@ void cg_amx_load(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef str
 void cg_amx_store(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride);
 /* sums += left × right */
 void cg_amx_dot(cg_emitter *e, int sums, int left, int right);
-
-#endif

@@ -3,8 +3,7 @@
  * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is
  * emitted, so one emitter serves every ISA level. emit.c lists the IR that LLVM turns into the intended
  * instructions. */
-#ifndef CG_CPU_EMIT_H
-#define CG_CPU_EMIT_H
+#pragma once
 
 #include "codegen/cpu/cpu_target.h"
 #include "plan/plan.h"
@@ -119,5 +118,3 @@ LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 
 /* The first `lanes` lanes; lanes after the vector's own are `fill`. */
 LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill);
 void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
-
-#endif

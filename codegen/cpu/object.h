@@ -1,6 +1,5 @@
 /* object.h — an LLVM module as an object file. */
-#ifndef CG_CPU_OBJECT_H
-#define CG_CPU_OBJECT_H
+#pragma once
 
 #include "codegen/codegen.h"
 #include <llvm-c/Core.h>
@@ -16,5 +15,3 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const c
 
 /* For example "19.1.7". */
 const char *cg_llvm_version(void);
-
-#endif

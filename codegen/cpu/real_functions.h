@@ -1,6 +1,5 @@
 /* real_functions.h — functions of real numbers, without calls outside the module. */
-#ifndef CG_CPU_REAL_FUNCTIONS_H
-#define CG_CPU_REAL_FUNCTIONS_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 
@@ -38,5 +37,3 @@ typedef struct cg_angle { /* quadrant · π/2 + rest, |rest| <= π/4 */
 /* Replaces the angle in every finite lane of x (f64, a scalar or a vector) with a magnitude from 2^40 on. There the
  * quadrant is 0 to 3, and the rest has a relative error below 2^-51. Code without such a lane takes one branch. */
 void cg_reduce_large_angles(cg_emitter *e, LLVMValueRef x, cg_angle *angle);
-
-#endif

@@ -1,6 +1,5 @@
 /* signatures.h — kernels and symbols by their specification: hash maps, and signatures as bytes. */
-#ifndef CG_CPU_SIGNATURES_H
-#define CG_CPU_SIGNATURES_H
+#pragma once
 
 #include "codegen/cpu/cpu_target.h"
 #include "ir/arena.h"
@@ -138,5 +137,3 @@ static inline bool cg_signature_equal(const cg_signature *a, const cg_signature 
 {
     return a->hash == b->hash && a->count == b->count && memcmp(a->bytes, b->bytes, a->count) == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* tiles.h — inner loops over register tiles, for linear, attention and nests. */
-#ifndef CG_CPU_TILES_H
-#define CG_CPU_TILES_H
+#pragma once
 
 #include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/emit.h"
@@ -111,5 +110,3 @@ LLVMValueRef cg_transposition_fits(cg_emitter *e, const pl_nest *nest, const cg_
 void cg_transposition_emit(cg_emitter *e, const pl_plan *plan, const pl_nest *nest,
                            const cg_transposition *transposition, const cg_scope *scope, cg_range rows,
                            cg_range columns);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * mdot_abi.h (mdot_abi_cuda_call) specifies how a kernel is launched.
  */
-#ifndef CU_CUDA_IMAGES_H
-#define CU_CUDA_IMAGES_H
+#pragma once
 
 #include "codegen/backend.h"
 #include "codegen/cuda/cuda_program.h"
@@ -41,5 +40,3 @@ void cu_images_done(cu_images *images);
  * arena. */
 mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *out_set, mdot_error *err);
 extern const cg_backend cu_backend;
-
-#endif

@@ -6,8 +6,7 @@
  * fragments.c packs weights. The source includes no header. With `prelude` before it, NVRTC compiles it for any
  * architecture. With tests/cuda_host/device.h before it, a C++ compiler does, and the emulator runs it.
  */
-#ifndef CU_CUDA_PROGRAM_H
-#define CU_CUDA_PROGRAM_H
+#pragma once
 
 #include "codegen/byte_pool.h"
 #include "codegen/codegen.h"
@@ -47,5 +46,3 @@ extern const char cu_exact[], cu_fast[]; /* functions for f32 and for 16-bit mod
 mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute kernel_precision,
                         const cu_schedule *schedule, ir_arena *arena, cu_program *out_program, mdot_error *err);
 void cu_program_done(cu_program *program);
-
-#endif

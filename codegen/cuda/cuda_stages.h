@@ -1,6 +1,5 @@
 /* cuda_stages.h — plans as stages of steps, and the schedule that maps them to blocks. */
-#ifndef CU_CUDA_STAGES_H
-#define CU_CUDA_STAGES_H
+#pragma once
 
 #include "codegen/cuda/cuda_text.h"
 #include "plan/plan.h"
@@ -205,5 +204,3 @@ extern const cu_step_kind cu_recurrence_kind; /* cuda_recurrence.c */
 /* ---- tile_schedule.c: the schedule with one block per tile ------------------------------------------------------- */
 
 extern const cu_schedule cu_blocks;
-
-#endif

@@ -8,8 +8,7 @@
  *   r            the tiled loop's variable, counted from the tile's first
  *   step         the step of the enclosing recurrence
  */
-#ifndef CU_CUDA_STEP_H
-#define CU_CUDA_STEP_H
+#pragma once
 
 #include "codegen/byte_pool.h"
 #include "codegen/cuda/cuda_stages.h"
@@ -125,5 +124,3 @@ const char *cu_checked_type(cu_function *f, int buffer);
 /* As cu_step_kind has them. */
 bool cu_find_scatter(cu_step_finder *f, const pl_kernel *kernel);
 void cu_emit_scatter(cu_function *f);
-
-#endif

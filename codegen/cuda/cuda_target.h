@@ -1,6 +1,5 @@
 /* cuda_target.h — the GPU architectures as data. cg_target.number is 90 and variant 1 for sm_90a. */
-#ifndef CU_CUDA_TARGET_H
-#define CU_CUDA_TARGET_H
+#pragma once
 
 #include "base/text.h"
 #include "codegen/codegen.h"
@@ -31,5 +30,3 @@ size_t cu_fragment_bytes(int64_t k, int64_t columns);
 /* Packs an f32 matrix k × columns, padded with zeros in both dimensions. The order is groups of 16 columns, then
  * steps of 16 along k, then lanes. */
 void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_compute kernel_precision, void *out);
-
-#endif

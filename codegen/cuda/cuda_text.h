@@ -1,6 +1,5 @@
 /* cuda_text.h — a growing text buffer for the generated source, and conversion of names from files for use in it. */
-#ifndef CU_CUDA_TEXT_H
-#define CU_CUDA_TEXT_H
+#pragma once
 
 #include "ir/arena.h"
 
@@ -33,5 +32,3 @@ const char *cu_comment(ir_arena *arena, const char *name);
 const char *cu_float_text(ir_arena *arena, double value);
 /* An operand of type int if the value fits, otherwise long long. */
 const char *cu_integer_text(ir_arena *arena, int64_t value);
-
-#endif

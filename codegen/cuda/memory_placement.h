@@ -3,8 +3,7 @@
  * Data that passes between steps of one stage, within each unit, is in shared memory, one tile at a time. All other
  * data is in the item's scratch memory. Operands of matrix instructions are kept in their 16-bit type, in addition to
  * f32 or rather than it, as the plan has decided (pl_buffer.reads). */
-#ifndef CU_MEMORY_PLACEMENT_H
-#define CU_MEMORY_PLACEMENT_H
+#pragma once
 
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda_stages.h"
@@ -74,5 +73,3 @@ mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena
 
 /* The end of the loop beginning at step `first`: after all tiled steps of the stage, or a single step. */
 int cu_loop_end(const cu_stages *stages, int first);
-
-#endif

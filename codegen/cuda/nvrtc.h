@@ -3,8 +3,7 @@
  * mdot builds and runs without it. Only compiling for a GPU needs it, in version 12.1 or later, because earlier
  * versions limit a kernel's parameters to 4 KB and inputs are passed in them. It works without a GPU, a driver and
  * CUDA's headers, so artefacts for GPUs can be made on any machine. */
-#ifndef CU_NVRTC_H
-#define CU_NVRTC_H
+#pragma once
 
 #include "base/status.h"
 #include "ir/arena.h"
@@ -82,5 +81,3 @@ mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err);
  * errors. */
 mdot_status cu_nvrtc_compile(const cu_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
                              bool is_accelerated, ir_arena *arena, cu_cubin *out_cubin, mdot_error *err);
-
-#endif

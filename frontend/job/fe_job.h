@@ -6,8 +6,7 @@
  * Memory: everything lives in the graph's arena, which remembers a failed allocation. A stage allocates the arrays that
  * it indexes at the start, and returns at once if the arena has failed by then. Other failed allocations leave a name
  * or a node out, which the rest of the stage tolerates. job_read.c tests the arena once after each stage. */
-#ifndef FE_JOB_FE_JOB_H
-#define FE_JOB_FE_JOB_H
+#pragma once
 
 #include "ir/graph.h"
 #include "mdot/mdotjob.h"
@@ -55,5 +54,3 @@ static inline const ir_value *fe_first_output(const ir_node *node)
 /* ---- job_report.c: warnings of the job reader -------------------------------------------------------------------- */
 
 void fe_job_warn(const fe_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

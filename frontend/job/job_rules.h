@@ -1,6 +1,5 @@
 /* job_rules.h — rules that rewrite one node, for the stages. */
-#ifndef FE_JOB_JOB_RULES_H
-#define FE_JOB_JOB_RULES_H
+#pragma once
 
 #include "ir/passes/graph_builder.h"
 
@@ -18,5 +17,3 @@ void fe_job_split_list(ir_builder *b, ir_node *node);
 
 /* A rule of fe_job_canonicalise. */
 void fe_job_split_einsum(ir_builder *b, ir_node *node);
-
-#endif

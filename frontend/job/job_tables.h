@@ -1,6 +1,5 @@
 /* job_tables.h — tables of the job reader: costs and gradients by operator, and operators found in jobs only. */
-#ifndef FE_JOB_JOB_TABLES_H
-#define FE_JOB_JOB_TABLES_H
+#pragma once
 
 #include "ir/ops.h"
 #include "mdot/mdotjob.h"
@@ -91,5 +90,3 @@ const fe_job_op *fe_job_op_of(const ir_node *node);
 fe_job_op_role fe_job_op_role_of(const ir_node *node);
 /* Is the function a known alias? Then a call stays a call, regardless of the file's definition. */
 bool fe_job_op_is_alias(const char *domain, const char *op_type);
-
-#endif

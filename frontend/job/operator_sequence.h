@@ -1,6 +1,5 @@
 /* operator_sequence.h — the parts of the last stage, extract_operators.c. */
-#ifndef FE_JOB_OPERATOR_SEQUENCE_H
-#define FE_JOB_OPERATOR_SEQUENCE_H
+#pragma once
 
 #include "frontend/job/fe_job.h"
 #include "frontend/job/job_tables.h"
@@ -63,5 +62,3 @@ uint32_t fe_find_repeats(const fe_job *job, const mdot_job_operator *operators, 
 
 /* Warns about a sequence that looks wrong as a whole, and sets the notes. */
 void fe_job_warn_folded_norms(fe_job *job, const fe_operator *operators, int count);
-
-#endif

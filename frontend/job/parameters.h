@@ -1,6 +1,5 @@
 /* parameters.h — the constants that training updates. Private to frontend/job. */
-#ifndef FE_PARAMETERS_H
-#define FE_PARAMETERS_H
+#pragma once
 
 #include "frontend/job/fe_job.h"
 
@@ -28,5 +27,3 @@ void fe_count_parameter(const fe_job *job, const ir_value *value, bool *counted,
 void fe_parameter_receives(fe_parameters *parameters, const ir_value *value);
 /* Freezes all parameters that receive none. */
 void fe_freeze_unreached(fe_parameters *parameters);
-
-#endif

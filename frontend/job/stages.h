@@ -1,6 +1,5 @@
 /* stages.h — the stages of the job reader, in the order of job_read.c. */
-#ifndef FE_JOB_STAGES_H
-#define FE_JOB_STAGES_H
+#pragma once
 
 #include "frontend/job/fe_job.h"
 
@@ -54,5 +53,3 @@ void fe_job_canonicalise(fe_job *job);
 void fe_job_extract_operators(fe_job *job);
 /* Makes job->result from the operators. */
 void fe_job_finish(fe_job *job);
-
-#endif

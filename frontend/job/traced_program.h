@@ -1,6 +1,5 @@
 /* traced_program.h — notes in a file's metadata from a tracer of PyTorch programs (fe_is_traced names them). */
-#ifndef FE_TRACED_PROGRAM_H
-#define FE_TRACED_PROGRAM_H
+#pragma once
 
 #include "frontend/job/fe_job.h"
 #include "frontend/onnx/names.h"
@@ -46,5 +45,3 @@ bool fe_is_view(const ir_node *node);
 #define FE_BACKWARD_FLOPS "backward_flops"
 /* The part of a node's work that exists, because the trace rounded the extents up: any node's attribute. */
 #define FE_SHARE "share"
-
-#endif

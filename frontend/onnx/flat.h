@@ -2,8 +2,7 @@
  * inlined, whose inputs and outputs are numbered values rather than names. Private to frontend/.
  *
  * Numbers make scopes cheap, because a value inside an inlined function has its own number and needs no unique name. */
-#ifndef FE_ONNX_FLAT_H
-#define FE_ONNX_FLAT_H
+#pragma once
 
 #include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
@@ -87,5 +86,3 @@ mdot_status fe_count_stated_weights(const fe_context *context, const Onnx__Graph
 mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat);
 /* Sets `order`; a topological order in the file is kept. MALFORMED for undefined inputs and for cycles. */
 mdot_status fe_order_nodes(const fe_context *context, fe_flat *flat);
-
-#endif

@@ -1,6 +1,5 @@
 /* flatten.h — scopes of names, and the lists that grow while functions.c and inline_loops.c flatten a model. */
-#ifndef FE_ONNX_FLATTEN_H
-#define FE_ONNX_FLATTEN_H
+#pragma once
 
 #include "frontend/onnx/flat.h"
 #include "onnx.pb-c.h"
@@ -86,5 +85,3 @@ typedef struct fe_embedding_bags {
 
 /* Is the loop an EmbeddingBag? */
 bool fe_find_embedding_bags(const Onnx__GraphProto *body, fe_embedding_bags *out_bags);
-
-#endif

@@ -1,6 +1,5 @@
 /* graph_edit.h — building blocks of rewriting. NULL and false: out of memory. Private to frontend/onnx. */
-#ifndef FE_GRAPH_EDIT_H
-#define FE_GRAPH_EDIT_H
+#pragma once
 
 #include "frontend/onnx/import_context.h"
 #include "ir/ops.h"
@@ -51,5 +50,3 @@ ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_v
  * by `last`. */
 void fe_swap_output(ir_node *node, int i, ir_node *last);
 bool fe_give_up(const fe_upgrader *u, ir_node *node, const char *reason);
-
-#endif

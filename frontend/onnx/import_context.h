@@ -1,6 +1,5 @@
 /* import_context.h — an import's shared state, messages and tensors. */
-#ifndef FE_ONNX_IMPORT_CONTEXT_H
-#define FE_ONNX_IMPORT_CONTEXT_H
+#pragma once
 
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/source.h"
@@ -46,5 +45,3 @@ mdot_status fe_read_external(const fe_context *context, const Onnx__TensorProto 
  * "W". Data is borrowed from the file if it is aligned there. */
 mdot_status fe_import_tensor(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                              const char *name, const ir_tensor **out_tensor);
-
-#endif

@@ -4,8 +4,7 @@
  * Functions that return a value return NULL if memory runs out, or if an input is NULL. So only the last value of an
  * expression needs a check.
  */
-#ifndef FE_ONNX_ML_WRITER_H
-#define FE_ONNX_ML_WRITER_H
+#pragma once
 
 #include "frontend/onnx/graph_edit.h"
 
@@ -128,5 +127,3 @@ mdot_status fe_ml_check_tree_transform(const ml_writer *w, const forest *f, ml_t
 /* Aggregates the trees and adds the base values, in the forest's type. Results are of type `result`. */
 mdot_status fe_ml_write_tree_sums(const ml_writer *w, forest *f, bool averages, const ml_reals *base, mdot_dtype result,
                                   ir_value **out_sums);
-
-#endif

@@ -1,6 +1,5 @@
 /* names.h — a map from names to small numbers, for the thousands of values and functions of a model. */
-#ifndef FE_NAMES_H
-#define FE_NAMES_H
+#pragma once
 
 #include "ir/arena.h"
 
@@ -12,5 +11,3 @@ fe_names *fe_names_create(ir_arena *arena);
 int fe_names_find(const fe_names *names, const char *key);
 /* Adds a new key with a number of at least 0. The key must be absent from the map. False: out of memory. */
 bool fe_names_add(fe_names *names, const char *key, int number);
-
-#endif

@@ -3,8 +3,7 @@
  * read (bytes checked on the wire, then protobuf-c) → inline local functions → import (values, initializers,
  * attributes) → upgrade every node to the newest opset's form. Type inference and folding happen later.
  */
-#ifndef FE_ONNX_H
-#define FE_ONNX_H
+#pragma once
 
 #include "ir/graph.h"
 
@@ -60,5 +59,3 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
 /* Reads a TensorProto file, as in ONNX's test data sets. */
 mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_tensor, const char **out_name,
                            mdot_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* rewrites.h — operators of older opsets and other domains, rewritten in terms of FE_NEWEST_OPSET. */
-#ifndef FE_ONNX_REWRITES_H
-#define FE_ONNX_REWRITES_H
+#pragma once
 
 #include "frontend/onnx/graph_edit.h"
 
@@ -122,5 +121,3 @@ mdot_status fe_reduce_bag(fe_upgrader *u, ir_node *node);
 /* If `node`, the last of the graph, reads a tensor whose axes a Reshape joined to one of N * N elements, it computes on
  * the axes apart. Otherwise it stays. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
 mdot_status fe_keep_pairs_apart(fe_upgrader *u, ir_node *node);
-
-#endif

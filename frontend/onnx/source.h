@@ -1,6 +1,5 @@
 /* source.h — a model's bytes: read in chunks, checked and shortened before protobuf-c reads them. */
-#ifndef FE_ONNX_SOURCE_H
-#define FE_ONNX_SOURCE_H
+#pragma once
 
 #include "base/status.h"
 #include "ir/arena.h"
@@ -73,5 +72,3 @@ typedef struct fe_span {
  * protobuf's two gigabytes. */
 mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescriptor *type, ir_arena *scratch,
                            ProtobufCMessage **out_message, mdot_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* symbols.h — input types of a graph, with resolved symbolic dimensions. */
-#ifndef FE_SYMBOLS_H
-#define FE_SYMBOLS_H
+#pragma once
 
 #include "frontend/onnx/import_context.h"
 
@@ -21,5 +20,3 @@ bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_
 
 /* The size of the dimension named as a batch, at any position. 0: there is none. */
 int64_t fe_named_batch(const fe_names *bound);
-
-#endif

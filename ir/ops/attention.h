@@ -1,6 +1,5 @@
 /* attention.h — scaled dot product attention in double, on which the evaluator of every attention operator is built. */
-#ifndef IR_OPS_ATTENTION_H
-#define IR_OPS_ATTENTION_H
+#pragma once
 
 #include "ir/ops/operands.h"
 
@@ -56,5 +55,3 @@ mdot_status ir_attend(const ir_attention *attention, ir_arena *arena, const ir_n
 
 /* Two FLOPs per multiply-add of both matmuls, and five per score for the softmax. */
 double ir_attention_flops(double batch, double heads, double queries, double keys, double dim, double value_dim);
-
-#endif

@@ -3,8 +3,7 @@
  * Internal to the elementwise family. Its shape rules look up the accepted element types, its cost rule the operations
  * per element, and its evaluators the function. Integers are computed exactly, in 64 bits, and wrapped to the type
  * afterwards. All functions are defined for every operand. */
-#ifndef IR_OPS_ELEMENTWISE_H
-#define IR_OPS_ELEMENTWISE_H
+#pragma once
 
 #include "ir/ops/families.h"
 
@@ -47,5 +46,3 @@ mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out
 
 /* Sets `known` on output 0 if it follows from the known content of the inputs (ir/ops/elementwise_known.c). */
 mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * Internal to ir/. The name cost_move in a row of ops.def means the function ir_cost_move, and likewise for evaluators,
  * because the table's macro adds the prefix.
  */
-#ifndef IR_OPS_FAMILIES_H
-#define IR_OPS_FAMILIES_H
+#pragma once
 
 #include "ir/ops.h"
 
@@ -172,5 +171,3 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
 /* Adds noise of some units in the last place to a result of `node` that correct implementations round in different
  * ways; evaluation_noise.c. */
 void ir_add_noise(const ir_node *node, ir_wide *wide, uint64_t *state);
-
-#endif

@@ -1,6 +1,5 @@
 /* geometry.h — windows that slide over feature maps, and the positions from which Resize takes elements. */
-#ifndef IR_OPS_GEOMETRY_H
-#define IR_OPS_GEOMETRY_H
+#pragma once
 
 #include "ir/ops/operands.h"
 
@@ -75,5 +74,3 @@ bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t 
 /* The elements' weights from *out_first on, which may lie outside: there, the next element at the edge counts. */
 void ir_resize_weights(const ir_resize *r, const ir_resize_axis *a, double position, int64_t *out_first,
                        double *out_weights);
-
-#endif

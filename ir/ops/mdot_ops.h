@@ -1,6 +1,5 @@
 /* mdot_ops.h — mdot's own operators: attributes and constants shared by rules, passes and kernels. */
-#ifndef IR_OPS_MDOT_OPS_H
-#define IR_OPS_MDOT_OPS_H
+#pragma once
 
 #include "ir/ops/operands.h"
 
@@ -123,5 +122,3 @@ ir_tree_node ir_trees_node(const ir_trees *trees, int64_t index);
 int64_t ir_trees_tree(const ir_trees *trees, int64_t tree, int word); /* IR_TREE_… */
 
 static inline int ir_tree_node_words(mdot_dtype dtype) { return dtype == MDOT_DTYPE_F64 ? 6 : 4; }
-
-#endif

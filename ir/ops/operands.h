@@ -5,8 +5,7 @@
  * ir_operands, which can be built from either. In an evaluation all dimensions are numbers and all content is known.
  *
  * All errors name the node. */
-#ifndef IR_OPS_OPERANDS_H
-#define IR_OPS_OPERANDS_H
+#pragma once
 
 #include "ir/graph.h"
 #include "ir/ops/families.h"
@@ -140,5 +139,3 @@ void ir_norm_add(ir_wide *out, const ir_wide *term);
 mdot_status ir_norm_need_parameter(const ir_operands *args, int i, const char *what, const ir_type *type);
 /* Checks a vector with one number for each of `count`. */
 mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what, ir_dim count);
-
-#endif

@@ -1,7 +1,6 @@
 /* attention_patterns.h — attention in the graph: the one form that reaches the planner, and the operators from which it
  * is recognised. */
-#ifndef IR_PASSES_ATTENTION_PATTERNS_H
-#define IR_PASSES_ATTENTION_PATTERNS_H
+#pragma once
 
 #include "ir/graph.h"
 #include "ir/passes/graph_builder.h"
@@ -76,5 +75,3 @@ const ir_node *ir_softmax_behind(ir_value *probabilities);
 
 /* Removes factors: x·c, c·x and x/c become x, any number of times. *scale is multiplied by them. */
 ir_value *ir_without_scale(ir_value *value, double *scale);
-
-#endif

@@ -10,8 +10,7 @@
  * once. Failures persist: after the first, every call returns NULL and changes nothing, and NULL operands give NULL
  * results. Therefore a rule may ignore the status; ir_rewrite checks it.
  */
-#ifndef IR_PASSES_GRAPH_BUILDER_H
-#define IR_PASSES_GRAPH_BUILDER_H
+#pragma once
 
 #include "ir/graph.h"
 #include "ir/ops.h"
@@ -148,5 +147,3 @@ void ir_fold_node(ir_builder *b, ir_node *node);
 /* ---- cse.c: common subexpression elimination: equal operators on equal inputs are computed once ------------------ */
 
 mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_changed, mdot_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * may omit operands (for example, the axes of a reduction) and attributes; then the rule must check them. P_LET keeps
  * the value it needs.
  */
-#ifndef IR_PASSES_MATCH_H
-#define IR_PASSES_MATCH_H
+#pragma once
 
 #include "ir/ops.h"
 
@@ -56,5 +55,3 @@ double ir_match_scalar(const ir_match *match, int slot);
 /* Is the value a constant, of any shape except empty, whose elements all equal the number within the relative
  * tolerance? */
 bool ir_value_is_filled(const ir_value *value, double number, double tolerance);
-
-#endif

@@ -1,6 +1,5 @@
 /* pass_rules.h — rules shared by a pass's files. */
-#ifndef IR_PASSES_PASS_RULES_H
-#define IR_PASSES_PASS_RULES_H
+#pragma once
 
 #include "ir/passes/graph_builder.h"
 
@@ -96,5 +95,3 @@ void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection 
  * `reduced` has an element for each axis. `is_distinct`: no two of the indices are equal. */
 void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark *m, const bool *reduced);
 void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m, bool is_distinct);
-
-#endif

@@ -10,8 +10,7 @@
  * Core reaches the other components only through rt_components, a constant table in every predictor and every job.
  * runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_reader.h), because
  * it was checked at open. */
-#ifndef RT_CORE_H
-#define RT_CORE_H
+#pragma once
 
 #include "mdot/mdot_predict.h"
 #include "runtime/core/handle_validation.h"
@@ -148,5 +147,3 @@ typedef struct rt_components {
 /* mdot_predictor_open with these components, which must outlive the predictor. */
 mdot_status rt_predictor_open(const rt_components *components, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err);
-
-#endif

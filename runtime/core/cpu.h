@@ -1,6 +1,5 @@
 /* cpu.h — this machine's ISA level, and the image for it. */
-#ifndef RT_CPU_H
-#define RT_CPU_H
+#pragma once
 
 #include "mdot/mdot_abi.h"
 
@@ -42,5 +41,3 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
  * machine lacks"; "" if it is the last one. */
 void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_abi_image *image, char *text,
                     size_t size);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * A child of fork inherits the parent's records. A context in use by another thread stays in use in the child, because
  * the thread to finish the call is missing there. */
-#ifndef RT_HANDLE_VALIDATION_H
-#define RT_HANDLE_VALIDATION_H
+#pragma once
 
 #include "base/status.h"
 
@@ -79,5 +78,3 @@ static inline bool rt_handle_unregister(const void *object, rt_kind kind, const 
 {
     return !rt_validates_handles() || rt_handle_remove(object, kind, function);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* loader.h — the steps of opening an artefact: its bytes, its sections, its table, and the loaded code. */
-#ifndef RT_LOADER_H
-#define RT_LOADER_H
+#pragma once
 
 #include "base/elf_read.h"
 #include "runtime/core/core.h"
@@ -61,5 +60,3 @@ typedef struct rt_library {
 mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library **out_library, mdot_error *err);
 /* Frees the sections that only a device reads, unless another reference to the artefact exists. */
 void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt_elf *elf);
-
-#endif

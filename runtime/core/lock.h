@@ -7,8 +7,7 @@
  *
  * Processes are distinguished by process id. This fails if the first process in a PID namespace forks the first process
  * in another. A program that forks there while threads are running cannot use handle validation. */
-#ifndef RT_LOCK_H
-#define RT_LOCK_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -19,5 +18,3 @@ typedef struct rt_lock { /* zero-initialised: free */
 
 void rt_lock_take(rt_lock *lock);
 void rt_lock_give(rt_lock *lock);
-
-#endif

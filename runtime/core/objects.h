@@ -8,8 +8,7 @@
  *
  * All data from the file is checked once, at open. Afterwards the table is trusted and read in place.
  */
-#ifndef RT_OBJECTS_H
-#define RT_OBJECTS_H
+#pragma once
 
 #include "runtime/core/core.h"
 
@@ -80,5 +79,3 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
  * resources. */
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err);
 void rt_device_close(mdot_predictor *predictor);
-
-#endif

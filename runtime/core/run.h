@@ -1,6 +1,5 @@
 /* run.h — runs an entry, on one thread or on several. */
-#ifndef RT_RUN_H
-#define RT_RUN_H
+#pragma once
 
 #include "runtime/core/core.h"
 
@@ -52,5 +51,3 @@ mdot_status rt_check_length(const mdot_abi_table *table, const mdot_abi_entry *e
 /* rt_run_many on the CPU, regardless of the device. */
 void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items,
                    size_t count);
-
-#endif

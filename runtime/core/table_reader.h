@@ -3,8 +3,7 @@
  * These functions check no bounds, because table_check.c has checked every offset and count when the artefact was
  * opened.
  */
-#ifndef RT_TABLE_READER_H
-#define RT_TABLE_READER_H
+#pragma once
 
 #include "mdot/mdot_abi.h"
 
@@ -91,5 +90,3 @@ static inline uint64_t rt_tensor_bytes(const mdot_abi_tensor *tensor, int64_t le
 {
     return rt_element_count(tensor, length) * mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
 }
-
-#endif

@@ -2,11 +2,8 @@
  *
  * runtime/cuda uses only core.h from the other components, and they use only this table. Its own files share
  * cuda_device.h. */
-#ifndef RT_CUDA_H
-#define RT_CUDA_H
+#pragma once
 
 #include "runtime/core/core.h"
 
 extern const rt_device_ops rt_cuda_ops;
-
-#endif

@@ -11,8 +11,7 @@
  * The host program may use CUDA itself, on any of its threads. Those threads are unaffected: the device's primary
  * context, which the CUDA runtime API uses, too, is current only on the driver's threads. Streams are non-blocking:
  * they never wait for the program's default stream. */
-#ifndef RT_CUDA_DEVICE_H
-#define RT_CUDA_DEVICE_H
+#pragma once
 
 #include "runtime/core/core.h"
 #include "runtime/cuda/cuda_driver.h"
@@ -153,5 +152,3 @@ void rt_cuda_context_destroy(rt_device_context *context);
 /* Uses as few launches as hold all items. */
 mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
                         int64_t length, const rt_item *items, size_t count, mdot_error *err);
-
-#endif

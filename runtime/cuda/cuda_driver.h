@@ -4,8 +4,7 @@
  * NVIDIA's driver and is loaded when a predictor with CUDA code opens. Source of every name, prototype and value: CUDA
  * Driver API reference, modules "Data types used by CUDA driver" to "Occupancy". The suffix _v2 marks names to which
  * cuda.h maps the plain name since CUDA 3.2 (64-bit addresses) and 4.0 (contexts). */
-#ifndef RT_CUDA_DRIVER_H
-#define RT_CUDA_DRIVER_H
+#pragma once
 
 #include "base/status.h"
 
@@ -85,5 +84,3 @@ mdot_status rt_cuda_check(const rt_cuda_driver *driver, int result, const char *
 /* Makes `context` current on this thread. rt_cuda_leave restores the previous one. */
 mdot_status rt_cuda_enter(const rt_cuda_driver *driver, rt_cu_context context, mdot_error *err);
 void rt_cuda_leave(const rt_cuda_driver *driver);
-
-#endif

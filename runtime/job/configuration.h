@@ -1,7 +1,6 @@
 /* configuration.h — a caller's configuration, checked, with its GPU found and every default filled in. Everything here
  * holds for any job; runtime/perf/resolved_configuration.h resolves a configuration against a job. */
-#ifndef RT_CONFIGURATION_H
-#define RT_CONFIGURATION_H
+#pragma once
 
 #include "base/struct_version.h"
 #include "mdot/mdot_predict.h"
@@ -74,5 +73,3 @@ static inline bool rt_is_half(mdot_precision precision)
 {
     return rt_is_autocast(precision) || precision == MDOT_PRECISION_BF16 || rt_is_mixed(precision);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* configuration_table.h — the training options of configuration.def as arrays, for programs that read, check or print
  * them: the libraries, the command, the Slurm plugin, the simulator and the text generator (scripts/tables). The header
  * contains data and includes only headers that need no library. */
-#ifndef RT_CONFIGURATION_TABLE_H
-#define RT_CONFIGURATION_TABLE_H
+#pragma once
 
 #include "base/choice_word.h"
 #include "mdot/mdot_predict.h"
@@ -317,5 +316,3 @@ static inline void rt_option_set(mdot_configuration *c, const rt_option *option,
     case RT_MEMBER_POINTER: break;
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* gpus.h — the GPUs of gpus.def by name, and the table's columns. */
-#ifndef RT_GPUS_H
-#define RT_GPUS_H
+#pragma once
 
 #include "base/struct_version.h"
 #include "mdot/mdot_predict.h"
@@ -22,5 +21,3 @@ mdot_status rt_gpu_check_name(const char *name, mdot_error *err);
 
 /* By its name: AMD's GPUs for data centres are MI100, MI250 and so on. */
 bool rt_gpu_is_from_amd(const mdot_gpu *gpu);
-
-#endif

@@ -1,6 +1,5 @@
 /* job_file.h — reads `.job` files, and their bytes. */
-#ifndef RT_JOB_FILE_H
-#define RT_JOB_FILE_H
+#pragma once
 
 #include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
@@ -96,5 +95,3 @@ void rt_put_lengths(rt_writer *w, const rt_lengths *lengths);
 /* NULL if memory runs out. A malformed section makes the reader fail. */
 rt_lengths *rt_get_lengths(rt_reader *r);
 int64_t rt_get_signed(rt_reader *r);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A job carries an analysis (core.h), which another component makes when the job is created. The files of runtime/job
  * know only its address. */
-#ifndef RT_JOB_MODEL_H
-#define RT_JOB_MODEL_H
+#pragma once
 
 #include "mdot/mdot_program.h"
 #include "runtime/core/core.h"
@@ -156,5 +155,3 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
 /* mdot_job_with_program with these components, which must outlive the job. */
 mdot_status rt_job_with_program(const rt_components *components, const mdot_job *job, const mdot_job_program *program,
                                 mdot_job **out_job, mdot_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* operator_hash.h — hash tables for operators and blocks: hash and table size. */
-#ifndef RT_OPERATOR_HASH_H
-#define RT_OPERATOR_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ static inline size_t rt_hash_slots(size_t count)
     while (slots < 4 * count) slots *= 2;
     return slots;
 }
-
-#endif

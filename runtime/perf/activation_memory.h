@@ -1,6 +1,5 @@
 /* activation_memory.h — the peak memory of the tensors in a forward and backward pass. */
-#ifndef RT_ACTIVATION_MEMORY_H
-#define RT_ACTIVATION_MEMORY_H
+#pragma once
 
 #include "runtime/perf/sharding.h"
 
@@ -85,5 +84,3 @@ bool rt_weigh_terms(const mdot_job *job, const double weight[RT_BATCH_TERMS], md
 /* Like rt_measure_activations, for jobs with all terms. */
 bool rt_measure_activations_of_terms(const mdot_job *job, const rt_sharding *sharding, size_t logits, bool has_squares,
                                      rt_activation_table *out_table);
-
-#endif

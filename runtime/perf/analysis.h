@@ -1,7 +1,6 @@
 /* analysis.h — the analysis in each job: values for predictions, independent of the configuration. Creating the job
  * computes them, so that a prediction allocates no memory. */
-#ifndef RT_ANALYSIS_H
-#define RT_ANALYSIS_H
+#pragma once
 
 #include "runtime/core/core.h"
 #include "runtime/perf/activation_memory.h"
@@ -28,5 +27,3 @@ struct rt_analysis {
 /* The interface of runtime/perf to runtime/components.c: makes each job's analysis (core.h). */
 
 extern const rt_job_analyzer rt_perf_analyzer;
-
-#endif

@@ -1,6 +1,5 @@
 /* analysis_parts.h — the parts of a job's analysis (analysis.h), beside sharding and activations. */
-#ifndef RT_ANALYSIS_PARTS_H
-#define RT_ANALYSIS_PARTS_H
+#pragma once
 
 #include "runtime/perf/sharding.h"
 
@@ -156,5 +155,3 @@ void rt_identify_job(const mdot_job *job, const double *cost, rt_job_identity *o
 
 /* Half of the summed share differences: 0 for equal shares, 1 for jobs without a common class. */
 double rt_job_distance(const float a[RT_WORK_CLASSES], const float b[RT_WORK_CLASSES]);
-
-#endif

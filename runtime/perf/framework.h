@@ -1,6 +1,5 @@
 /* framework.h — the frameworks that launch kernels. */
-#ifndef RT_FRAMEWORK_H
-#define RT_FRAMEWORK_H
+#pragma once
 
 #include "runtime/job/configuration.h"
 #include "runtime/job/gpus.h"
@@ -17,5 +16,3 @@ double rt_framework_waited_sums(const mdot_configuration *c);
 double rt_framework_cast_bytes(const mdot_configuration *c);
 /* The part of the traffic that compiled code saves by fusion and that the kernels save, 0 to 1. */
 double rt_framework_fused(const mdot_configuration *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* operator_traits.h — properties of one operator, for several estimates. */
-#ifndef RT_OPERATOR_TRAITS_H
-#define RT_OPERATOR_TRAITS_H
+#pragma once
 
 #include "mdot/mdot_predict.h"
 
@@ -95,5 +94,3 @@ static inline double rt_score_bytes(const mdot_job_operator *op)
     if (head_size <= 0) return 0;
     return sizeof(float) * op->per_sample[MDOT_PHASE_FORWARD].flops / (4.0 * (double)head_size + 5);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* peak_memory.h — the peak memory of a training step on one GPU. */
-#ifndef RT_PEAK_MEMORY_H
-#define RT_PEAK_MEMORY_H
+#pragma once
 
 #include "mdot/mdot_program.h"
 #include "runtime/perf/resolved_configuration.h"
@@ -71,5 +70,3 @@ typedef struct rt_memory_interval {
     uint64_t lower_bytes, upper_bytes;
 } rt_memory_interval;
 rt_memory_interval rt_memory_within(const mdot_job *job, const rt_memory *memory);
-
-#endif

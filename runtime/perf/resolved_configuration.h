@@ -4,8 +4,7 @@
  * A prediction resolves the requested configuration once, and at most once the projected configuration with which the
  * predictor is queried. Variants of a resolved configuration reuse its shard.
  */
-#ifndef RT_RESOLVED_CONFIGURATION_H
-#define RT_RESOLVED_CONFIGURATION_H
+#pragma once
 
 #include "runtime/job/configuration.h"
 #include "runtime/perf/activation_memory.h"
@@ -92,5 +91,3 @@ rt_resolved_configuration rt_resolve_stage(const rt_resolved_configuration *reso
 rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch);
 rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *resolved,
                                              const rt_resolved_configuration *other);
-
-#endif

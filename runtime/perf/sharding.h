@@ -1,7 +1,6 @@
 /* sharding.h — how a job's work is sharded over GPUs: the role of each operator under tensor parallelism, the
  * operators that are experts, and the operators before, in and after the blocks that a pipeline distributes. */
-#ifndef RT_SHARDING_H
-#define RT_SHARDING_H
+#pragma once
 
 #include "mdot/mdot_predict.h"
 
@@ -136,5 +135,3 @@ double rt_shard_divisor(const rt_sharding *sharding, size_t index, const rt_shar
  * width. Returns the job's own operator or *buffer. */
 const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_sharding *sharding, size_t index,
                                              const rt_shard *shard, mdot_job_operator *buffer);
-
-#endif

@@ -1,6 +1,5 @@
 /* step_time.h — the times of a step: roofline, optimizer update, exchanges between GPUs, host memory, power limit. */
-#ifndef RT_STEP_TIME_H
-#define RT_STEP_TIME_H
+#pragma once
 
 #include "runtime/job/configuration.h"
 #include "runtime/perf/resolved_configuration.h"
@@ -84,5 +83,3 @@ double rt_power_slowdown(const rt_configuration *configuration, const rt_rooflin
 
 /* Average power of one GPU over a step of `step_ms`, in watts; 0 if the GPU's own power limit is unknown. */
 double rt_average_watts(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* analytic_correction.h — analytic correction for the parts of a configuration that a predictor has no input for. */
-#ifndef RT_ANALYTIC_CORRECTION_H
-#define RT_ANALYTIC_CORRECTION_H
+#pragma once
 
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/step_time.h"
@@ -37,5 +36,3 @@ typedef struct rt_correction {
 } rt_correction;
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                          const mdot_job *job, const rt_step_parts *parts);
-
-#endif

@@ -7,8 +7,7 @@
  *   calibration_transfer.c  jobs in common → evidence from one GPU model about another
  *   calibrate.c           public calls
  *   calibration_text.c    a calibration as text, and back */
-#ifndef RT_CALIBRATION_H
-#define RT_CALIBRATION_H
+#pragma once
 
 #include "mdot/mdot_calibrate.h"
 #include "runtime/job/configuration.h"
@@ -220,5 +219,3 @@ void rt_cholesky_invert(const double *factor, size_t n, double *out_inverse);
 
 /* The least pivot. */
 #define RT_LEAST_PIVOT 1e-12
-
-#endif

@@ -1,6 +1,5 @@
 /* predict.h — predictions of jobs. */
-#ifndef RT_PREDICT_H
-#define RT_PREDICT_H
+#pragma once
 
 #include "mdot/mdot_explain.h"
 #include "runtime/perf/analysis_parts.h"
@@ -45,5 +44,3 @@ struct rt_roofline_terms; /* step_time.h */
  * Type ids from type_count on are unknown to the predictor. */
 void rt_fill_plausibility(const mdot_job *job, const struct rt_roofline_terms *terms,
                           const rt_configuration *configuration, uint32_t type_count, mdot_prediction *prediction);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * mdot_predict.h describes the tensors for people who train predictors, under "Predictions".
  */
-#ifndef RT_PREDICTOR_SCHEMA_H
-#define RT_PREDICTOR_SCHEMA_H
+#pragma once
 
 #include "mdot/mdot_abi.h"
 #include "mdot/mdot_predict.h"
@@ -121,5 +120,3 @@ static inline bool rt_is_pair(const rt_job_schema *schema) { return schema->rows
 /* Returns INCOMPATIBLE with a message that names the missing or unknown tensor. */
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,
                                mdot_error *err);
-
-#endif

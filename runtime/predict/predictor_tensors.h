@@ -1,6 +1,5 @@
 /* predictor_tensors.h — memory for the inputs and outputs of job predictions. */
-#ifndef RT_PREDICTOR_TENSORS_H
-#define RT_PREDICTOR_TENSORS_H
+#pragma once
 
 #include "runtime/core/core.h"
 #include "runtime/perf/resolved_configuration.h"
@@ -80,5 +79,3 @@ struct mdot_encoding {
     const mdot_job *job;             /* borrowed from the caller */
     rt_cached_features features;     /* the whole job on one GPU */
 };
-
-#endif

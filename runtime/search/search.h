@@ -2,8 +2,7 @@
  *
  * A space is divided into items with one GPU model, size and shard each, because the predictor encodes a shard once.
  * Threads take items one after the other. */
-#ifndef RT_SEARCH_H
-#define RT_SEARCH_H
+#pragma once
 
 #include "mdot/mdot_plan.h"
 #include "runtime/job/configuration_table.h"
@@ -59,5 +58,3 @@ bool rt_layouts_next(rt_layouts *layouts, mdot_configuration *out);
 
 /* Samples of an optimizer step over all GPUs. */
 double rt_layout_samples(const mdot_configuration *c);
-
-#endif

@@ -21,8 +21,7 @@
  * element, the reads count for the whole warp or block. Therefore hand-written flags between parts of a block may be
  * reported as a race by mistake.
  */
-#ifndef CUDA_HOST_H
-#define CUDA_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,5 +99,3 @@ typedef struct cuda_host_report {
 /* Runs `body(user)`, a kernel call with parameters, once per CUDA thread. Returns false if a thread faulted. */
 bool cuda_host_run(cuda_host_memory *memory, const cuda_host_launch *launch, void (*body)(void *user), void *user,
                    cuda_host_report *report);
-
-#endif

@@ -1,7 +1,6 @@
 /* cuda_host_fixture.h — common parts of the kernel tests: sources, and deletions of synchronisations. Failures fail the
  * running test. */
-#ifndef CUDA_HOST_FIXTURE_H
-#define CUDA_HOST_FIXTURE_H
+#pragma once
 
 #include "tests/cuda_host/cuda_host.h"
 
@@ -24,5 +23,3 @@ typedef struct cuda_argument {
  * argument excuses it (arguments end with a NULL text). The test also fails if an excused deletion is detected, or if
  * the case never reaches a synchronisation in the source. Returns the number of deletions. */
 int assert_deletions_show(const char *source, cuda_case run, void *user, int seeds, const cuda_argument *arguments);
-
-#endif

@@ -2,8 +2,7 @@
  * prelude. The compiler's command line includes it before the source. To add an intrinsic, write a function here with
  * CUDA's name. The last parameter `line` defaults to __builtin_LINE(), which is the caller's line. If it needs other
  * lanes or memory, add a function to device_calls.h and, in warp.c, the work that the last lane does for all. */
-#ifndef CUDA_HOST_DEVICE_H
-#define CUDA_HOST_DEVICE_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -179,5 +178,3 @@ static inline unsigned __float_as_uint(float value)
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
-
-#endif

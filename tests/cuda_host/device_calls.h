@@ -1,7 +1,6 @@
 /* device_calls.h — the emulator's plain C functions, called by compiled kernels. device.h and hooks.c use them. `line`
  * is the synchronising source line; `pc` is a code address in the kernel. */
-#ifndef CUDA_HOST_DEVICE_CALLS_H
-#define CUDA_HOST_DEVICE_CALLS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,6 +69,4 @@ void ch_grid_barrier(uint32_t *counter, uint32_t target, int line);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

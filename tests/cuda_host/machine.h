@@ -12,8 +12,7 @@
  *   device.h    the declarations that a kernel's source sees
  *   module.c    source to code, and code addresses to lines
  */
-#ifndef CUDA_HOST_MACHINE_H
-#define CUDA_HOST_MACHINE_H
+#pragma once
 
 #include "tests/cuda_host/cuda_host.h"
 #include "tests/cuda_host/device_calls.h"
@@ -161,5 +160,3 @@ bool ch_is_checked(void);               /* otherwise only collectives and atomic
 ch_section ch_static_shared(void);      /* the section of the launched module */
 bool ch_in_module(const void *address); /* for example constants */
 int ch_line_of(const void *pc);
-
-#endif

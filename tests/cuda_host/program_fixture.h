@@ -1,7 +1,6 @@
 /* program_fixture.h — models as CUDA programs in the emulator, compared with the reference evaluation. Failures fail
  * the running test. */
-#ifndef PROGRAM_FIXTURE_H
-#define PROGRAM_FIXTURE_H
+#pragma once
 
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda_program.h"
@@ -59,5 +58,3 @@ void assert_program_fits(const program *p, int sm);
 /* Checks a graph in notation in every precision, in a bucket of 64, at each length (end with 0). NULL: the graph has no
  * length. */
 void assert_graph_right(const char *graph, const int64_t *lengths);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Programs with this fixture replace the system's clock, so the measurements for "auto" and the time limits are
  * independent of the machine. The clock only advances when it is read. */
-#ifndef CUDA_FIXTURE_H
-#define CUDA_FIXTURE_H
+#pragma once
 
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/support/artefact_fixture.h"
@@ -72,5 +71,3 @@ mdot_status predict_run(mdot_context *context, predict_call *c, mdot_error *err)
 bool predict_is_right(const predict_call *c, bool on_gpu);
 /* Fails the running test if the outputs are wrong. */
 void predict_assert(const predict_call *c, bool on_gpu);
-
-#endif

@@ -1,7 +1,6 @@
 /* cuda_life.h — a program's life on the shared fixture's GPU, from opening to closing, for tests in which each driver
  * call may fail. */
-#ifndef CUDA_LIFE_H
-#define CUDA_LIFE_H
+#pragma once
 
 #include "runtime/cuda/cuda_driver.h"
 #include "tests/fake_cuda/cuda_fixture.h"
@@ -29,5 +28,3 @@ cuda_life cuda_live(const char *device);
 void cuda_life_check(const cuda_life *l, bool is_required);
 /* Whether a status or message reported the GPU's failure. */
 bool cuda_life_was_noticed(const cuda_life *l);
-
-#endif

@@ -12,8 +12,7 @@
  * so that a mix-up is detected. Other misuse that a real driver forbids but may let pass is detected, too;
  * fake_cuda_complaint returns it.
  */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+#pragma once
 
 #include "mdot/mdot_abi.h"
 
@@ -90,5 +89,3 @@ FAKE_CUDA_API int fake_cuda_alive(void);
 
 /* The first misuse since the reset; NULL = none. */
 FAKE_CUDA_API const char *fake_cuda_complaint(void);
-
-#endif

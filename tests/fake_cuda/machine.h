@@ -1,6 +1,5 @@
 /* machine.h — shared by the fake library's files: objects, and the begin and end of each function. */
-#ifndef FAKE_CUDA_MACHINE_H
-#define FAKE_CUDA_MACHINE_H
+#pragma once
 
 #include "runtime/cuda/cuda_driver.h"
 #include "tests/fake_cuda/fake_cuda.h"
@@ -84,5 +83,3 @@ void launch_forget(object *stream);
 
 void driver_reset(void);
 void launch_reset(void);
-
-#endif

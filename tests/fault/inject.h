@@ -1,7 +1,6 @@
 /* inject.h — inject.c inside a test program: one call of the linked libraries fails. The kinds are "memory", "read",
  * "write" and "start", as described in inject.c. */
-#ifndef TEST_INJECT_H
-#define TEST_INJECT_H
+#pragma once
 
 /* Starts counting calls of this kind. Call number `at` fails; 0 = all succeed. */
 void inject_arm(const char *kind, long at);
@@ -13,5 +12,3 @@ typedef struct inject_held {
     long memory, mappings;
 } inject_held;
 inject_held inject_get_held(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* misuse.h — for the parts of test_misuse: a predictor, a context and a job for wrong calls, and rows with the tested
  * functions. */
-#ifndef TESTS_MISUSE_H
-#define TESTS_MISUSE_H
+#pragma once
 
 #include "mdot/mdot.h"
 
@@ -34,5 +33,3 @@ extern mdot_error misuse_err;
         assert_true(misuse_err.message[0] != '\0');                                                                    \
     } while (0)
 #define BEYOND(call) assert_int_equal(call, MDOT_OUT_OF_RANGE)
-
-#endif

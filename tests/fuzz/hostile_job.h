@@ -1,6 +1,5 @@
 /* hostile_job.h — jobs from arbitrary bytes, and predictions of them. */
-#ifndef FUZZ_HOSTILE_JOB_H
-#define FUZZ_HOSTILE_JOB_H
+#pragma once
 
 #include "mdot/mdotjob.h"
 
@@ -21,5 +20,3 @@ void hostile_predict_close(void);
  * that are finite and not negative. An explanation adds up to the prediction. A sweep and an encoding give the same
  * answers as single predictions. Returns the number of predicted configurations. */
 int hostile_predict(const mdot_job *job, const uint8_t *drawn);
-
-#endif

@@ -1,6 +1,5 @@
 /* hostile_mutate.h — how libFuzzer changes inputs that hold a model. */
-#ifndef FUZZ_HOSTILE_MUTATE_H
-#define FUZZ_HOSTILE_MUTATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ size_t hostile_combine(const uint8_t *first, size_t first_size, const uint8_t *s
     {                                                                                                                  \
         return hostile_combine(first, first_size, second, second_size, out, capacity, seed, prefix);                   \
     }
-
-#endif

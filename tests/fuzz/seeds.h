@@ -1,6 +1,5 @@
 /* seeds.h — the initial inputs of fuzzing, in memory. */
-#ifndef FUZZ_SEEDS_H
-#define FUZZ_SEEDS_H
+#pragma once
 
 #include "tests/support/onnx_builder.h"
 
@@ -15,5 +14,3 @@ extern const seed_model seed_models[];
 
 /* As mdot_calibration_save writes it. */
 extern const char seed_calibration[];
-
-#endif

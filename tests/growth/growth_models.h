@@ -1,7 +1,6 @@
 /* growth_models.h — models with any number of nodes. Each has a shape that could make a reader, a pass or a planner
  * slow. */
-#ifndef TEST_GROWTH_MODELS_H
-#define TEST_GROWTH_MODELS_H
+#pragma once
 
 #include "tests/support/onnx_builder.h"
 
@@ -13,5 +12,3 @@ typedef struct growth_model {
 
 extern const growth_model growth_models[];
 extern const int growth_model_count;
-
-#endif

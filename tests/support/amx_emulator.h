@@ -1,7 +1,6 @@
 /* amx_emulator.h — runs AMX instructions on processors without AMX. Each instruction raises SIGILL, and the handler
  * performs the operation from Intel's manual. It is slow and supports one thread at a time. */
-#ifndef AMX_EMULATOR_H
-#define AMX_EMULATOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ void amx_emulator_install(void);
 bool amx_emulator_is_configured(void);
 /* Tile multiplications since the last call. */
 long amx_emulator_take_multiplications(void);
-
-#endif

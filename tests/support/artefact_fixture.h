@@ -1,8 +1,7 @@
 /* artefact_fixture.h — a small artefact made by hand. The table is a C structure, independent of
  * codegen/table_builder.c. The code is fixture/code.c, which documents the results. cg_link_artefact links both. Tests
  * get the bytes, change them, seal them again if the checksum should be valid, and save them under a new name. */
-#ifndef ARTEFACT_FIXTURE_H
-#define ARTEFACT_FIXTURE_H
+#pragma once
 
 #include "codegen/artefact.h"
 #include "mdot/mdot.h"
@@ -75,5 +74,3 @@ void fixture_skip_unless_v3(void);
 
 /* Saves the bytes, opens the file and deletes it. Fails the running test if opening fails. */
 mdot_predictor *fixture_predictor(const fixture *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* assertions.h — assertions about numbers that print both sides. They compare in the types of the arguments. */
-#ifndef TESTS_ASSERTIONS_H
-#define TESTS_ASSERTIONS_H
+#pragma once
 
 #include <math.h>
 #include <setjmp.h>
@@ -25,5 +24,3 @@
             fail_msg("%s is %.18Lg, but %s is %.18Lg; the tolerance is %.3Lg", #value, (long double)(value),           \
                      #expected, (long double)(expected), (long double)(tolerance));                                    \
     } while (0)
-
-#endif

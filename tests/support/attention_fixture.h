@@ -1,7 +1,6 @@
 /* attention_fixture.h — holds the attention kernel to softmax in double, on shapes that a test describes. The buffers
  * end or start at inaccessible memory. */
-#ifndef MDOT_TESTS_ATTENTION_FIXTURE_H
-#define MDOT_TESTS_ATTENTION_FIXTURE_H
+#pragma once
 
 #include "ir/graph.h"
 
@@ -53,5 +52,3 @@ void attention_check_bf16(const attention_shape *s, const int64_t *lengths, int 
 
 /* Does the plan run the shape as a matrix kernel? */
 bool attention_is_matrix(const attention_shape *s);
-
-#endif

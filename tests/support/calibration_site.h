@@ -1,6 +1,5 @@
 /* calibration_site.h — a site with a small predictor, jobs and measured steps, for tests of calibrations. */
-#ifndef TEST_CALIBRATION_SITE_H
-#define TEST_CALIBRATION_SITE_H
+#pragma once
 
 #include "tests/support/predict_fixture.h"
 
@@ -30,5 +29,3 @@ void calibration_site_add(calibration_site *s, const mdot_job *job, mdot_configu
 mdot_calibration *calibration_site_calibrate(calibration_site *s);
 mdot_calibration_factors calibration_site_factors(calibration_site *s, const mdot_calibration *calibration,
                                                   const mdot_job *job, mdot_configuration c);
-
-#endif

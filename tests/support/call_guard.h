@@ -1,7 +1,6 @@
 /* call_guard.h — checks that a call allocates zero bytes and stays out of the kernel. Only one file in a program may
  * include it, because it replaces malloc. */
-#ifndef TEST_CALL_GUARD_H
-#define TEST_CALL_GUARD_H
+#pragma once
 
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -74,6 +73,4 @@ static int run_without_kernel(bool (*calls)(void))
     if (child < 0 || waitpid(child, &status, 0) != child) return CALLS_UNGUARDED;
     return WIFEXITED(status) ? WEXITSTATUS(status) : CALLS_KILLED;
 }
-#endif
-
 #endif

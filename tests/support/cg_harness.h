@@ -1,8 +1,7 @@
 /* cg_harness.h — runs generated CPU code in a unit test: LLVM module or plan → object → shared object → function
  * pointer. Linking refuses undefined symbols, as in an artefact. Therefore every test with this harness also shows that
  * the code makes no calls to libraries. Toolchain failures fail the running test. */
-#ifndef CG_HARNESS_H
-#define CG_HARNESS_H
+#pragma once
 
 #include "codegen/cpu/emit.h"
 #include "tests/support/guard.h"
@@ -68,5 +67,3 @@ void harness_unload_plan(harness_plan *h);
 /* Loads, calls and unloads. */
 void harness_run_plan(pl_plan *plan, mdot_cpu_isa level, const void *const *inputs, void *const *outputs,
                       int64_t length);
-
-#endif

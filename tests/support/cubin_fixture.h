@@ -1,6 +1,5 @@
 /* cubin_fixture.h — cubins for tests of CUDA images: one made by hand, and real ones if NVRTC is installed. */
-#ifndef CUBIN_FIXTURE_H
-#define CUBIN_FIXTURE_H
+#pragma once
 
 #include "codegen/cuda/nvrtc.h"
 
@@ -22,5 +21,3 @@ const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes);
 cu_nvrtc cubin_nvrtc_or_skip(void);
 /* Returns false and prints the architecture's name if the installed NVRTC is too old for it. */
 bool cubin_is_known(const cu_nvrtc *nvrtc, const cubin_architecture *architecture);
-
-#endif

@@ -1,6 +1,5 @@
 /* cuda_plan_fixture.h — graphs in the CUDA generator's input form, in an arena shared by a program's tests. */
-#ifndef CUDA_PLAN_FIXTURE_H
-#define CUDA_PLAN_FIXTURE_H
+#pragma once
 
 #include "codegen/cuda/cuda_stages.h"
 
@@ -15,5 +14,3 @@ ir_graph *cuda_encoder(int layers);
 /* Runs all passes, plans the graph and divides it into stages for the default schedule. Fails the running test if
  * this fails. */
 cu_stages *cuda_stages_of(ir_graph *graph, int64_t max_length);
-
-#endif

@@ -1,8 +1,7 @@
 /* encoder_model.h — a small predictor for tests, in PyTorch's export form. It has a sum of an embedding and a linear,
  * then pre-norm encoder layers with decomposed GELU and masked attention, whose Reshape and Transpose chains compute
  * shapes, then a masked mean pool and a head. The weights are pseudo-random and always the same. */
-#ifndef TEST_ENCODER_MODEL_H
-#define TEST_ENCODER_MODEL_H
+#pragma once
 
 #include "tests/support/onnx_builder.h"
 
@@ -12,5 +11,3 @@ enum { ENCODER_TYPES = 10, ENCODER_FEATURES = 5, ENCODER_WIDTH = 32, ENCODER_HEA
 pb_buffer encoder_model(int layers);
 /* Writes `bytes` to folder/name and frees them. The returned path is malloc'ed. */
 char *write_model(const char *folder, const char *name, pb_buffer bytes);
-
-#endif

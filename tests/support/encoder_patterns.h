@@ -3,8 +3,7 @@
  * An encoder has layers with a norm, attention, a projection with the residual, a norm and a feed-forward network. A
  * case replaces one or two parts. The texts are in graph_notation.h's notation with named sizes, so tests use small
  * sizes and benchmarks/encoders.sh uses predictor sizes. */
-#ifndef TEST_ENCODER_PATTERNS_H
-#define TEST_ENCODER_PATTERNS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ typedef struct encoder_form {
 
 /* The encoder in graph_notation.h's notation, malloc'ed. */
 char *encoder_notation(const encoder_pattern *pattern, const encoder_form *form);
-
-#endif

@@ -1,6 +1,5 @@
 /* frontend_fixture.h — imports a built model in one line, and inspects the result. */
-#ifndef TEST_FRONTEND_FIXTURE_H
-#define TEST_FRONTEND_FIXTURE_H
+#pragma once
 
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -36,5 +35,3 @@ ir_node *node_at(const ir_graph *graph, int i);
 ir_node *node_of(const ir_graph *graph, ir_opcode op);
 /* Expects a constant input with these integers. */
 void expect_ints(const ir_value *value, int count, const int64_t *expected);
-
-#endif

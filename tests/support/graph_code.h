@@ -1,6 +1,5 @@
 /* graph_code.h — graphs in notation, compared with their reference evaluation at every stage on the way to code. */
-#ifndef MDOT_TESTS_GRAPH_CODE_H
-#define MDOT_TESTS_GRAPH_CODE_H
+#pragma once
 
 #include "plan/planner.h"
 
@@ -26,5 +25,3 @@ void assert_kernels(const char *notation, const char *kinds);
 
 /* Expects that the passes or the planner refuse the graph with UNSUPPORTED and a message with `reason`. */
 void assert_refused(const char *notation, const char *reason);
-
-#endif

@@ -8,8 +8,7 @@
  *     return y, b
  *
  * `weights` is a constant with small pseudo-random numbers; `_` is an absent input. Result types are inferred. */
-#ifndef MDOT_TESTS_GRAPH_NOTATION_H
-#define MDOT_TESTS_GRAPH_NOTATION_H
+#pragma once
 
 #include "ir/graph.h"
 
@@ -28,5 +27,3 @@ ir_wide **random_inputs(const ir_graph *graph, int64_t length, uint64_t seed, ir
 void assert_same_results(const ir_graph *a, const ir_graph *b, const ir_wide *const *inputs, double tolerance);
 /* The same on random inputs. */
 void assert_same_values(const ir_graph *a, const ir_graph *b, int64_t length, double tolerance);
-
-#endif

@@ -1,6 +1,5 @@
 /* graph_onnx.h — graphs written as ONNX models. */
-#ifndef TEST_GRAPH_ONNX_H
-#define TEST_GRAPH_ONNX_H
+#pragma once
 
 #include "ir/graph.h"
 #include "tests/support/onnx_builder.h"
@@ -9,5 +8,3 @@
  * graph_from_notation makes it. Fails the test if an attribute is something other than a number, text or a list of
  * integers. */
 pb_buffer graph_to_onnx(const ir_graph *graph);
-
-#endif

@@ -4,8 +4,7 @@
  * A scanner stops at the first error and keeps it. Later calls are harmless but return no useful result, so callers
  * check where they loop or allocate. Errors name the line.
  */
-#ifndef TESTS_GRAPH_SCANNER_H
-#define TESTS_GRAPH_SCANNER_H
+#pragma once
 
 #include "ir/graph.h"
 
@@ -46,5 +45,3 @@ bool ir_scan_at_float(ir_scanner *s);
 /* Read a type, f32[2,L] or ?[*], and the content [1, 2L+1] behind `known`. */
 ir_type ir_scan_type(ir_scanner *s);
 const ir_known *ir_scan_known(ir_scanner *s);
-
-#endif

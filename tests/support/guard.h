@@ -2,8 +2,7 @@
  *
  * A buffer either starts right after such a page or ends right before one. The first kind detects accesses below the
  * buffer, the second accesses beyond it. The accessible rest of the pages holds a pattern that guard_intact checks. */
-#ifndef GUARD_H
-#define GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ typedef struct guarded {
 guarded guard_create(size_t bytes, guard_side side);
 bool guard_intact(const guarded *g);
 void guard_destroy(guarded *g);
-
-#endif

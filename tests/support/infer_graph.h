@@ -1,6 +1,5 @@
 /* infer_graph.h — types every value of a graph, as the first pass does. */
-#ifndef TESTS_INFER_GRAPH_H
-#define TESTS_INFER_GRAPH_H
+#pragma once
 
 #include "ir/ops.h"
 
@@ -12,5 +11,3 @@ static inline mdot_status ir_infer(ir_graph *graph, mdot_error *err)
     }
     return MDOT_OK;
 }
-
-#endif

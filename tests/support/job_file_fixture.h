@@ -1,7 +1,6 @@
 /* job_file_fixture.h — a job of four operators with a fork and a join, where every field has a value; and `.job`
  * files in memory. */
-#ifndef TEST_JOB_FILE_FIXTURE_H
-#define TEST_JOB_FILE_FIXTURE_H
+#pragma once
 
 #include "mdot/mdot.h"
 
@@ -42,5 +41,3 @@ size_t job_file_write_sections(const unsigned char *bytes, const job_file_sectio
                                unsigned char *out, size_t capacity);
 /* Saves the job in a new folder, and reads the file. Returns the size. The test fails if it exceeds `capacity`. */
 size_t job_file_bytes_of(const mdot_job *job, unsigned char *out, size_t capacity);
-
-#endif

@@ -1,6 +1,5 @@
 /* job_fixture.h — reads a built model as a training job in one line, and inspects the result. */
-#ifndef TEST_JOB_FIXTURE_H
-#define TEST_JOB_FIXTURE_H
+#pragma once
 
 #include "mdot/mdotjob.h"
 #include "tests/support/onnx_builder.h"
@@ -32,5 +31,3 @@ void job_expect_same(const job_reading *a, const job_reading *b);
 
 /* Adds a Conv with a weight and optionally a bias. */
 void job_add_conv(onnx_builder *b, const char *in, const char *out, const char *weight_shape, int64_t group, bool bias);
-
-#endif

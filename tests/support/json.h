@@ -1,6 +1,5 @@
 /* json.h — checks commands' --json output, and reads values from it. */
-#ifndef TEST_JSON_H
-#define TEST_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@ bool json_is_valid(const char *text);
 /* Reads the numbers after each `"key":` in order, at most `most`, and returns their count. Fails the test if a value
  * is not a number. */
 size_t json_numbers(const char *text, const char *key, double *out_values, size_t most);
-
-#endif

@@ -1,6 +1,5 @@
 /* memory_fixture.h — a small network whose peak memory tests compute by hand, and its measurement. */
-#ifndef TEST_MEMORY_FIXTURE_H
-#define TEST_MEMORY_FIXTURE_H
+#pragma once
 
 #include "runtime/perf/peak_memory.h"
 
@@ -13,5 +12,3 @@ mdot_job_operator memory_operator(const char *type, double units, double paramet
 mdot_job *memory_small_network(uint32_t block_count);
 /* A step's memory. The test fails if the configuration is invalid. */
 rt_memory memory_measure(const mdot_job *job, mdot_configuration c);
-
-#endif

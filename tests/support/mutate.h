@@ -1,7 +1,6 @@
 /* mutate.h — changes each field in a plan's structures in every way that the field's kind allows, for tests that
  * distinguish two structures. */
-#ifndef TEST_MUTATE_H
-#define TEST_MUTATE_H
+#pragma once
 
 #include "plan/plan.h"
 
@@ -38,5 +37,3 @@ int mutate_buffer(void *at, int step);
 int mutate_optional(void *at, int step);
 int mutate_expr(void *at, int step);
 int mutate_optional_expr(void *at, int step);
-
-#endif

@@ -1,6 +1,5 @@
 /* network_fixture.h — networks with a few operators, written by tests operator by operator. */
-#ifndef TEST_NETWORK_FIXTURE_H
-#define TEST_NETWORK_FIXTURE_H
+#pragma once
 
 #include "mdot/mdotjob.h"
 
@@ -23,5 +22,3 @@ mdot_job_operator *network_add_units(network *n, const char *type, double units,
 mdot_job_operator *network_add_matmul(network *n, int64_t in, int64_t out, const char *inputs);
 /* A LayerNormalization over 64 channels. */
 void network_add_norm(network *n, const char *inputs);
-
-#endif

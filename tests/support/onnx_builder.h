@@ -16,8 +16,7 @@
  * unknown shape. Lists of names are separated by commas. An empty name is an absent input or output. If memory runs
  * out, the program aborts.
  */
-#ifndef TEST_ONNX_BUILDER_H
-#define TEST_ONNX_BUILDER_H
+#pragma once
 
 #include "mdot/mdot_base.h"
 
@@ -92,5 +91,3 @@ void onnx_metadata(onnx_builder *b, const char *key, const char *value);
 pb_buffer onnx_tensor(const char *name, mdot_dtype dtype, const char *shape, const void *data);
 /* The start of a TensorProto: name, type and dims. The caller adds the data. */
 pb_buffer onnx_tensor_head(const char *name, int dtype, const char *shape);
-
-#endif

@@ -5,8 +5,7 @@
  * The structure comes from protobuf-c's descriptors, so the mutator knows each message and field in onnx.proto.
  * Operator names come from the operator table, all other words from strings in the code that reads models; the build
  * extracts them (tests/fuzz/words.sh). */
-#ifndef TEST_ONNX_MUTATOR_H
-#define TEST_ONNX_MUTATOR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ size_t onnx_combine(const uint8_t *first, size_t first_size, const uint8_t *seco
 
 /* A random word from the code that reads models, for example "axis" or "com.microsoft". */
 const char *onnx_word(uint64_t random);
-
-#endif

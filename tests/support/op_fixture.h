@@ -2,8 +2,7 @@
  * operator table. Inputs are "f32[2,L]" (a graph input), "i64[2] known [L, 4]" (one with known content), "i64[2] [4,
  * -1]" (a constant), "f32[2,3] 0.." (a constant that counts up) or "_" (absent). L is at most 64. The node's name is
  * "node". */
-#ifndef MDOT_TESTS_OP_FIXTURE_H
-#define MDOT_TESTS_OP_FIXTURE_H
+#pragma once
 
 #include "mdot/mdot_base.h"
 
@@ -36,5 +35,3 @@ void op_assert_shape_fault(op_case c, mdot_status status, const char *text, cons
 void op_assert_eval_fault(op_case c, mdot_status status, const char *text, const char *file, int line);
 void op_assert_cost(op_case c, double flops, double bytes_read, double bytes_written, double parameters,
                     const char *file, int line);
-
-#endif

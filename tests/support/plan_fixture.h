@@ -1,8 +1,7 @@
 /* plan_fixture.h — small plans written by hand, compared with the plan interpreter on every CPU level and many lengths.
  *
  * Inputs are random. An integer index input may leave the valid range on purpose; see plan_input_between. */
-#ifndef PLAN_FIXTURE_H
-#define PLAN_FIXTURE_H
+#pragma once
 
 #include "tests/support/cg_harness.h"
 
@@ -42,5 +41,3 @@ void plan_sequential(plan_fixture *f, pl_sequential sequential);
 /* Runs the interpreter and the code at each of the lengths (end with 0; {1, 0} for a plan without a length) and
  * compares outputs. */
 void plan_check(plan_fixture *f, const int64_t *lengths);
-
-#endif

@@ -4,8 +4,7 @@
  * It uses double precision and naive loops. Every access is checked against its buffer's run-time size. Scratch
  * memory is shared according to the memory plan: a buffer that becomes live overwrites the buffers below it.
  */
-#ifndef TESTS_PLAN_INTERPRETER_H
-#define TESTS_PLAN_INTERPRETER_H
+#pragma once
 
 #include "plan/expr.h"
 #include "plan/plan.h"
@@ -55,5 +54,3 @@ void pl_machine_finish_element(pl_machine *m, const pl_expr *epilogue, const pl_
 void pl_machine_softmax(double *x, int64_t count, bool is_log);
 void pl_machine_run(pl_machine *m, const pl_kernel *kernel);       /* plan_interpreter_kinds.c */
 void interpret_sequential(const pl_kernel *kernel, pl_machine *m); /* plan_interpreter_sequential.c */
-
-#endif

@@ -1,6 +1,5 @@
 /* plan_oracle.h — compares a plan with the graph's reference evaluation, before any code exists. */
-#ifndef MDOT_TESTS_PLAN_ORACLE_H
-#define MDOT_TESTS_PLAN_ORACLE_H
+#pragma once
 
 #include "plan/plan.h"
 
@@ -11,5 +10,3 @@ void assert_plan_agrees(const ir_graph *graph, const pl_plan *plan, int64_t leng
 /* The same with given inputs. `outputs` are the expected values. */
 void assert_plan_computes(const pl_plan *plan, int64_t length, const ir_wide *const *inputs,
                           const ir_wide *const *outputs, double relative, double absolute);
-
-#endif

@@ -1,6 +1,5 @@
 /* predict_command.h — runs `mdot predict` on the example jobs, for tests of the command. */
-#ifndef TEST_PREDICT_COMMAND_H
-#define TEST_PREDICT_COMMAND_H
+#pragma once
 
 #include "tests/support/process.h"
 
@@ -22,5 +21,3 @@ int predict_command_set_up(void **state);
 int predict_command_tear_down(void **state);
 
 size_t count_lines(const char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* predict_fixture.h — small predictors of jobs whose answers have a closed form, compiled and opened, and jobs for
  * them. */
-#ifndef TEST_PREDICT_FIXTURE_H
-#define TEST_PREDICT_FIXTURE_H
+#pragma once
 
 #include "mdot/mdot.h"
 #include "tests/support/onnx_builder.h"
@@ -74,5 +73,3 @@ mdot_prediction predict_one(predict_fixture *f, const mdot_job *job, const mdot_
  * here. */
 uint32_t predict_warnings(mdot_prediction p);
 void predict_assert_close(double got, double want); /* within 1e-5, because answers are f32 */
-
-#endif

@@ -1,6 +1,5 @@
 /* process.h — runs a program as a user would and captures the output, for tests of the command line. */
-#ifndef TESTS_PROCESS_H
-#define TESTS_PROCESS_H
+#pragma once
 
 typedef struct process_result {
     int status;          /* exit status; -1 if a signal ended it */
@@ -22,5 +21,3 @@ char *process_in_folder(const char *folder, const char *name);
 
 /* Counts the entries of a folder, including hidden ones, so tests can detect leftover temporary files. */
 int process_count_files(const char *folder);
-
-#endif

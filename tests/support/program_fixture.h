@@ -1,6 +1,5 @@
 /* program_fixture.h — a valid program with two memory records and a work check, for tests of jobs and job files. */
-#ifndef TEST_PROGRAM_FIXTURE_H
-#define TEST_PROGRAM_FIXTURE_H
+#pragma once
 
 #include "mdot/mdot.h"
 
@@ -10,5 +9,3 @@ mdot_job *program_fixture_job(const mdot_job_program *program);
 /* The job's program. */
 mdot_job_program program_fixture_of(const mdot_job *job);
 void program_fixture_expect_equal(const mdot_job_program *a, const mdot_job_program *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* random_node.h — a node of any operator with arbitrary inputs and attributes, for tests over every operator table row.
  * Most nodes are malformed. Small dimensions and common shapes make enough of them valid. */
-#ifndef MDOT_TESTS_RANDOM_NODE_H
-#define MDOT_TESTS_RANDOM_NODE_H
+#pragma once
 
 #include "ir/ops.h"
 
@@ -14,5 +13,3 @@ mdot_dtype random_dtype(uint64_t *state);
 /* A node named "the node" at the end of the graph. The inputs are constants, and some optional inputs are absent
  * (NULL). `tensors`, with RANDOM_NODE_INPUTS elements, receives the content. */
 ir_node *random_node(uint64_t *state, ir_graph *graph, const ir_op *op, const ir_wide **tensors);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The environment variable MDOT_TEST_EMULATOR is the shell command for the server. If it is set, the tests' targets are
  * AArch64 alone. The first call starts the server, which ends with the program. */
-#ifndef MDOT_TESTS_REMOTE_CODE_H
-#define MDOT_TESTS_REMOTE_CODE_H
+#pragma once
 
 #include "tests/support/remote_protocol.h"
 
@@ -21,5 +20,3 @@ typedef struct remote_memory {
 
 /* Fails the running test if the server ends. */
 void remote_run(const remote_call *call, const remote_memory *buffers, const remote_step *steps);
-
-#endif

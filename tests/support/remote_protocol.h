@@ -4,8 +4,7 @@
  * and, unless it is fresh, its bytes; then the steps. The server (portability/kernel_server.c) answers with the bytes
  * of the returned buffers. Both are 64-bit and little-endian.
  */
-#ifndef MDOT_TESTS_REMOTE_PROTOCOL_H
-#define MDOT_TESTS_REMOTE_PROTOCOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ typedef struct remote_buffer {
 typedef struct remote_step { /* fields of mdot_abi_call */
     int64_t kernel_begin, kernel_end, share_begin, share_end, worker;
 } remote_step;
-
-#endif

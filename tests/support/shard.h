@@ -3,8 +3,7 @@
  * tests/mdot_test.cmake registers such a program once for each shard and sets MDOT_TEST_SHARD, for example "2/3": the
  * second of three shards runs the cases 2, 5, 8 and so on. Together the shards run every case once, and a new case
  * joins a shard automatically. Without the variable all cases run. */
-#ifndef TESTS_SUPPORT_SHARD_H
-#define TESTS_SUPPORT_SHARD_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,5 +20,3 @@ bool shard_has(const char *shard, size_t index);
     shard_run(#tests, tests, sizeof(tests) / sizeof(tests)[0], setup, teardown)
 int shard_run(const char *group, const struct CMUnitTest *tests, size_t count, CMFixtureFunction setup,
               CMFixtureFunction teardown);
-
-#endif

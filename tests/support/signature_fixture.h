@@ -1,6 +1,5 @@
 /* signature_fixture.h — a plan with some buffers, for tests of kernel signatures. */
-#ifndef TEST_SIGNATURE_FIXTURE_H
-#define TEST_SIGNATURE_FIXTURE_H
+#pragma once
 
 #include "codegen/cpu/signatures.h"
 
@@ -21,5 +20,3 @@ const pl_expr *signature_fixture_load(signature_fixture *f, int buffer);
 
 cg_signature signature_fixture_of(signature_fixture *f, const pl_kernel *kernel);
 bool signature_fixture_same(signature_fixture *f, const pl_kernel *a, const pl_kernel *b);
-
-#endif
