@@ -29,13 +29,12 @@ mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_si
     if (descriptor < 0) return fail_file(err, path);
     struct stat info;
     mdot_status status = MDOT_OK;
-    if (fstat(descriptor, &info) != 0) {
+    if (fstat(descriptor, &info) != 0)
         status = fail_file(err, path);
-    } else if (S_ISDIR(info.st_mode)) {
+    else if (S_ISDIR(info.st_mode))
         status = mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
-    } else if (!S_ISREG(info.st_mode)) {
+    else if (!S_ISREG(info.st_mode))
         status = mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
-    }
     if (status != MDOT_OK) {
         close(descriptor);
         return status;

@@ -193,15 +193,14 @@ mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_are
     mdot_status status = MDOT_OK;
     for (int i = 0; status == MDOT_OK && i < graph->note_count; i++) {
         const ir_note *note = &graph->notes[i];
-        if (strncmp(note->key, defaults_prefix, strlen(defaults_prefix)) == 0) {
+        if (strncmp(note->key, defaults_prefix, strlen(defaults_prefix)) == 0)
             status = read_defaults(graph, note, arena, columns, err);
-        } else if (strcmp(note->key, reads_key) == 0) {
+        else if (strcmp(note->key, reads_key) == 0)
             status = read_names(graph, note, arena, columns, err);
-        } else if (strcmp(note->key, torch_key) == 0) {
+        else if (strcmp(note->key, torch_key) == 0)
             status = read_torch(graph, note, columns, err);
-        } else {
+        else
             warn_of_note(graph, note, hooks);
-        }
     }
     int configuration = find_input(graph, "configuration");
     if (status == MDOT_OK && configuration >= 0) status = check_names(graph, &columns[configuration], err);

@@ -120,11 +120,10 @@ mdot_status co_verify_find_entry(verification *v, const char *artefact_path, mdo
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     const char *name = v->options->entry != NULL ? v->options->entry : "predict";
-    if (v->options->entry == NULL && info.entry_count == 1) {
+    if (v->options->entry == NULL && info.entry_count == 1)
         v->entry = 0;
-    } else if (mdot_predictor_find_entry(predictor, name, &v->entry) != MDOT_OK) {
+    else if (mdot_predictor_find_entry(predictor, name, &v->entry) != MDOT_OK)
         return no_entry(predictor, artefact_path, name, err);
-    }
     return mdot_predictor_get_entry(predictor, v->entry, &v->info);
 }
 

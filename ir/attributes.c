@@ -9,9 +9,8 @@
 
 const ir_attr *ir_node_attr(const ir_node *node, const char *name)
 {
-    for (int i = 0; i < node->attr_count; i++) {
+    for (int i = 0; i < node->attr_count; i++)
         if (strcmp(node->attrs[i].name, name) == 0) return &node->attrs[i];
-    }
     return NULL;
 }
 
@@ -125,9 +124,8 @@ bool ir_value_known(const ir_value *value, ir_dim out[static IR_MAX_KNOWN], int 
         /* A shape held in floats has one element per dimension. Larger tensors are weights and are ignored here. */
         int maximum = ir_dtype_is_float(tensor->dtype) ? MDOT_MAX_RANK : IR_MAX_KNOWN;
         if (tensor->data == NULL || tensor->count > maximum) return false;
-        for (int64_t i = 0; i < tensor->count; i++) {
+        for (int64_t i = 0; i < tensor->count; i++)
             if (!load_known(tensor, i, &out[i])) return false;
-        }
         *out_count = (int)tensor->count;
         return true;
     }
@@ -142,9 +140,8 @@ bool ir_value_ints(const ir_value *value, int64_t out[static IR_MAX_KNOWN], int 
     ir_dim dims[IR_MAX_KNOWN];
     int count;
     if (!ir_value_known(value, dims, &count)) return false;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (!ir_dim_is_number(dims[i])) return false;
-    }
     for (int i = 0; i < count; i++) out[i] = dims[i].offset;
     *out_count = count;
     return true;
@@ -193,8 +190,7 @@ int64_t ir_type_count_at(const ir_type *type, int64_t length)
 bool ir_type_equal(const ir_type *a, const ir_type *b)
 {
     if (a->dtype != b->dtype || a->rank != b->rank) return false;
-    for (int i = 0; i < a->rank; i++) {
+    for (int i = 0; i < a->rank; i++)
         if (!ir_dim_equal(a->dim[i], b->dim[i])) return false;
-    }
     return true;
 }

@@ -399,9 +399,8 @@ bool ir_dim_quotient(const ir_dim *over, int over_count, const ir_dim *under, in
         *out = ir_dim_number(0);
         return true;
     }
-    for (int i = 0; i < b.count; i++) {
+    for (int i = 0; i < b.count; i++)
         if (!cancel(&a, b.factor[i])) return false;
-    }
     int64_t number;
     if (a.count > 1 || !divide_number(a.number, b.number, &number)) return false;
     return ir_dim_mul(a.count ? a.factor[0] : ir_dim_number(1), ir_dim_number(number), out);
@@ -413,9 +412,8 @@ bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_
     if (!factorize(a, a_count, &left) || !factorize(b, b_count, &right)) return false;
     if (left.number != right.number) return false;
     if (left.number == 0) return true;
-    for (int i = 0; i < right.count; i++) {
+    for (int i = 0; i < right.count; i++)
         if (!cancel(&left, right.factor[i])) return false;
-    }
     return left.count == 0;
 }
 
@@ -429,11 +427,10 @@ static void print_affine(int64_t scale, int64_t offset, const char *symbol, char
         snprintf(out, size, "%lld", (long long)offset);
         return;
     }
-    if (scale == -1) {
+    if (scale == -1)
         snprintf(scale_text, sizeof scale_text, "-");
-    } else if (scale != 1) {
+    else if (scale != 1)
         snprintf(scale_text, sizeof scale_text, "%lld", (long long)scale);
-    }
     if (offset) snprintf(offset_text, sizeof offset_text, "%+lld", (long long)offset);
     snprintf(out, size, "%s%s%s", scale_text, symbol, offset_text);
 }
@@ -448,11 +445,10 @@ const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size)
     }
     int64_t step = d.step;
     if (d.scale % d.times == 0 && !__builtin_mul_overflow(d.scale / d.times, d.divisor, &step) &&
-        !__builtin_add_overflow(step, d.step, &step)) {
+        !__builtin_add_overflow(step, d.step, &step))
         d.scale = 0; /* 3L/2 rather than L/2+L */
-    } else {
+    else
         step = d.step;
-    }
     print_affine(step, d.start, symbol, inside, sizeof inside);
     if (d.scale != 0 || d.offset != 0) print_affine(d.scale, d.offset, symbol, rest, sizeof rest);
     if (d.times != 1) snprintf(times, sizeof times, "%lld*(", (long long)d.times);

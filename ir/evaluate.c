@@ -106,12 +106,10 @@ static bool walk_decisions(evaluation *e)
     for (const ir_node *node = e->graph->last; node != NULL; node = node->prev) {
         bool decides = is_decision(node);
         again = decide_in_loop(e, node) || again;
-        for (int i = 0; is_elementwise(node) && i < node->output_count; i++) {
+        for (int i = 0; is_elementwise(node) && i < node->output_count; i++)
             decides = decides || (node->outputs[i] != NULL && e->decides[node->outputs[i]->id]);
-        }
-        for (int i = 0; decides && i < node->input_count; i++) {
+        for (int i = 0; decides && i < node->input_count; i++)
             if (node->inputs[i] != NULL) e->decides[node->inputs[i]->id] = true;
-        }
     }
     return again;
 }
@@ -177,13 +175,11 @@ static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_valu
         *out = e->content[value->id];
         return MDOT_OK;
     }
-    if (value->constant->data == NULL) {
+    if (value->constant->data == NULL)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "the content of \"%s\" was skipped when the file was read",
                        value->name);
-    }
-    if (value->constant->dtype == MDOT_DTYPE_STRING) {
+    if (value->constant->dtype == MDOT_DTYPE_STRING)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "\"%s\" holds strings", value->name);
-    }
     *out = ir_wide_from_tensor(scratch, value->constant);
     return *out != NULL ? MDOT_OK : ir_fail_memory(node, err);
 }
@@ -478,14 +474,12 @@ static mdot_status take_inputs(evaluation *e, const ir_wide *const *inputs, mdot
     for (int i = 0; i < graph->input_count; i++) {
         const ir_value *value = graph->inputs[i];
         const ir_type *type = &value->type;
-        if (inputs[i]->dtype != type->dtype && type->dtype != MDOT_DTYPE_NONE) {
+        if (inputs[i]->dtype != type->dtype && type->dtype != MDOT_DTYPE_NONE)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input \"%s\" is %s, not %s", graph->name, value->name,
                              mdot_dtype_name(type->dtype), mdot_dtype_name(inputs[i]->dtype));
-        }
-        if (inputs[i]->rank != type->rank && type->rank >= 0) {
+        if (inputs[i]->rank != type->rank && type->rank >= 0)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input \"%s\" has rank %d, not %d", graph->name,
                              value->name, type->rank, inputs[i]->rank);
-        }
         e->content[value->id] = inputs[i];
     }
     return MDOT_OK;
@@ -500,11 +494,10 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
         const ir_value *value = graph->outputs[i];
         /* An output may be an input or a constant itself, or occur twice. Each becomes a separate tensor. */
         const ir_tensor *constant = value->constant;
-        if (constant != NULL && constant->data == NULL) {
+        if (constant != NULL && constant->data == NULL)
             return mdot_fail(err, MDOT_UNSUPPORTED,
                              "%s: the content of output \"%s\" was skipped when the file was read", graph->name,
                              value->name);
-        }
         outputs[i] =
             constant != NULL ? ir_wide_from_tensor(e->results, constant) : copy_wide(e->results, e->content[value->id]);
         if (outputs[i] == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
@@ -526,11 +519,9 @@ static bool make_tables(evaluation *e)
         e->memories == NULL)
         return false;
     while (walk_decisions(e)) continue;
-    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
-        for (int i = 0; i < node->input_count; i++) {
+    for (const ir_node *node = graph->first; node != NULL; node = node->next)
+        for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] != NULL) e->uses_left[node->inputs[i]->id] = node->inputs[i]->use_count;
-        }
-    }
     return true;
 }
 

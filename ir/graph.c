@@ -224,9 +224,8 @@ void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement
 
 static bool is_unused(const ir_node *node)
 {
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && node->outputs[i]->use_count) return false;
-    }
     return true;
 }
 
@@ -258,13 +257,11 @@ bool ir_node_reads_before(const ir_node *node, int index)
     if (value == NULL) return false;
     /* A node may have thousands of inputs, and a value thousands of readers. The shorter list is searched. */
     if (index <= value->use_count) {
-        for (int i = 0; i < index; i++) {
+        for (int i = 0; i < index; i++)
             if (node->inputs[i] == value) return true;
-        }
     } else {
-        for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+        for (const ir_use *use = value->uses; use != NULL; use = use->next)
             if (use->node == node && use->index < index) return true;
-        }
     }
     return false;
 }
@@ -272,9 +269,8 @@ bool ir_node_reads_before(const ir_node *node, int index)
 ir_node *ir_value_single_user(const ir_value *value)
 {
     ir_node *user = value->uses != NULL ? value->uses->node : NULL;
-    for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+    for (const ir_use *use = value->uses; use != NULL; use = use->next)
         if (use->node == NULL || use->node != user) return NULL;
-    }
     return user;
 }
 
@@ -322,9 +318,8 @@ static ir_node *clone_node(ir_arena *arena, ir_value **copies, const ir_node *no
     copy->attrs = attrs;
     if (!clone_values(arena, copies, node->inputs, node->input_count, &copy->inputs)) return NULL;
     if (!clone_values(arena, copies, node->outputs, node->output_count, &copy->outputs)) return NULL;
-    for (int i = 0; i < copy->output_count; i++) {
+    for (int i = 0; i < copy->output_count; i++)
         if (copy->outputs[i] != NULL) copy->outputs[i]->def = copy;
-    }
     link_inputs(copy);
     return copy;
 }

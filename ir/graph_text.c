@@ -123,13 +123,12 @@ static void print_declaration(printer *p, const ir_value *value)
 
 static void print_element(printer *p, const ir_wide *wide, int64_t i)
 {
-    if (wide->f != NULL) {
+    if (wide->f != NULL)
         print_float(p, wide->f[i], wide->dtype != MDOT_DTYPE_F64, "");
-    } else if (wide->dtype == MDOT_DTYPE_U64) {
+    else if (wide->dtype == MDOT_DTYPE_U64)
         fprintf(p->out, "%" PRIu64, (uint64_t)wide->i[i]);
-    } else {
+    else
         fprintf(p->out, "%" PRId64, wide->i[i]);
-    }
 }
 
 /* `[1, 2]`, `#hash` or `unread`. */
@@ -195,11 +194,10 @@ static void print_tensor(printer *p, const ir_tensor *tensor)
 
 static void print_attr(printer *p, const ir_attr *attr)
 {
-    if (is_word(attr->name)) {
+    if (is_word(attr->name))
         fputs(attr->name, p->out);
-    } else {
+    else
         print_quoted(p, attr->name);
-    }
     fputc('=', p->out);
     switch (attr->kind) {
     case IR_ATTR_INT: fprintf(p->out, "%" PRId64, attr->i); break;
@@ -237,21 +235,19 @@ static void print_node(printer *p, const ir_node *node)
     fputs("  ", p->out);
     for (int i = 0; i < node->output_count; i++) {
         if (i) fputs(", ", p->out);
-        if (node->outputs[i] != NULL) {
+        if (node->outputs[i] != NULL)
             print_declaration(p, node->outputs[i]);
-        } else {
+        else
             fputc('_', p->out);
-        }
     }
     fputs(node->output_count ? " = " : "= ", p->out);
     print_operator(p, node);
     for (int i = 0; i < node->input_count; i++) {
         fputs(i ? ", " : "(", p->out);
-        if (node->inputs[i] != NULL) {
+        if (node->inputs[i] != NULL)
             fprintf(p->out, "%%%d", node->inputs[i]->id);
-        } else {
+        else
             fputc('_', p->out);
-        }
     }
     fputs(node->input_count ? ")" : "()", p->out);
     const ir_value *first = node->output_count ? node->outputs[0] : NULL;

@@ -9,18 +9,15 @@ mdot_status ir_check_arity(const ir_node *node, mdot_error *err)
 {
     const ir_op *op = node->op;
     if (op == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator is unknown to mdot");
-    if (node->input_count < op->min_inputs || node->input_count > op->max_inputs) {
+    if (node->input_count < op->min_inputs || node->input_count > op->max_inputs)
         return ir_fail(node, err, MDOT_MALFORMED, "%d inputs, where the operator takes %d to %d", node->input_count,
                        op->min_inputs, op->max_inputs);
-    }
-    if (node->output_count < op->min_outputs || node->output_count > op->max_outputs) {
+    if (node->output_count < op->min_outputs || node->output_count > op->max_outputs)
         return ir_fail(node, err, MDOT_MALFORMED, "%d outputs, where the operator has %d to %d", node->output_count,
                        op->min_outputs, op->max_outputs);
-    }
     int required = op->traits & IR_VARIADIC ? node->input_count : op->min_inputs;
-    for (int i = 0; i < required; i++) {
+    for (int i = 0; i < required; i++)
         if (node->inputs[i] == NULL) return ir_fail(node, err, MDOT_MALFORMED, "input %d is required, but absent", i);
-    }
     return MDOT_OK;
 }
 
@@ -45,11 +42,9 @@ static mdot_status check_dims(const ir_graph *graph, const ir_node *node, int ou
 static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     BS_TRY(ir_check_arity(node, err));
-    for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] != NULL && !is_typed(node->inputs[i])) {
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL && !is_typed(node->inputs[i]))
             return ir_fail(node, err, MDOT_MALFORMED, "input %d, \"%s\", has no type", i, node->inputs[i]->name);
-        }
-    }
     BS_TRY(ir_check_types(node, err));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
@@ -59,14 +54,12 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
     BS_TRY(node->op->shape(graph, node, err));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
-        if (!is_typed(node->outputs[i])) {
+        if (!is_typed(node->outputs[i]))
             return ir_fail(node, err, MDOT_UNSUPPORTED, "the type of output %d cannot be inferred", i);
-        }
         const ir_value *value = node->outputs[i];
-        if (value->declared != MDOT_DTYPE_NONE && value->declared != value->type.dtype) {
+        if (value->declared != MDOT_DTYPE_NONE && value->declared != value->type.dtype)
             return ir_fail(node, err, MDOT_MALFORMED, "output %d, \"%s\", is of type %s, but declared to be of type %s",
                            i, value->name, mdot_dtype_name(value->type.dtype), mdot_dtype_name(value->declared));
-        }
         BS_TRY(check_dims(graph, node, i, err));
     }
     return MDOT_OK;

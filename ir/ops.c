@@ -36,9 +36,8 @@ const ir_op *ir_op_find(const char *domain, const char *name)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_slots);
     if (strcmp(domain, "ai.onnx") == 0) domain = "";
-    for (unsigned slot = slot_of(domain, name); slots[slot] != NULL; slot = (slot + 1) & (SLOT_COUNT - 1)) {
+    for (unsigned slot = slot_of(domain, name); slots[slot] != NULL; slot = (slot + 1) & (SLOT_COUNT - 1))
         if (strcmp(slots[slot]->name, name) == 0 && strcmp(slots[slot]->domain, domain) == 0) return slots[slot];
-    }
     return NULL;
 }
 
@@ -165,9 +164,8 @@ mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (is_supported(node)) continue;
         const ir_node *earlier = graph->first;
-        while (earlier != node && (is_supported(earlier) || strcmp(earlier->op_type, node->op_type) != 0)) {
+        while (earlier != node && (is_supported(earlier) || strcmp(earlier->op_type, node->op_type) != 0))
             earlier = earlier->next;
-        }
         if (earlier == node) has_remedies = list_type(&types, node) && has_remedies;
     }
     if (text[0] == '\0') return check_types(graph, err);

@@ -27,9 +27,8 @@ int64_t ir_count_elements(int rank, const int64_t *dims)
         if (dims[i] == 0) empty = true;
     }
     if (empty) return 0;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (__builtin_mul_overflow(count, dims[i], &count)) return -1;
-    }
     return count;
 }
 
@@ -43,11 +42,10 @@ ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64
     wide->rank = rank;
     for (int i = 0; i < rank; i++) wide->dims[i] = dims[i];
     wide->count = count;
-    if (ir_dtype_is_float(dtype)) {
+    if (ir_dtype_is_float(dtype))
         wide->f = IR_NEW_ARRAY(arena, double, count);
-    } else {
+    else
         wide->i = IR_NEW_ARRAY(arena, int64_t, count);
-    }
     return wide->f != NULL || wide->i != NULL ? wide : NULL;
 }
 
@@ -211,11 +209,10 @@ ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor)
     ir_wide *wide = ir_wide_create(arena, tensor->dtype, tensor->rank, tensor->dims);
     if (wide == NULL || (tensor->data == NULL && wide->count)) return NULL;
     for (int64_t k = 0; k < wide->count; k++) {
-        if (wide->f != NULL) {
+        if (wide->f != NULL)
             wide->f[k] = ir_tensor_real(tensor, k);
-        } else {
+        else
             wide->i[k] = ir_tensor_integer(tensor, k);
-        }
     }
     return wide;
 }

@@ -34,9 +34,8 @@ static mdot_status broken(const checker *c, const ir_node *node, const char *wha
 static mdot_status check_list(checker *c)
 {
     const ir_node *prev = NULL;
-    for (const ir_node *node = c->graph->first; node != NULL; prev = node, node = node->next) {
+    for (const ir_node *node = c->graph->first; node != NULL; prev = node, node = node->next)
         if (node->prev != prev) return broken(c, node, "the link back does not match the link forward", NULL);
-    }
     return c->graph->last == prev ? MDOT_OK : broken(c, prev, "the last node differs from the end of the list", NULL);
 }
 
@@ -60,9 +59,8 @@ static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
             return broken(c, node, "a constant is computed or an input", value);
         BS_TRY(define(c, node, value));
     }
-    if (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] != value) {
+    if (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] != value)
         return broken(c, node, "a value is used before its definition", value);
-    }
     c->uses[value->id]++;
     return MDOT_OK;
 }
@@ -83,9 +81,8 @@ static mdot_status check_definitions(checker *c)
 {
     mdot_status status = define_inputs(c);
     for (const ir_node *node = c->graph->first; node != NULL && status == MDOT_OK; node = node->next) {
-        for (int i = 0; i < node->input_count && status == MDOT_OK; i++) {
+        for (int i = 0; i < node->input_count && status == MDOT_OK; i++)
             if (node->inputs[i] != NULL) status = use(c, node, node->inputs[i]);
-        }
         for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
             const ir_value *value = node->outputs[i];
             if (value == NULL) continue;
@@ -97,10 +94,9 @@ static mdot_status check_definitions(checker *c)
                 status = broken(c, node, "an output is a constant or an input", value);
         }
     }
-    for (int i = 0; i < c->graph->output_count && status == MDOT_OK; i++) {
+    for (int i = 0; i < c->graph->output_count && status == MDOT_OK; i++)
         status = c->graph->outputs[i] != NULL ? use(c, NULL, c->graph->outputs[i])
                                               : broken(c, NULL, "an output is missing", NULL);
-    }
     return status;
 }
 
@@ -120,11 +116,9 @@ static mdot_status check_nodes(checker *c)
         if (node->name == NULL || node->op_type == NULL) return broken(c, NULL, "a node has no name", NULL);
         if (node->op == NULL) continue; /* kept from the file for the report of unsupported operators */
         BS_TRY(ir_check_arity(node, c->err));
-        for (int i = 0; i < node->attr_count; i++) {
-            if (&node->attrs[i] != ir_node_attr(node, node->attrs[i].name)) {
+        for (int i = 0; i < node->attr_count; i++)
+            if (&node->attrs[i] != ir_node_attr(node, node->attrs[i].name))
                 return broken(c, node, "an attribute occurs twice", NULL);
-            }
-        }
     }
     return MDOT_OK;
 }
@@ -140,12 +134,10 @@ static mdot_status check_types(checker *c)
         if (type->rank < 0 || type->rank > MDOT_MAX_RANK)
             return broken(c, value->def, "the rank is out of bounds", value);
         for (int i = 0; i < type->rank; i++) {
-            if (graph->symbol == NULL && !ir_dim_is_number(type->dim[i])) {
+            if (graph->symbol == NULL && !ir_dim_is_number(type->dim[i]))
                 return broken(c, value->def, "a dimension is symbolic, but the graph lacks a symbol", value);
-            }
-            if (!ir_dim_always_le(graph, ir_dim_number(0), type->dim[i])) {
+            if (!ir_dim_always_le(graph, ir_dim_number(0), type->dim[i]))
                 return broken(c, value->def, "a dimension is negative for some length", value);
-            }
         }
     }
     return MDOT_OK;
@@ -157,9 +149,8 @@ static mdot_status check_constants(checker *c)
         const ir_value *value = c->known[id];
         const ir_tensor *tensor = value != NULL ? value->constant : NULL;
         if (tensor == NULL) continue;
-        if (tensor->count < 0 || ir_count_elements(tensor->rank, tensor->dims) != tensor->count) {
+        if (tensor->count < 0 || ir_count_elements(tensor->rank, tensor->dims) != tensor->count)
             return broken(c, NULL, "a constant's count is not the product of its dimensions", value);
-        }
         bool same = value->type.dtype == tensor->dtype && value->type.rank == tensor->rank;
         for (int i = 0; i < tensor->rank && same; i++) same = ir_dim_is(value->type.dim[i], tensor->dims[i]);
         if (!same) return broken(c, NULL, "the type of a constant differs from that of its content", value);
@@ -172,9 +163,8 @@ static mdot_status check_known(checker *c)
     for (int id = 0; id < c->graph->value_count; id++) {
         const ir_value *value = c->known[id];
         if (value == NULL || value->known == NULL) continue;
-        if (ir_type_count_at(&value->type, 1) != value->known->count) {
+        if (ir_type_count_at(&value->type, 1) != value->known->count)
             return broken(c, value->def, "the size of known content differs from that of its value", value);
-        }
     }
     return MDOT_OK;
 }
@@ -183,9 +173,8 @@ static bool is_fully_typed(const ir_graph *graph)
 {
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op == NULL) return false;
-        for (int i = 0; i < node->output_count; i++) {
+        for (int i = 0; i < node->output_count; i++)
             if (node->outputs[i] != NULL && node->outputs[i]->type.rank < 0) return false;
-        }
     }
     return true;
 }
@@ -198,11 +187,9 @@ static mdot_status check_inference(checker *c)
     const ir_node *old = c->graph->first;
     for (ir_node *node = fresh->first; node != NULL; node = node->next, old = old->next) {
         BS_TRY(ir_infer_node(fresh, node, c->err));
-        for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i] != NULL && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type)) {
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != NULL && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type))
                 return broken(c, old, "a type differs from the result of its operator's shape rule", old->outputs[i]);
-            }
-        }
     }
     return MDOT_OK;
 }
@@ -252,9 +239,8 @@ mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err)
     if (c.known == NULL || c.uses == NULL) status = BS_OUT_OF_MEMORY(err, "%s", graph->name);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0] && status == MDOT_OK; i++) {
         status = rules[i].check(&c);
-        if (status != MDOT_OK) {
+        if (status != MDOT_OK)
             mdot_fail(err, status, "%s: broken rule: %s: %s", graph->name, rules[i].text, reason.message);
-        }
     }
     ir_arena_destroy(c.arena);
     return status;

@@ -96,10 +96,9 @@ const char *cli_short_number(double number, char out[16])
     static const char prefixes[] = " kMGTPE";
     int prefix = 0;
     for (; number >= 999.5 && prefixes[prefix + 1] != '\0'; prefix++) number /= 1000;
-    if (prefix == 0) {
+    if (prefix == 0)
         snprintf(out, 16, "%.0f", number);
-    } else {
+    else
         snprintf(out, 16, "%.*f%c", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number, prefixes[prefix]);
-    }
     return out;
 }

@@ -79,11 +79,10 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
         print_load(load_at(&op, MDOT_PHASE_FORWARD, batch));
         print_load(backward_at(&op, batch));
         printf(" %8s %5" PRIu32, cli_short_number(op.parameters, parameters), op.depth);
-        if (op.block > 0) {
+        if (op.block > 0)
             printf(" %5" PRIu32 "  ", op.block);
-        } else {
+        else
             printf(" %5s  ", "");
-        }
         print_settings(&op, batch);
         putchar('\n');
         add_load(&forward, load_at(&op, MDOT_PHASE_FORWARD, batch));
@@ -185,11 +184,10 @@ static int run(int argc, char **argv)
         if (info.parameters + info.frozen_parameters == 0 && !r.reading.quiet)
             cli_message("extract", "warning: %s", mdot_warning_text(MDOT_WARN_NO_PARAMETERS));
         mdot_optimizer optimizer = r.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)r.optimizer;
-        if (r.json) {
+        if (r.json)
             print_json(job, batch, optimizer);
-        } else {
+        else
             print_table(job, batch, optimizer);
-        }
     }
     mdot_job_destroy(job);
     return status == MDOT_OK ? CLI_OK : cli_report("extract", &err);

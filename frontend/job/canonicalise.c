@@ -74,9 +74,8 @@ static void reduce_mean(ir_builder *b, ir_node *node)
 static int64_t map_positions(const ir_type *map)
 {
     int64_t product = 1;
-    for (int i = 2; i < map->rank; i++) {
+    for (int i = 2; i < map->rank; i++)
         if (__builtin_mul_overflow(product, map->dim[i].offset, &product)) return INT64_MAX;
-    }
     return product;
 }
 
@@ -104,9 +103,8 @@ static ir_value *joined(ir_builder *b, ir_value *added, const ir_type *split, co
 {
     ir_type type = added->type;
     if (split->rank != whole->rank + 1 || type.rank != split->rank) return NULL;
-    for (int i = 2; i < split->rank; i++) {
+    for (int i = 2; i < split->rank; i++)
         if (!ir_dim_equal(split->dim[i], whole->dim[i - 1])) return NULL;
-    }
     type.dim[0] = split->dim[0];
     type.dim[1] = split->dim[1];
     ir_value *full = ir_build_expand(b, added, type.dim, type.rank);

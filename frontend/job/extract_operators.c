@@ -162,9 +162,8 @@ static bool needs_gradient_of(const extractor *e, const ir_value *value)
 
 static bool has_trained_parameter(const fe_job *job, const ir_node *node)
 {
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (fe_is_trained_operand(job, node, i)) return true;
-    }
     return false;
 }
 
@@ -204,9 +203,8 @@ static void find_view_sources(const extractor *e)
     for (int i = 0; i < graph->value_count; i++) view_source[i] = i;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (!is_free(node) || node->input_count == 0 || !needs_gradient_of(e, node->inputs[0])) continue;
-        for (int i = 0; i < node->output_count; i++) {
+        for (int i = 0; i < node->output_count; i++)
             if (node->outputs[i] != NULL) view_source[node->outputs[i]->id] = view_source[node->inputs[0]->id];
-        }
     }
 }
 
@@ -218,10 +216,9 @@ static void count_gradients(const extractor *e)
     for (int i = 0; i < e->count; i++) {
         const ir_node *node = e->operators[i].node;
         if (!fe_has_gradient(node)) continue;
-        for (int k = 0; k < node->input_count; k++) {
+        for (int k = 0; k < node->input_count; k++)
             if (needs_gradient_of(e, node->inputs[k]) && !ir_node_reads_before(node, k))
                 count[e->view_source[node->inputs[k]->id]]++;
-        }
     }
     for (int i = 0; i < value_count; i++) count[i] = count[e->view_source[i]];
     e->job->gradient_count = count;
@@ -233,9 +230,8 @@ static void start_operator(extractor *e, const ir_node *node)
 {
     fe_operator *op = &e->operators[e->count];
     *op = (fe_operator){.node = node};
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL) e->operator_of[node->outputs[i]->id] = e->count;
-    }
     op->result = fe_first_output(node);
     e->count++;
 }
@@ -249,9 +245,8 @@ static void visit_node(extractor *e, const ir_node *node)
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
         int index = source != NULL && source->constant == NULL ? e->operator_of[source->id] : NONE;
-        for (int i = 0; i < node->output_count; i++) {
+        for (int i = 0; i < node->output_count; i++)
             if (node->outputs[i] != NULL) e->operator_of[node->outputs[i]->id] = index;
-        }
         return;
     }
     if (absorb_channel_step(e, node)) return;
@@ -287,10 +282,9 @@ static void count_parameters(const fe_job *job, const fe_operator *op, bool *cou
 {
     const ir_node *node = op->node;
     if (op->bias != NULL) fe_count_parameter(job, op->bias, counted, &out->parameters, &out->frozen_parameters);
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (fe_is_parameter_operand(job, node, i))
             fe_count_parameter(job, node->inputs[i], counted, &out->parameters, &out->frozen_parameters);
-    }
     if (!op->normalised) return;
     double channels = op->result->type.rank > 1 ? (double)op->result->type.dim[1].offset : 0;
     *(op->norm_frozen ? &out->frozen_parameters : &out->parameters) += 2 * channels; /* scale and shift */

@@ -45,9 +45,8 @@ typedef struct fe_operator {
 /* The first output that exists; for an LSTM this may be the second one. NULL: the node has no output. */
 static inline const ir_value *fe_first_output(const ir_node *node)
 {
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL) return node->outputs[i];
-    }
     return NULL;
 }
 

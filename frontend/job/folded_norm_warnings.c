@@ -58,9 +58,8 @@ static bool reads_convolution(const ir_node *node)
 {
     const ir_value *value = ir_node_input(node, 0);
     while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Add] &&
-           value->def->inputs[1]->constant != NULL) {
+           value->def->inputs[1]->constant != NULL)
         value = value->def->inputs[0]; /* skip a bias that follows the convolution */
-    }
     return value != NULL && value->def != NULL && is_convolution(value->def);
 }
 

@@ -48,12 +48,10 @@ static int compare_operators(const void *a, const void *b)
     if (x->known != y->known) return x->known ? 1 : -1;
     int order = strcmp(x->type, y->type);
     if (order == 0) order = memcmp(x->setting, y->setting, sizeof x->setting);
-    if (order == 0) {
+    if (order == 0)
         order = memcmp(&x->per_sample[MDOT_PHASE_FORWARD], &y->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load));
-    }
-    if (order == 0) {
+    if (order == 0)
         order = memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load));
-    }
     return order;
 }
 
@@ -82,9 +80,8 @@ static bool equal_stretches(const layers *l, const fe_stretch *x, const fe_stret
         size_t source = first_inside(p, x->first), other_index = first_inside(q, y->first);
         if (l->kind[x->first + i] != l->kind[y->first + i]) return false;
         if (p->input_count - source != q->input_count - other_index) return false;
-        for (; source < p->input_count; source++, other_index++) {
+        for (; source < p->input_count; source++, other_index++)
             if (p->inputs[source] - x->first != q->inputs[other_index] - y->first) return false;
-        }
     }
     return true;
 }
@@ -117,9 +114,8 @@ static bool any_equal(const layers *l, fe_stretch *stretches, uint32_t count)
     bool equal = false;
     for (uint32_t i = 0; i < count; i++) stretches[i].hash = hash_stretch(l, &stretches[i]);
     qsort(stretches, count, sizeof *stretches, compare_hashes);
-    for (uint32_t i = 1; i < count && !equal; i++) {
+    for (uint32_t i = 1; i < count && !equal; i++)
         equal = stretches[i - 1].hash == stretches[i].hash && equal_stretches(l, &stretches[i - 1], &stretches[i]);
-    }
     qsort(stretches, count, sizeof *stretches, compare_positions);
     return equal;
 }
@@ -169,9 +165,8 @@ static int compare_sites(const void *a, const void *b)
 
 static bool is_free_stretch(const layers *l, const fe_stretch *s)
 {
-    for (uint32_t i = s->first; i < s->end; i++) {
+    for (uint32_t i = s->first; i < s->end; i++)
         if (l->mark[i] != 0) return false;
-    }
     return true;
 }
 
@@ -188,9 +183,8 @@ static uint32_t list_blocks(const layers *l, const site *sites, uint32_t count, 
         out[found++] = s;
     }
     qsort(out, found, sizeof *out, compare_positions);
-    for (uint32_t i = 1; i < found; i++) {
+    for (uint32_t i = 1; i < found; i++)
         if (out[i].first < out[i - 1].end) return 0;
-    }
     return found;
 }
 

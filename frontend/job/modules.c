@@ -19,9 +19,8 @@ static bool has_module_name(const ir_value *value)
 static const char *parameter_name(const fe_job *job, const fe_operator *op)
 {
     const ir_node *node = op->node;
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (fe_is_parameter_operand(job, node, i) && has_module_name(node->inputs[i])) return node->inputs[i]->name;
-    }
     return op->bias != NULL && has_module_name(op->bias) ? op->bias->name : NULL;
 }
 
@@ -37,9 +36,8 @@ const char *fe_operator_scope(const fe_job *job, const fe_operator *op)
     const char *name = op->node->name, *slash = strrchr(name, '/');
     if (name[0] != '/' || slash == name) return NULL;
     char *module = ir_arena_strndup(job->graph->arena, name + 1, (size_t)(slash - name) - 1);
-    for (char *cursor = module; cursor != NULL && *cursor != '\0'; cursor++) {
+    for (char *cursor = module; cursor != NULL && *cursor != '\0'; cursor++)
         if (*cursor == '/') *cursor = '.';
-    }
     return module;
 }
 

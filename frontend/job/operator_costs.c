@@ -80,21 +80,19 @@ static double per_sample(const counter *c, double amount) { return amount / (dou
 static void read_value(const counter *c, mdot_phase phase, const ir_value *value)
 {
     if (value == NULL) return;
-    if (is_once(c, value)) {
+    if (is_once(c, value))
         c->op->per_step[phase].bytes_read += bytes(value);
-    } else {
+    else
         c->op->per_sample[phase].bytes_read += per_sample(c, bytes(value));
-    }
 }
 
 static void write_value(const counter *c, mdot_phase phase, const ir_value *value)
 {
     if (value == NULL) return;
-    if (is_once(c, value)) {
+    if (is_once(c, value))
         c->op->per_step[phase].bytes_written += bytes(value);
-    } else {
+    else
         c->op->per_sample[phase].bytes_written += per_sample(c, bytes(value));
-    }
 }
 
 static bool takes_gradient(const counter *c, const ir_value *value)
@@ -104,17 +102,15 @@ static bool takes_gradient(const counter *c, const ir_value *value)
 
 static void read_inputs(const counter *c, mdot_phase phase)
 {
-    for (int i = 0; i < c->node->input_count; i++) {
+    for (int i = 0; i < c->node->input_count; i++)
         if (!ir_node_reads_before(c->node, i)) read_value(c, phase, c->node->inputs[i]);
-    }
 }
 
 static void write_data_gradients(const counter *c)
 {
-    for (int i = 0; i < c->node->input_count; i++) {
+    for (int i = 0; i < c->node->input_count; i++)
         if (takes_gradient(c, c->node->inputs[i]) && !ir_node_reads_before(c->node, i))
             write_value(c, MDOT_PHASE_DATA_GRADIENT, c->node->inputs[i]);
-    }
 }
 
 static void read_gradient(const counter *c, mdot_phase phase)
@@ -128,16 +124,13 @@ static void count_forward(const counter *c)
     const ir_node *node = c->node;
     mdot_load *forward = &c->op->per_sample[MDOT_PHASE_FORWARD];
     forward->flops += per_sample(c, fe_forward_flops(node));
-    for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] != NULL && (i == 0 || node->outputs[i]->use_count)) {
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL && (i == 0 || node->outputs[i]->use_count))
             write_value(c, MDOT_PHASE_FORWARD, node->outputs[i]);
-        }
-    }
-    if (ir_ops[fe_row_of(node)->type].lowering == IR_LOWER_MOVE) {
+    if (ir_ops[fe_row_of(node)->type].lowering == IR_LOWER_MOVE)
         forward->bytes_read += forward->bytes_written;
-    } else {
+    else
         read_inputs(c, MDOT_PHASE_FORWARD);
-    }
 }
 
 static void count_matmul(const counter *c, const fe_operator *source)

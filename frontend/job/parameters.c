@@ -123,9 +123,8 @@ static bool holds_weights(const ir_node *node, int input)
 bool fe_is_buffer(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (strcmp(dot != NULL ? dot + 1 : name, buffers[i]) == 0) return true;
-    }
     return false;
 }
 

@@ -70,9 +70,8 @@ static void vote(const search *s)
 static uint32_t pop_period(const search *s)
 {
     uint32_t best = 0;
-    for (uint32_t p = 2; p <= s->count / 2; p++) {
+    for (uint32_t p = 2; p <= s->count / 2; p++)
         if (s->votes[p] > (best > 0 ? s->votes[best] : 0)) best = p;
-    }
     if (best > 0) s->votes[best] = 0;
     return best;
 }
@@ -80,9 +79,8 @@ static uint32_t pop_period(const search *s)
 /* Do all operators of the period have the same kind? Such a repetition is not a block of several operators. */
 static bool is_monotone(const search *s, uint32_t first, uint32_t period)
 {
-    for (uint32_t i = 1; i < period; i++) {
+    for (uint32_t i = 1; i < period; i++)
         if (s->kind[first + i] != s->kind[first]) return false;
-    }
     return true;
 }
 
@@ -112,9 +110,8 @@ static int compare_runs(const void *a, const void *b)
 static uint32_t find_start(const search *s, const run *r)
 {
     uint32_t best = r->first;
-    for (uint32_t i = r->first; i <= r->first + r->length % r->period; i++) {
+    for (uint32_t i = r->first; i <= r->first + r->length % r->period; i++)
         if (s->across[i + r->period] <= s->across[best + r->period]) best = i;
-    }
     return best;
 }
 
@@ -140,9 +137,8 @@ static void mark_free_parts(search *s, const run *r, uint32_t *group)
 
 static void count_across(const search *s, const mdot_job_operator *operators)
 {
-    for (uint32_t i = 0; i < s->count; i++) {
+    for (uint32_t i = 0; i < s->count; i++)
         for (size_t k = 0; k < operators[i].input_count; k++) s->last[operators[i].inputs[k]] = i;
-    }
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->last[i] == 0) continue;
         s->change[i + 1]++;

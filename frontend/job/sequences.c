@@ -22,9 +22,8 @@ static bool make_whole(const int64_t *extents, int count, int64_t whole)
 static bool read_extents(const ir_node *node, int64_t whole, int64_t extents[static IR_MAX_KNOWN], int *out_count)
 {
     const ir_value *operand = ir_node_input(node, 1);
-    if (operand != NULL && operand->type.rank == 1) {
+    if (operand != NULL && operand->type.rank == 1)
         return ir_value_ints(operand, extents, out_count) && make_whole(extents, *out_count, whole);
-    }
     int64_t extent = 1;
     if (operand != NULL && !ir_value_int(operand, &extent)) return false;
     if (extent < 1 || whole < 1 || (whole - 1) / extent >= IR_MAX_KNOWN) return false;
@@ -45,9 +44,8 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
     int64_t extents[IR_MAX_KNOWN], axis = ir_node_int(node, "axis", 0);
     if (x == NULL || x->type.rank < 1) return false;
     if (axis < 0) axis += x->type.rank;
-    if (axis < 0 || axis >= x->type.rank || !read_extents(node, x->type.dim[axis].offset, extents, &out->count)) {
+    if (axis < 0 || axis >= x->type.rank || !read_extents(node, x->type.dim[axis].offset, extents, &out->count))
         return false;
-    }
     if (!ir_build_split(b, x, axis, extents, out->count, out->member)) return false;
     /* ONNX ignores keepdims if `split` is present. ONNX Runtime honours it for parts of extent 1, as PyTorch
      * expects. */

@@ -171,9 +171,8 @@ static void describe_attention(const fe_job *job, const fe_operator *op, int64_t
     setting[MDOT_SETTING_KEYS] = k->dim[k->rank - 2].offset;
     const ir_value *past = ir_node_input(node, 4);
     if (past != NULL && past->type.rank == 4 &&
-        __builtin_add_overflow(setting[MDOT_SETTING_KEYS], dim(past, 2), &setting[MDOT_SETTING_KEYS])) {
+        __builtin_add_overflow(setting[MDOT_SETTING_KEYS], dim(past, 2), &setting[MDOT_SETTING_KEYS]))
         setting[MDOT_SETTING_KEYS] = INT64_MAX;
-    }
 }
 
 static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
@@ -237,9 +236,8 @@ static const describe_fn describe_of[FE_SETTINGS_COUNT] = {
 void fe_operator_settings(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     const ir_node *node = op->node;
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         setting[MDOT_SETTING_INPUTS] += node->inputs[i] != NULL && node->inputs[i]->constant == NULL;
-    }
     describe_fn describe = describe_of[fe_row_of(node)->settings];
     if (node->op == &ir_ops[IR_OP_Opaque] && describe != describe_matmul) return;
     if (describe != NULL && node->inputs[0] != NULL && op->result != NULL) describe(job, op, setting);

@@ -128,10 +128,9 @@ static void select_branch(inferrer *state, ir_node *node)
     ir_dim known[IR_MAX_KNOWN];
     bool decided = value != NULL && ir_value_known(value, known, &count) && count == 1;
     condition = decided ? known[0].offset : 1;
-    if (!decided) {
+    if (!decided)
         fe_job_warn(state->job, "%s: node '%s': the branch of this If depends on data; the first branch is counted",
                     state->job->graph->name, node->name);
-    }
     for (int i = 0; i < node->output_count; i++) {
         ir_value *result = node->inputs[1 + i + (condition ? 0 : node->output_count)];
         if (node->outputs[i] == NULL || result == NULL) continue;
@@ -146,9 +145,8 @@ static void select_branch(inferrer *state, ir_node *node)
 static bool is_constant(const ir_node *node)
 {
     if (!(node->op->traits & IR_STATELESS) || node->input_count == 0) return false;
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != NULL && node->inputs[i]->constant == NULL) return false;
-    }
     return true;
 }
 
@@ -184,9 +182,8 @@ static void derive(const inferrer *state, const ir_node *node, int first_made)
 
 static bool is_large(const ir_node *node)
 {
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && ir_type_count_at(&node->outputs[i]->type, 1) > MAX_COMPUTED) return true;
-    }
     return false;
 }
 
@@ -252,9 +249,8 @@ static const char *without_place(const char *message)
 
 static bool is_used(const ir_node *node)
 {
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && node->outputs[i]->use_count) return true;
-    }
     return false;
 }
 

@@ -42,13 +42,11 @@ static int mark(fe_job *job, bool *is_backward)
     for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
         bool tainted = starts_backward(node);
         if (tainted) note_optimizer(job, node);
-        for (int i = 0; i < node->input_count && !tainted; i++) {
+        for (int i = 0; i < node->input_count && !tainted; i++)
             tainted = node->inputs[i] != NULL && is_backward[node->inputs[i]->id];
-        }
         forward += !tainted;
-        for (int i = 0; i < node->output_count && tainted; i++) {
+        for (int i = 0; i < node->output_count && tainted; i++)
             if (node->outputs[i] != NULL) is_backward[node->outputs[i]->id] = true;
-        }
     }
     return forward;
 }
@@ -56,9 +54,8 @@ static int mark(fe_job *job, bool *is_backward)
 static bool is_marked(const ir_node *node, const bool *is_backward)
 {
     if (starts_backward(node)) return true;
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != NULL && is_backward[node->inputs[i]->id]) return true;
-    }
     return false;
 }
 
@@ -134,18 +131,16 @@ static void truncate_inputs(const fe_job *job, ir_node *node, int count)
 /* Removes the outputs from `count` on. False: one of them is read. */
 static bool truncate_outputs(ir_node *node, int count)
 {
-    for (int i = count; i < node->output_count; i++) {
+    for (int i = count; i < node->output_count; i++)
         if (node->outputs[i] != NULL && node->outputs[i]->use_count > 0) return false;
-    }
     if (node->output_count > count) node->output_count = count;
     return true;
 }
 
 static bool has_required_operands(const ir_node *node, const ir_op *op)
 {
-    for (int i = 0; i < op->min_inputs; i++) {
+    for (int i = 0; i < op->min_inputs; i++)
         if (ir_node_input(node, i) == NULL) return false;
-    }
     return node->output_count >= op->min_outputs && node->outputs[0] != NULL;
 }
 

@@ -90,18 +90,14 @@ static ir_value *without_keep_probability(const reader *r, ir_value *data)
 static ir_value *unmasked(const reader *r, const ir_node *node)
 {
     ir_opcode op = ir_node_opcode(node);
-    if (op == IR_OP_Mul) {
-        for (int i = 0; i < 2; i++) {
+    if (op == IR_OP_Mul)
+        for (int i = 0; i < 2; i++)
             if (content_of(r, node->inputs[i]) == DATA && content_of(r, node->inputs[1 - i]) == MASK)
                 return without_keep_probability(r, node->inputs[i]);
-        }
-    }
-    if (op == IR_OP_Where && content_of(r, node->inputs[0]) == MASK) {
-        for (int i = 1; i <= 2; i++) {
+    if (op == IR_OP_Where && content_of(r, node->inputs[0]) == MASK)
+        for (int i = 1; i <= 2; i++)
             if (content_of(r, node->inputs[i]) == DATA && content_of(r, node->inputs[3 - i]) == NUMBERS)
                 return node->inputs[i];
-        }
-    }
     return NULL;
 }
 
@@ -114,9 +110,8 @@ void fe_job_strip_dropout(fe_job *job)
         ir_value *data = node->op != NULL ? unmasked(&r, node) : NULL;
         if (data != NULL) ir_graph_replace_uses(graph, node->outputs[0], data);
         content c = data != NULL ? DATA : read_node(&r, node);
-        for (int i = 0; i < node->output_count; i++) {
+        for (int i = 0; i < node->output_count; i++)
             if (node->outputs[i] != NULL) r.of[node->outputs[i]->id] = c;
-        }
     }
     ir_graph_remove_dead(graph);
 }

@@ -72,10 +72,9 @@ static bool may_hold_norm(const ir_node *node)
 void fe_job_mark_folded_norms(fe_job *job)
 {
     bool numbers = names_modules(job->graph);
-    for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
+    for (ir_node *node = job->graph->first; node != NULL; node = node->next)
         if (may_hold_norm(node) && has_trace(node, numbers))
             ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 1);
-    }
 }
 
 /* Did the model have the bias before folding? Then bias and weight have matching names. */

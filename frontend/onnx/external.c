@@ -56,15 +56,13 @@ static mdot_status parse_location(const fe_context *context, const Onnx__TensorP
         if (strcmp(key, "location") == 0) l.path = value;
         if (strcmp(key, "offset") == 0) ok = parse_decimal(value, &l.offset);
         if (strcmp(key, "length") == 0) ok = l.has_length = parse_decimal(value, &l.length);
-        if (!ok) {
+        if (!ok)
             return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data has %s '%s' instead of a number",
                              context->file, kind, name, key, value);
-        }
     }
-    if (l.path == NULL || !*l.path) {
+    if (l.path == NULL || !*l.path)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data lacks a location", context->file,
                          kind, name);
-    }
     *out = l;
     return MDOT_OK;
 }
@@ -119,7 +117,7 @@ static mdot_status read_location(const fe_context *context, int fd, const locati
     if (info.st_nlink > 1) return refuse(context, kind, name, l->path, "a hard link; copy the file instead");
     uint64_t file_bytes = (uint64_t)info.st_size;
     uint64_t length = l->has_length ? l->length : size_bytes;
-    if (length != size_bytes || l->offset > file_bytes || length > file_bytes - l->offset) {
+    if (length != size_bytes || l->offset > file_bytes || length > file_bytes - l->offset)
         return mdot_fail(
             context->err, MDOT_MALFORMED,
             "%s: %s '%s': external data '%s': the tensor has %zu bytes, but the reference is to %llu "
@@ -127,7 +125,6 @@ static mdot_status read_location(const fe_context *context, int fd, const locati
             "model anew",
             context->file, kind, name, l->path, size_bytes, (unsigned long long)length, (unsigned long long)l->offset,
             (unsigned long long)file_bytes);
-    }
     const void *data = fe_read_range(fd, l->offset, size_bytes, context->arena);
     if (data == NULL && errno == ENOMEM) return fe_out_of_memory(context);
     if (data == NULL)

@@ -31,10 +31,9 @@ static mdot_status number_values(const fe_flattener *f, const fe_scope *scope, s
 {
     const fe_context *context = f->context;
     while (count && !*fe_text(names[count - 1])) count--;
-    if (count > MAX_NODE_EDGES) {
+    if (count > MAX_NODE_EDGES)
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: a node has %zu inputs or outputs; at most %d",
                          context->file, count, MAX_NODE_EDGES);
-    }
     int *values = IR_NEW_ARRAY(context->scratch, int, count);
     if (values == NULL) return fe_out_of_memory(context);
     for (size_t i = 0; i < count; i++) {
@@ -52,9 +51,8 @@ static mdot_status number_values(const fe_flattener *f, const fe_scope *scope, s
 /* The value of a reference: the call's attribute, or else the function's default. NULL: the attribute is absent. */
 static const Onnx__AttributeProto *resolve(const fe_scope *scope, const char *name)
 {
-    for (int i = 0; i < scope->call->attribute_count; i++) {
+    for (int i = 0; i < scope->call->attribute_count; i++)
         if (strcmp(scope->call->attributes[i].name, name) == 0) return scope->call->attributes[i].proto;
-    }
     for (size_t i = 0; i < scope->function->n_attribute_proto; i++) {
         const Onnx__AttributeProto *fallback = scope->function->attribute_proto[i];
         if (strcmp(fe_text(fallback->name), name) == 0) return fallback;
@@ -66,9 +64,8 @@ static mdot_status check_attribute(const fe_context *context, const fe_node *nod
 {
     const char *name = fe_text(proto->name);
     const char *fault = !*name ? "an attribute has no name" : NULL;
-    for (int i = 0; i < node->attribute_count; i++) {
+    for (int i = 0; i < node->attribute_count; i++)
         if (strcmp(node->attributes[i].name, name) == 0) fault = "an attribute occurs twice";
-    }
     if (fault == NULL) return MDOT_OK;
     return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (%s): %s: '%s'", context->file, node->name,
                      node->op_type, fault, name);
@@ -78,22 +75,20 @@ static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *sco
                                       fe_node *node)
 {
     const fe_context *context = f->context;
-    if (proto->n_attribute > MAX_ATTRIBUTES) {
+    if (proto->n_attribute > MAX_ATTRIBUTES)
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (%s): %zu attributes; at most %d",
                          context->file, node->name, node->op_type, proto->n_attribute, MAX_ATTRIBUTES);
-    }
     node->attributes = IR_NEW_ARRAY(context->scratch, fe_attribute, proto->n_attribute);
     if (node->attributes == NULL) return fe_out_of_memory(context);
     for (size_t i = 0; i < proto->n_attribute; i++) {
         const Onnx__AttributeProto *attribute = proto->attribute[i];
         BS_TRY(check_attribute(context, node, attribute));
         const char *name = attribute->name, *reference = fe_text(attribute->ref_attr_name);
-        if (*reference && scope->call == NULL) {
+        if (*reference && scope->call == NULL)
             return mdot_fail(context->err, MDOT_MALFORMED,
                              "%s: node '%s' (%s): attribute '%s' refers to an attribute of a function, but the node is "
                              "outside of functions",
                              context->file, node->name, node->op_type, name);
-        }
         if (*reference) attribute = resolve(scope, reference);
         if (attribute != NULL) node->attributes[node->attribute_count++] = (fe_attribute){name, attribute};
     }
@@ -105,9 +100,8 @@ static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *sco
 /* Opset of domain "" among the imports; 0: absent. */
 static int64_t import_of(size_t count, Onnx__OperatorSetIdProto *const *imports)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (!*domain_of(imports[i]->domain)) return imports[i]->version;
-    }
     return 0;
 }
 
@@ -156,11 +150,10 @@ static mdot_status bind_outputs(const fe_flattener *f, const fe_scope *scope)
         if (call->outputs[i] == FE_NO_VALUE) continue;
         if (bound == 0) return fail_call(f->context, call, "an output is an input that is absent");
         mdot_status status = MDOT_OK;
-        if (bound > 0) {
+        if (bound > 0)
             status = pass_through(f, scope, bound - 1, call->outputs[i]);
-        } else if (!fe_names_add(scope->names, name, call->outputs[i] + 1)) {
+        else if (!fe_names_add(scope->names, name, call->outputs[i] + 1))
             status = fe_out_of_memory(f->context);
-        }
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
@@ -170,16 +163,13 @@ static mdot_status inline_call(const fe_flattener *f, const fe_scope *scope, con
                                const Onnx__FunctionProto *function)
 {
     const fe_context *context = f->context;
-    for (const fe_scope *s = scope; s != NULL; s = s->caller) {
+    for (const fe_scope *s = scope; s != NULL; s = s->caller)
         if (s->function == function) return fail_call(context, call, "calls itself");
-    }
-    if (scope->depth == FE_MAX_CALL_DEPTH) {
+    if (scope->depth == FE_MAX_CALL_DEPTH)
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s': more than %d nested functions", context->file,
                          call->name, FE_MAX_CALL_DEPTH);
-    }
-    if ((size_t)call->input_count > function->n_input || (size_t)call->output_count > function->n_output) {
+    if ((size_t)call->input_count > function->n_input || (size_t)call->output_count > function->n_output)
         return fail_call(context, call, "the call has more inputs or outputs than the function");
-    }
     fe_scope inner = {.caller = scope,
                       .function = function,
                       .call = call,
@@ -314,9 +304,8 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *scope, co
                     .branch = scope->branch,
                     .folds = context->options->job && fe_is_folded_node(proto)};
     BS_TRY(name_node(context, scope, proto, &node.name));
-    if (!*node.op_type) {
+    if (!*node.op_type)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' has no operator", context->file, node.name);
-    }
     BS_TRY(number_values(f, scope, proto->n_input, proto->input, &node.inputs, &node.input_count));
     BS_TRY(number_values(f, scope, proto->n_output, proto->output, &node.outputs, &node.output_count));
     BS_TRY(flatten_attributes(f, scope, proto, &node));
@@ -327,11 +316,10 @@ static mdot_status flatten_node(const fe_flattener *f, const fe_scope *scope, co
         function = fe_names_find(f->functions, key);
     }
     if (function >= 0 && !keep_call(context, &node)) return inline_call(f, scope, &node, f->model->functions[function]);
-    if (!*node.domain && node.opset <= 0) {
+    if (!*node.domain && node.opset <= 0)
         return mdot_fail(context->err, MDOT_MALFORMED,
                          "%s: node '%s' (%s): the model or function that contains the node imports no opset of ai.onnx",
                          context->file, node.name, node.op_type);
-    }
     if (is_internal(&node))
         return mdot_fail(context->err, MDOT_UNSUPPORTED,
                          "%s: node '%s' (mdot:%s): only mdot itself may make this operator; define it as a function of "
@@ -356,10 +344,9 @@ static mdot_status index_functions(fe_flattener *f)
         const Onnx__FunctionProto *function = f->model->functions[i];
         const char *key = key_of(f, function->domain, function->name, function->overload);
         if (key == NULL) return fe_out_of_memory(f->context);
-        if (fe_names_find(f->functions, key) >= 0) {
+        if (fe_names_find(f->functions, key) >= 0)
             return mdot_fail(f->context->err, MDOT_MALFORMED, "%s: function %s.%s is defined twice", f->context->file,
                              fe_text(function->domain), fe_text(function->name));
-        }
         if (!fe_names_add(f->functions, key, (int)i)) return fe_out_of_memory(f->context);
     }
     return MDOT_OK;

@@ -5,9 +5,8 @@
 
 static bool has_typed_inputs(const ir_node *node)
 {
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
-    }
     return true;
 }
 
@@ -117,9 +116,8 @@ bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const 
 static ir_node *insert(const fe_upgrader *u, const ir_node *node, ir_node *before, ir_opcode op,
                        ir_value *const *inputs, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (inputs[i] == NULL) return NULL; /* making an earlier constant or node failed */
-    }
     const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, ir_ops[op].name);
     return name != NULL ? ir_graph_add_node(u->graph, before, &ir_ops[op], name, inputs, count, 1) : NULL;
 }
@@ -143,9 +141,8 @@ void fe_swap_output(ir_node *node, int i, ir_node *last_node)
     last_node->outputs[0] = read_later;
     read_later->def = last_node;
     read_later->output = 0;
-    for (int k = 0; k < last_node->input_count; k++) {
+    for (int k = 0; k < last_node->input_count; k++)
         if (last_node->inputs[k] == read_later) ir_node_set_input(last_node, k, inner);
-    }
 }
 
 bool fe_give_up(const fe_upgrader *u, ir_node *node, const char *reason)

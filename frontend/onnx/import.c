@@ -42,13 +42,11 @@ static mdot_status check_model(const fe_context *context, const Onnx__ModelProto
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: not an ONNX model: it has no graph", context->file);
     if (graph->n_output == 0)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: the graph has no outputs", context->file);
-    if (graph->n_sparse_initializer) {
+    if (graph->n_sparse_initializer)
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: sparse initializers are unsupported", context->file);
-    }
-    if (graph->n_quantization_annotation) {
+    if (graph->n_quantization_annotation)
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: quantized tensors (of '%s') are unsupported",
                          context->file, fe_text(graph->quantization_annotation[0]->tensor_name));
-    }
     return MDOT_OK;
 }
 
@@ -139,12 +137,10 @@ static mdot_status import_outputs(importer *im)
         const char *fault = NULL;
         if (number < 0 || im->values[number] == NULL) fault = "is undefined";
         if (fe_names_find(names, name) >= 0) fault = "occurs twice";
-        if (fault != NULL) {
+        if (fault != NULL)
             return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: output '%s' %s", im->context.file, name, fault);
-        }
-        if (!fe_names_add(names, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
+        if (!fe_names_add(names, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number]))
             return fe_out_of_memory(&im->context);
-        }
         BS_TRY(declare_output(im, im->proto->output[i], im->values[number]));
     }
     return MDOT_OK;
@@ -167,23 +163,20 @@ static mdot_status check_arity(const importer *im, const ir_node *node)
     if (node->output_count > op->max_outputs)
         return fail_node(im, node, "it has more outputs than the operator produces");
     int required = op->traits & IR_VARIADIC ? node->input_count : op->min_inputs;
-    for (int i = 0; i < required || i < op->min_inputs; i++) {
+    for (int i = 0; i < required || i < op->min_inputs; i++)
         if (ir_node_input(node, i) == NULL) return fail_node(im, node, "it lacks an input that the operator requires");
-    }
-    for (int i = 0; i < op->min_outputs; i++) {
+    for (int i = 0; i < op->min_outputs; i++)
         if (i >= node->output_count || node->outputs[i] == NULL)
             return fail_node(im, node, "it lacks a required output");
-    }
     return MDOT_OK;
 }
 
 static int64_t opset_of(importer *im, const fe_node *source)
 {
     if (source->opset <= FE_NEWEST_OPSET) return source->opset;
-    if (!im->warned_of_opset) {
+    if (!im->warned_of_opset)
         fe_warn(&im->context, "%s: opset %lld is read as opset %d, the newest that mdot supports", im->context.file,
                 (long long)source->opset, FE_NEWEST_OPSET);
-    }
     im->warned_of_opset = true;
     return FE_NEWEST_OPSET;
 }
@@ -193,9 +186,8 @@ static ir_node *add_node(importer *im, const fe_node *source, const ir_op *op)
     ir_arena *arena = im->context.arena;
     ir_value **inputs = IR_NEW_ARRAY(im->context.scratch, ir_value *, source->input_count);
     if (inputs == NULL) return NULL;
-    for (int i = 0; i < source->input_count; i++) {
+    for (int i = 0; i < source->input_count; i++)
         if (source->inputs[i] != FE_NO_VALUE) inputs[i] = im->values[source->inputs[i]];
-    }
     ir_node *node =
         ir_graph_add_node(im->graph, NULL, op, source->name, inputs, source->input_count, source->output_count);
     if (node == NULL) return NULL;

@@ -327,9 +327,8 @@ static mdot_status write_ones(const pair_writer *p)
 static mdot_status write_product(const pair_writer *p)
 {
     const joined *a = &p->in[0], *b = &p->in[1];
-    if (b->count == 1 && b->rank == 2 && a->count > 1 && a->first + a->count < a->rank) {
+    if (b->count == 1 && b->rank == 2 && a->count > 1 && a->first + a->count < a->rank)
         return finish_like(p, fe_ml_add2(&p->w, IR_OP_MatMul, a->apart, b->apart), a);
-    }
     bool is_sum = a->count == 2 && b->count == 2 && a->first == a->rank - 2 && b->first == b->rank - 3 && a->rank >= 3;
     int64_t perm[MDOT_MAX_RANK];
     if (!is_sum) return MDOT_OK;

@@ -18,10 +18,9 @@ static bool is(const Onnx__NodeProto *node, const char *op_type)
 
 static const Onnx__NodeProto *definer(const Onnx__GraphProto *body, const char *name)
 {
-    for (size_t i = 0; i < body->n_node; i++) {
+    for (size_t i = 0; i < body->n_node; i++)
         for (size_t k = 0; k < body->node[i]->n_output; k++)
             if (strcmp(body->node[i]->output[k], name) == 0) return body->node[i];
-    }
     return NULL;
 }
 

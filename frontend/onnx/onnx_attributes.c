@@ -125,9 +125,8 @@ static mdot_status import_attribute(const fe_context *context, const fe_node *so
         out->kind = IR_ATTR_TENSOR;
         return fe_import_tensor(context, proto->t, "attribute of node", source->name, &out->tensor);
     }
-    if (type < 0 || type >= CONVERTER_COUNT || converters[type] == NULL) {
+    if (type < 0 || type >= CONVERTER_COUNT || converters[type] == NULL)
         return fail(context, source, attribute->name, "has a type that is unknown to ONNX");
-    }
     return converters[type](context->arena, proto, out) ? MDOT_OK : fe_out_of_memory(context);
 }
 

@@ -59,9 +59,8 @@ static mdot_status narrow(const fe_context *context, const Onnx__TensorProto *pr
     range_of(dtype, &lowest, &highest);
     for (size_t i = 0; i < count; i++) {
         int64_t value = dtype == MDOT_DTYPE_U32 ? (int64_t)proto->uint64_data[i] : proto->int32_data[i];
-        if (value < lowest || value > highest) {
+        if (value < lowest || value > highest)
             return fail(context, MDOT_MALFORMED, kind, name, "an element is outside its type's range");
-        }
         memcpy(out + i * size, &value, size); /* little-endian: the low bytes come first */
     }
     return MDOT_OK;
@@ -117,11 +116,10 @@ static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto
 {
     fe_span span;
     memcpy(&span, proto->raw_data.data, sizeof span); /* made by wire.c, which keeps it within the file */
-    if (span.size_bytes != size_bytes) {
+    if (span.size_bytes != size_bytes)
         return mdot_fail(context->err, MDOT_MALFORMED,
                          "%s: %s '%s': raw_data has %llu bytes, but its shape requires %zu", context->file, kind, name,
                          (unsigned long long)span.size_bytes, size_bytes);
-    }
     BS_TRY(fe_need(context->source, (size_t)span.offset, size_bytes, context->err));
     tensor->data = adopt(context, context->source->bytes + span.offset, tensor->dtype, size_bytes);
     return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
@@ -132,11 +130,10 @@ static mdot_status import_typed(const fe_context *context, const Onnx__TensorPro
 {
     size_t count = (size_t)tensor->count;
     size_t available = source_count(proto, source_of(tensor->dtype));
-    if (available != count) {
+    if (available != count)
         return mdot_fail(context->err, MDOT_MALFORMED,
                          "%s: %s '%s': has %zu elements of %s, but its shape requires %zu", context->file, kind, name,
                          available, mdot_dtype_name(tensor->dtype), count);
-    }
     void *data = ir_arena_alloc(context->arena, size_bytes, 1);
     if (data == NULL) return fe_out_of_memory(context);
     mdot_status status = copy_typed(context, proto, kind, name, tensor->dtype, count, data);
@@ -166,9 +163,8 @@ static mdot_status import_data(const fe_context *context, const Onnx__TensorProt
 {
     if (tensor->dtype == MDOT_DTYPE_STRING) return MDOT_OK; /* no operator of the table computes with strings */
     size_t element = mdot_dtype_size_bytes(tensor->dtype);
-    if ((uint64_t)tensor->count > SIZE_MAX / element) {
+    if ((uint64_t)tensor->count > SIZE_MAX / element)
         return fail(context, MDOT_MALFORMED, kind, name, "its size in bytes overflows");
-    }
     size_t size_bytes = (size_t)tensor->count * element;
     BS_TRY(is_external(proto) ? fe_check_external(context, proto) : MDOT_OK);
     if (context->options->skip_weights && is_weight(proto, tensor)) return MDOT_OK;
@@ -181,18 +177,16 @@ static mdot_status import_shape(const fe_context *context, const Onnx__TensorPro
                                 const char *name, ir_tensor *tensor)
 {
     tensor->dtype = (mdot_dtype)proto->data_type;
-    if (tensor->dtype != MDOT_DTYPE_STRING && mdot_dtype_size_bytes(tensor->dtype) == 0) {
+    if (tensor->dtype != MDOT_DTYPE_STRING && mdot_dtype_size_bytes(tensor->dtype) == 0)
         return mdot_fail(context->err, MDOT_UNSUPPORTED,
                          "%s: %s '%s': element type %d is unsupported; store it as f32, f16, bf16 or integers of "
                          "at least 8 bits",
                          context->file, kind, name, (int)proto->data_type);
-    }
     if (proto->segment != NULL)
         return fail(context, MDOT_UNSUPPORTED, kind, name, "tensors in segments are unsupported");
-    if (proto->n_dims > MDOT_MAX_RANK) {
+    if (proto->n_dims > MDOT_MAX_RANK)
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': rank %zu; at most %d", context->file, kind, name,
                          proto->n_dims, MDOT_MAX_RANK);
-    }
     tensor->rank = (int)proto->n_dims;
     for (int i = 0; i < tensor->rank; i++) tensor->dims[i] = proto->dims[i];
     tensor->count = ir_count_elements(tensor->rank, tensor->dims);

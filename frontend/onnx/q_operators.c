@@ -266,12 +266,11 @@ mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node)
     const writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         if (strcmp(table[k].op_type, node->op_type) != 0) continue;
-        for (int i = 0; i < table[k].least_inputs; i++) {
+        for (int i = 0; i < table[k].least_inputs; i++)
             if (ir_node_input(node, i) == NULL && !(table[k].optional >> i & 1))
                 return mdot_fail(u->context->err, MDOT_MALFORMED,
                                  "%s: node '%s' (%s): it lacks an input that the operator requires", u->context->file,
                                  node->name, node->op_type);
-        }
         return table[k].write(&w, table[k].op) ? MDOT_OK : fe_out_of_memory(u->context);
     }
     return MDOT_OK;

@@ -60,11 +60,10 @@ const void *fe_read_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *
 
 mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err)
 {
-    if (size_bytes > INT_MAX) {
+    if (size_bytes > INT_MAX)
         return mdot_fail(err, MDOT_UNSUPPORTED,
                          "%s: %llu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
                          (unsigned long long)size_bytes);
-    }
     return size_bytes > 0 ? MDOT_OK : mdot_fail(err, MDOT_MALFORMED, "%s: empty; copy or export it again", file);
 }
 

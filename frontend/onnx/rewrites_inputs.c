@@ -114,10 +114,8 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     ir_value *x = ir_node_input(node, 0), *tiles = ir_node_input(node, 1), *axis = ir_node_input(node, 2);
     double times, along;
-    if (x == NULL || tiles == NULL || axis == NULL || !ir_value_scalar(tiles, &times) ||
-        !ir_value_scalar(axis, &along)) {
+    if (x == NULL || tiles == NULL || axis == NULL || !ir_value_scalar(tiles, &times) || !ir_value_scalar(axis, &along))
         return fe_give_up(u, node, "with computed tiles or axis, of an opset below 6");
-    }
     int rank = fe_type_of(u, x)->rank;
     if (rank < 0 || !(along >= 0 && along < rank))
         return fe_give_up(u, node, "with an input of unknown rank, of an opset below 6");

@@ -84,9 +84,8 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
                  {"FLOAT16", MDOT_DTYPE_F16}, {"DOUBLE", MDOT_DTYPE_F64},    {"UINT32", MDOT_DTYPE_U32},
                  {"UINT64", MDOT_DTYPE_U64}};
     const char *name = ir_node_string(node, "to", NULL);
-    for (size_t i = 0; name != NULL && i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; name != NULL && i < sizeof types / sizeof *types; i++)
         if (strcmp(types[i].name, name) == 0) return ir_node_set_int(u->graph, node, "to", types[i].dtype);
-    }
     return true;
 }
 
@@ -158,8 +157,7 @@ bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset
     int64_t groups = ir_node_int(node, "num_groups", 0);
     bool known = type->rank > 1 && ir_dim_is_number(type->dim[1]);
     int64_t channels = known ? type->dim[1].offset : 0;
-    if (groups < 1 || channels < 1 || channels % groups != 0) {
+    if (groups < 1 || channels < 1 || channels % groups != 0)
         return fe_give_up(u, node, "of an opset below 21, with unknown channels or groups that do not divide them");
-    }
     return repeat_per_channel(u, node, 1, groups, channels) && repeat_per_channel(u, node, 2, groups, channels);
 }

@@ -23,9 +23,8 @@ static bool reserve(const fe_context *context, void **array, int count, int *cap
 mdot_status fe_add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
 {
     if (name == NULL ||
-        !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value))) {
+        !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value)))
         return fe_out_of_memory(context);
-    }
     flat->values[flat->value_count] = (fe_value){.name = name, .definer = FE_UNDEFINED};
     *out_value = flat->value_count++;
     return MDOT_OK;
@@ -33,9 +32,8 @@ mdot_status fe_add_value(const fe_context *context, fe_flat *flat, const char *n
 
 mdot_status fe_add_flat_node(const fe_context *context, fe_flat *flat, const fe_node *node)
 {
-    if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node))) {
+    if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node)))
         return fe_out_of_memory(context);
-    }
     flat->nodes[flat->node_count++] = *node;
     return MDOT_OK;
 }

@@ -97,16 +97,14 @@ static mdot_status read_type(binder *b, int input)
     ir_type *type = &b->types[input];
     *type = (ir_type){.rank = -1};
     if (b->context->options->job &&
-        (proto == NULL || proto->tensor_type == NULL || !is_element(proto->tensor_type->elem_type))) {
+        (proto == NULL || proto->tensor_type == NULL || !is_element(proto->tensor_type->elem_type)))
         return treat_as_scalar(b, input);
-    }
     if (proto == NULL) return fail_input(b, input, MDOT_MALFORMED, "has no type");
     if (proto->tensor_type == NULL) return fail_input(b, input, MDOT_UNSUPPORTED, "must be a tensor");
     type->dtype = (mdot_dtype)proto->tensor_type->elem_type;
-    if (!is_element(proto->tensor_type->elem_type)) {
+    if (!is_element(proto->tensor_type->elem_type))
         return mdot_fail(b->context->err, MDOT_UNSUPPORTED, "%s: input '%s': element type %d is unsupported",
                          b->context->file, b->inputs[input]->name, (int)proto->tensor_type->elem_type);
-    }
     const Onnx__TensorShapeProto *shape = proto->tensor_type->shape;
     if (shape == NULL) return b->context->options->job ? treat_as_scalar(b, input) : MDOT_OK;
     if (shape->n_dim > MDOT_MAX_RANK) return fail_input(b, input, MDOT_UNSUPPORTED, "has too many dimensions");
@@ -126,10 +124,9 @@ static bs_suggest_hint nearest_symbol(const binder *b, const char *name)
 
 static mdot_status bind(const binder *b, symbol *s, int64_t value)
 {
-    if (s->bound && s->value != value) {
+    if (s->bound && s->value != value)
         return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' is bound to both %lld and %lld",
                          b->context->file, s->name, (long long)s->value, (long long)value);
-    }
     s->bound = true;
     s->value = value;
     return MDOT_OK;
@@ -139,16 +136,14 @@ static mdot_status bind(const binder *b, symbol *s, int64_t value)
 static mdot_status merge(const binder *b, int source, const mdot_dim_binding *binding)
 {
     int into = fe_names_find(b->names, binding->same_as);
-    if (into == NO_SYMBOL || into == source || b->symbols[into].merged || b->symbols[source].merged) {
+    if (into == NO_SYMBOL || into == source || b->symbols[into].merged || b->symbols[source].merged)
         return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be bound to '%s'%s%s",
                          b->context->file, binding->name, binding->same_as,
                          into == NO_SYMBOL ? ", which no input has" : "",
                          into == NO_SYMBOL ? nearest_symbol(b, binding->same_as).text : "");
-    }
-    for (int i = 0; i < b->count; i++) {
+    for (int i = 0; i < b->count; i++)
         for (int axis = 0; axis < b->types[i].rank; axis++)
             if (b->dims[i].symbol[axis] == source) b->dims[i].symbol[axis] = into;
-    }
     b->symbols[source].merged = true;
     if (!b->symbols[source].only_leading) b->symbols[into].only_leading = false;
     return MDOT_OK;
@@ -178,9 +173,8 @@ static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "b
 
 static bool is_batch_name(const char *name)
 {
-    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
+    for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++)
         if (strcmp(name, batch_names[i]) == 0) return true;
-    }
     return false;
 }
 
@@ -208,24 +202,20 @@ static mdot_status apply_type(const binder *b, int input, const ir_type *request
 {
     ir_type *type = &b->types[input];
     input_dims *dims = &b->dims[input];
-    if (requested->dtype != MDOT_DTYPE_NONE && requested->dtype != type->dtype) {
+    if (requested->dtype != MDOT_DTYPE_NONE && requested->dtype != type->dtype)
         return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the requested element type differs from that of the file");
-    }
-    if (type->rank >= 0 && type->rank != requested->rank) {
+    if (type->rank >= 0 && type->rank != requested->rank)
         return fail_input(b, input, MDOT_INVALID_ARGUMENT,
                           "the rank of the requested shape differs from that of the file");
-    }
     for (int axis = 0; axis < requested->rank; axis++) {
         int64_t value = requested->dim[axis].offset;
-        if (!ir_dim_is_number(requested->dim[axis]) || value < 0) {
+        if (!ir_dim_is_number(requested->dim[axis]) || value < 0)
             return fail_input(b, input, MDOT_INVALID_ARGUMENT,
                               "the dimensions of the requested shape must be numbers of at least 0");
-        }
-        if (type->rank >= 0 && dims->symbol[axis] != NO_SYMBOL) {
+        if (type->rank >= 0 && dims->symbol[axis] != NO_SYMBOL)
             BS_TRY(bind(b, &b->symbols[dims->symbol[axis]], value));
-        } else if (type->rank >= 0 && dims->number[axis] != value) {
+        else if (type->rank >= 0 && dims->number[axis] != value)
             return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the requested shape differs from that of the file");
-        }
     }
     if (type->rank >= 0) return MDOT_OK;
     type->rank = requested->rank;
@@ -240,11 +230,10 @@ static mdot_status apply_types(const binder *b)
 {
     const fe_options *options = b->context->options;
     if (options->input_types == NULL) return MDOT_OK;
-    if (options->input_type_count != (size_t)b->count) {
+    if (options->input_type_count != (size_t)b->count)
         return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
                          "%s: %zu input shapes were requested, but the model has %d inputs", b->context->file,
                          options->input_type_count, b->count);
-    }
     for (int i = 0; i < b->count; i++) {
         if (options->input_types[i].rank < 0) continue;
         BS_TRY(apply_type(b, i, &options->input_types[i]));
@@ -331,11 +320,10 @@ static mdot_status settle_type(const binder *b, int input)
     if (type->rank < 0) return fail_input(b, input, MDOT_UNSUPPORTED, "has no shape");
     for (int axis = 0; axis < type->rank; axis++) {
         int s = b->dims[input].symbol[axis];
-        if (s == NO_SYMBOL) {
+        if (s == NO_SYMBOL)
             type->dim[axis] = ir_dim_number(b->dims[input].number[axis]);
-        } else {
+        else
             type->dim[axis] = b->symbols[s].bound ? ir_dim_number(b->symbols[s].value) : ir_dim_affine(1, 0);
-        }
     }
     if (ir_type_count_at(type, 1) < 0) return fail_input(b, input, MDOT_MALFORMED, "its dimensions are too large");
     return MDOT_OK;
@@ -360,9 +348,8 @@ bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_
 {
     const Onnx__TypeProto__Tensor *tensor = info->type != NULL ? info->type->tensor_type : NULL;
     if (tensor == NULL || tensor->shape == NULL || tensor->shape->n_dim > MDOT_MAX_RANK ||
-        !is_element(tensor->elem_type)) {
+        !is_element(tensor->elem_type))
         return false;
-    }
     ir_type type = {.dtype = (mdot_dtype)tensor->elem_type, .rank = (int)tensor->shape->n_dim};
     for (int i = 0; i < type.rank; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = tensor->shape->dim[i];

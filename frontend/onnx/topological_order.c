@@ -22,10 +22,9 @@ static const char *describe(const fe_flat *flat, int definer)
 static mdot_status define(const fe_context *context, fe_flat *flat, int value, int definer, int output)
 {
     fe_value *v = &flat->values[value];
-    if (v->definer != FE_UNDEFINED) {
+    if (v->definer != FE_UNDEFINED)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: value '%s' is defined twice: by %s and by %s",
                          context->file, v->name, describe(flat, v->definer), describe(flat, definer));
-    }
     v->definer = definer;
     v->output = output;
     return MDOT_OK;
@@ -33,9 +32,8 @@ static mdot_status define(const fe_context *context, fe_flat *flat, int value, i
 
 static mdot_status define_name(const fe_context *context, fe_flat *flat, const char *name, int definer, int index)
 {
-    if (name == NULL || !*name) {
+    if (name == NULL || !*name)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s has no name", context->file, describe(flat, definer));
-    }
     int value;
     mdot_status status = fe_flat_value(context, flat, name, &value);
     return status == MDOT_OK ? define(context, flat, value, definer, index) : status;
@@ -104,9 +102,8 @@ mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *
     for (size_t i = 0; i < graph->n_initializer; i++)
         BS_TRY(define_name(context, flat, graph->initializer[i]->name, FE_BY_INITIALIZER, (int)i));
     BS_TRY(define_inputs(context, graph, flat));
-    for (int i = 0; i < flat->node_count; i++) {
+    for (int i = 0; i < flat->node_count; i++)
         for (int k = 0; k < flat->nodes[i].output_count; k++) BS_TRY(define_output(context, flat, i, k));
-    }
     return MDOT_OK;
 }
 
@@ -189,11 +186,10 @@ static mdot_status emit(const fe_context *context, fe_flat *flat, unsigned char 
             depth--;
             continue;
         }
-        if (marks[needed] == OPEN) {
+        if (marks[needed] == OPEN)
             return mdot_fail(context->err, MDOT_MALFORMED,
                              "%s: node '%s' (%s) depends on its own output: the graph has a cycle", context->file,
                              flat->nodes[needed].name, flat->nodes[needed].op_type);
-        }
         marks[needed] = OPEN;
         stack[++depth] = first_step(flat, needed);
     }
@@ -209,8 +205,7 @@ mdot_status fe_order_nodes(const fe_context *context, fe_flat *flat)
     flat->order = IR_NEW_ARRAY(context->scratch, int, flat->node_count);
     if (marks == NULL || stack == NULL || flat->order == NULL) return fe_out_of_memory(context);
     int index = 0;
-    for (int i = 0; i < flat->node_count && status == MDOT_OK; i++) {
+    for (int i = 0; i < flat->node_count && status == MDOT_OK; i++)
         if (marks[i] == UNSEEN) status = emit(context, flat, marks, stack, i, &index);
-    }
     return status;
 }

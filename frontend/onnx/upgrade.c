@@ -72,9 +72,8 @@ static const struct { const char *old; int64_t before; const char *name; } renam
 
 const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t opset)
 {
-    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
         if (!*domain && opset < renamed[i].before && strcmp(op_type, renamed[i].old) == 0) op_type = renamed[i].name;
-    }
     return ir_op_find(domain, op_type);
 }
 

@@ -168,12 +168,10 @@ static mdot_status put_header(scanner *s, const field *f, size_t length)
 {
     unsigned char header[2 * VARINT_MAX_BYTES];
     size_t size = 0;
-    for (uint32_t tag = f->number << 3 | WIRE_LENGTH; tag; tag >>= 7) {
+    for (uint32_t tag = f->number << 3 | WIRE_LENGTH; tag; tag >>= 7)
         header[size++] = (unsigned char)((tag & 0x7f) | (tag > 0x7f ? 0x80 : 0));
-    }
-    for (int i = 0; i < LENGTH_BYTES; i++, length >>= 7) {
+    for (int i = 0; i < LENGTH_BYTES; i++, length >>= 7)
         header[size++] = (unsigned char)((length & 0x7f) | (i < LENGTH_BYTES - 1 ? 0x80 : 0));
-    }
     return put(s, header, size);
 }
 
@@ -199,10 +197,9 @@ static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *ty
 static mdot_status scan_nested(scanner *s, const field *f, const ProtobufCMessageDescriptor *type)
 {
     bool graph = type == &onnx__graph_proto__descriptor;
-    if (s->depth == FE_MAX_MESSAGE_DEPTH || (graph && s->graph_depth == FE_MAX_GRAPH_DEPTH)) {
+    if (s->depth == FE_MAX_MESSAGE_DEPTH || (graph && s->graph_depth == FE_MAX_GRAPH_DEPTH))
         return mdot_fail(s->err, MDOT_UNSUPPORTED, "%s: byte %zu: more than %d nested graphs or %d nested messages",
                          s->file, (size_t)(f->begin - s->begin), FE_MAX_GRAPH_DEPTH, FE_MAX_MESSAGE_DEPTH);
-    }
     BS_TRY(put_header(s, f, 0));
     size_t content_at = s->used;
     s->depth++;
@@ -224,9 +221,8 @@ static mdot_status scan_field(scanner *s, const field *f, const ProtobufCMessage
     if (d->type == PROTOBUF_C_TYPE_MESSAGE) return scan_nested(s, f, d->descriptor);
     if (message == &onnx__tensor_proto__descriptor && d->id == RAW_DATA_FIELD) return put_span(s, f);
     BS_TRY(need(s, f->begin, f->end, SIZE_MAX));
-    if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value)) != NULL) {
+    if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value)) != NULL)
         return malformed_field(s, f, message, d, "contains a NUL byte");
-    }
     mdot_status status = packed ? check_packed(s, f, message, d) : MDOT_OK;
     return status == MDOT_OK ? put(s, f->begin, (size_t)(f->end - f->begin)) : status;
 }
@@ -263,14 +259,13 @@ mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescri
     if (status == MDOT_OK) {
         ProtobufCAllocator allocator = {arena_alloc, arena_free, scratch};
         ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, s.used, s.skeleton);
-        if (message != NULL) {
+        if (message != NULL)
             *out_message = message;
-        } else if (ir_arena_failed(scratch)) {
+        else if (ir_arena_failed(scratch))
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY,
                                "%s: reading takes more memory than is allowed for a model of this size", file);
-        } else {
+        else
             status = mdot_fail(err, MDOT_MALFORMED, "%s: not a valid %s", file, type->short_name);
-        }
     }
     free(s.skeleton);
     return status;

@@ -48,9 +48,8 @@ static mdot_status read_past(const ir_operands *args, geometry *g)
 {
     ir_type key, value;
     bool has_past = ir_operand_given(args, PAST_KEY);
-    if (has_past != ir_operand_given(args, PAST_VALUE)) {
+    if (has_past != ir_operand_given(args, PAST_VALUE))
         return ir_refuse(args, MDOT_MALFORMED, "past_key and past_value require each other");
-    }
     g->past = ir_dim_number(0);
     if (has_past) {
         BS_TRY(ir_operand_need(args, PAST_KEY, "past key", 4, &key));
@@ -96,9 +95,8 @@ static mdot_status check_key_counts(const ir_operands *args, const geometry *g)
     if (!ir_operand_given(args, KEY_COUNTS)) return MDOT_OK;
     BS_TRY(ir_operand_need(args, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts));
     BS_TRY(ir_operand_need_integers(args, KEY_COUNTS, "nonpad_kv_seqlen"));
-    if (!ir_dim_equal(counts.dim[0], g->batch)) {
+    if (!ir_dim_equal(counts.dim[0], g->batch))
         return ir_refuse(args, MDOT_MALFORMED, "nonpad_kv_seqlen must have one number per sequence");
-    }
     if (!ir_operand_given(args, PAST_KEY)) return MDOT_OK;
     return ir_refuse(args, MDOT_MALFORMED, "nonpad_kv_seqlen and past_key exclude each other");
 }
@@ -108,9 +106,8 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     ir_type type;
     ir_dim q[4], k[4], v[4];
     BS_TRY(ir_operand_need(args, Q, "query", -1, &type));
-    if (type.rank != 3 && type.rank != 4) {
+    if (type.rank != 3 && type.rank != 4)
         return ir_refuse(args, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4", type.rank);
-    }
     BS_TRY(split_heads(args, Q, "query", "q_num_heads", type.rank, q));
     BS_TRY(split_heads(args, K, "key", "kv_num_heads", type.rank, k));
     BS_TRY(split_heads(args, V, "value", "kv_num_heads", type.rank, v));
@@ -122,17 +119,15 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     g.new_keys = k[2];
     g.dim = q[3];
     g.value_dim = v[3];
-    if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden)) {
+    if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden))
         return ir_refuse(args, MDOT_UNSUPPORTED, "the width of its output overflows");
-    }
     BS_TRY(read_past(args, &g));
     BS_TRY(check_mask(args, &g));
     BS_TRY(check_key_counts(args, &g));
     int64_t stage = ir_node_int(args->node, "qk_matmul_output_mode", 0);
-    if (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY) {
+    if (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)
         return ir_refuse(args, MDOT_MALFORMED, "qk_matmul_output_mode is %lld, but must be between 0 and 3",
                          (long long)stage);
-    }
     *out = g;
     return MDOT_OK;
 }
@@ -252,8 +247,7 @@ mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wid
     a.stage = (ir_score_stage)ir_node_int(node, "qk_matmul_output_mode", 0);
     read_options(node, input, &g, &a);
     BS_TRY(ir_attend(&a, arena, node, err));
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (ir_node_wants(node, i)) out[i] = made[i];
-    }
     return MDOT_OK;
 }

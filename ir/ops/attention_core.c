@@ -60,9 +60,7 @@ static void probabilities(double *score, const double *bias, bool rounds, int64_
         greatest = fmax(greatest, score[j]);
     }
     for (int64_t j = 0; j < count; j++) sum += exp(score[j] - greatest);
-    for (int64_t j = 0; j < count; j++) {
-        score[j] = is_masked ? 0 : exp(score[j] - greatest) / sum;
-    }
+    for (int64_t j = 0; j < count; j++) score[j] = is_masked ? 0 : exp(score[j] - greatest) / sum;
 }
 
 /* Computes scores and result of query i; `score` and `bias` hold one row each. */
@@ -98,13 +96,11 @@ mdot_status ir_attend(const ir_attention *request, ir_arena *arena, const ir_nod
     double *score = IR_NEW_ARRAY(arena, double, a->keys), *bias = IR_NEW_ARRAY(arena, double, a->keys);
     if (score == NULL || bias == NULL) return ir_fail_memory(node, err);
     for (int64_t b = 0; b < a->batch; b++) {
-        if (a->key_counts != NULL && (a->key_counts[b] < 0 || a->key_counts[b] > a->keys)) {
+        if (a->key_counts != NULL && (a->key_counts[b] < 0 || a->key_counts[b] > a->keys))
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "the length of sequence %lld is %lld, but there are %lld keys",
                            (long long)b, (long long)a->key_counts[b], (long long)a->keys);
-        }
-        for (int64_t h = 0; h < a->heads; h++) {
+        for (int64_t h = 0; h < a->heads; h++)
             for (int64_t i = 0; i < a->queries; i++) attend_query(a, b, h, i, score, bias);
-        }
     }
     return MDOT_OK;
 }

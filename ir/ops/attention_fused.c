@@ -19,9 +19,8 @@ static mdot_status read_heads(const ir_operands *args, geometry *g)
 {
     g->heads = ir_node_int(args->node, "num_heads", 0);
     if (g->heads > 0 && ir_dim_div_exact(g->hidden, ir_dim_number(g->heads), &g->dim) &&
-        ir_dim_div_exact(g->value_hidden, ir_dim_number(g->heads), &g->value_dim)) {
+        ir_dim_div_exact(g->value_hidden, ir_dim_number(g->heads), &g->value_dim))
         return MDOT_OK;
-    }
     return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into %lld heads", (long long)g->heads);
 }
 
@@ -184,9 +183,8 @@ static mdot_status read_multi_head(const ir_operands *args, geometry *out)
     for (int i = MHA_QUERY; i <= MHA_VALUE; i++) BS_TRY(read_rows(args, i, &input[i]));
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
-        !ir_dim_equal(q[2], k[2])) {
+        !ir_dim_equal(q[2], k[2]))
         return ir_refuse(args, MDOT_MALFORMED, "the shapes of query, key and value do not match");
-    }
     geometry g = {.dtype = input[MHA_QUERY].dtype, .batch = q[0], .queries = q[1], .keys = k[1]};
     g.hidden = q[2];
     g.value_hidden = v[2];
@@ -196,10 +194,9 @@ static mdot_status read_multi_head(const ir_operands *args, geometry *out)
         BS_TRY(ir_operand_need(args, MHA_BIAS, "bias", 1, &bias));
         BS_TRY(ir_operand_need_same(args, MHA_BIAS, MHA_QUERY));
         if (!ir_dim_add(g.hidden, g.hidden, &width) || !ir_dim_add(width, g.value_hidden, &width) ||
-            !ir_dim_equal(bias.dim[0], width)) {
+            !ir_dim_equal(bias.dim[0], width))
             return ir_refuse(args, MDOT_MALFORMED,
                              "the length of the bias differs from the width of query, key and value");
-        }
     }
     BS_TRY(read_past(args, MHA_PAST_KEY, MHA_PAST_VALUE, &g));
     BS_TRY(check_key_mask(args, MHA_MASK, &g));
@@ -284,9 +281,8 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
     BS_TRY(ir_attend(&a, arena, node, err));
     ir_wide *made[3] = {result, k, v};
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (ir_node_wants(node, i)) out[i] = made[i];
-    }
     return MDOT_OK;
 }
 
@@ -310,9 +306,8 @@ static mdot_status read_widths(const ir_operands *args, ir_dim columns, geometry
         if (!fits) return ir_refuse(args, MDOT_MALFORMED, "qkv_hidden_sizes do not match the weights");
         return MDOT_OK;
     }
-    if (!ir_dim_div_exact(columns, ir_dim_number(3), &g->hidden)) {
+    if (!ir_dim_div_exact(columns, ir_dim_number(3), &g->hidden))
         return ir_refuse(args, MDOT_MALFORMED, "the number of columns of the weights differs from that of Q, K and V");
-    }
     g->value_hidden = g->hidden;
     return MDOT_OK;
 }
@@ -328,20 +323,18 @@ static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
     BS_TRY(ir_operand_need_same(args, MSA_WEIGHTS, MSA_INPUT));
     if (ir_node_int(args->node, "do_rotary", 0))
         return ir_refuse(args, MDOT_UNSUPPORTED, "rotary embedding is unsupported");
-    if (!ir_dim_equal(input.dim[2], weights.dim[0])) {
+    if (!ir_dim_equal(input.dim[2], weights.dim[0]))
         return ir_refuse(args, MDOT_MALFORMED,
                          "the number of rows of the weights differs from the number of channels of the input");
-    }
     geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
     BS_TRY(read_widths(args, weights.dim[1], &g));
     BS_TRY(read_heads(args, &g));
     if (ir_operand_given(args, MSA_BIAS)) {
         BS_TRY(ir_operand_need(args, MSA_BIAS, "bias", 1, &bias));
         BS_TRY(ir_operand_need_same(args, MSA_BIAS, MSA_INPUT));
-        if (!ir_dim_equal(bias.dim[0], weights.dim[1])) {
+        if (!ir_dim_equal(bias.dim[0], weights.dim[1]))
             return ir_refuse(args, MDOT_MALFORMED,
                              "the length of the bias differs from the number of columns of the weights");
-        }
     }
     if (ir_node_wants(args->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
         return ir_refuse(args, MDOT_MALFORMED, "present keys and values in one output must have equally many channels");
@@ -393,9 +386,8 @@ static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir
     for (int64_t r = 0; status == MDOT_OK && r < x->dims[0] * x->dims[1]; r++) {
         double *row = (*out)->f + r * columns;
         for (int64_t c = 0; bias != NULL && c < columns; c++) row[c] = bias->f[c];
-        for (int64_t k = 0; k < width; k++) {
+        for (int64_t k = 0; k < width; k++)
             for (int64_t c = 0; c < columns; c++) row[c] += x->f[r * width + k] * weights->f[k * columns + c];
-        }
     }
     return status;
 }

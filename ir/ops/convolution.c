@@ -18,27 +18,23 @@ static mdot_status check_channels(const ir_operands *args, convolution *c)
 {
     const ir_dim *w = c->weight.dim;
     c->groups = ir_node_int(args->node, "group", 1);
-    if (!ir_dim_is_number(w[0]) || !ir_dim_is_number(w[1]) || !ir_dim_is_number(c->input.dim[1])) {
+    if (!ir_dim_is_number(w[0]) || !ir_dim_is_number(w[1]) || !ir_dim_is_number(c->input.dim[1]))
         return ir_refuse(args, MDOT_UNSUPPORTED, "the numbers of channels must be fixed");
-    }
     int64_t channels = c->input.dim[1].offset, first = w[0].offset, second = w[1].offset;
-    if (c->groups < 1 || first % c->groups != 0) {
+    if (c->groups < 1 || first % c->groups != 0)
         return ir_refuse(args, MDOT_MALFORMED, "%lld filters are not divisible into %lld groups", (long long)first,
                          (long long)c->groups);
-    }
     bool transposed = is_transposed(args->node);
     c->in_per_group = transposed ? first / c->groups : second;
     c->out_per_group = transposed ? second : first / c->groups;
     int64_t expected;
-    if (__builtin_mul_overflow(c->in_per_group, c->groups, &expected) || expected != channels) {
+    if (__builtin_mul_overflow(c->in_per_group, c->groups, &expected) || expected != channels)
         return ir_refuse(args, MDOT_MALFORMED,
                          "the weights require %lld groups of %lld channels, but the input has %lld channels",
                          (long long)c->groups, (long long)c->in_per_group, (long long)channels);
-    }
     int64_t out;
-    if (__builtin_mul_overflow(c->out_per_group, c->groups, &out)) {
+    if (__builtin_mul_overflow(c->out_per_group, c->groups, &out))
         return ir_refuse(args, MDOT_MALFORMED, "too many channels");
-    }
     c->output = c->input;
     c->output.dim[1] = ir_dim_number(out);
     return MDOT_OK;
@@ -64,9 +60,8 @@ static mdot_status read_convolution(const ir_operands *args, convolution *c)
     int64_t kernel[IR_MAX_SPATIAL] = {0};
     int spatial = c->input.rank - 2;
     for (int i = 0; i < spatial; i++) {
-        if (!ir_dim_is_number(c->weight.dim[2 + i])) {
+        if (!ir_dim_is_number(c->weight.dim[2 + i]))
             return ir_refuse(args, MDOT_UNSUPPORTED, "the kernel's extent is symbolic");
-        }
         kernel[i] = c->weight.dim[2 + i].offset;
     }
     BS_TRY(ir_window_read(args, spatial, kernel, &c->window));
@@ -143,9 +138,8 @@ static void add_products(void *user, int64_t slid, int64_t wide, int64_t tap)
     const group *g = user;
     for (int64_t m = 0; m < g->c->out_per_group; m++) {
         double sum = 0;
-        for (int64_t c = 0; c < g->c->in_per_group; c++) {
+        for (int64_t c = 0; c < g->c->in_per_group; c++)
             sum += g->weight[(m * g->c->in_per_group + c) * g->taps + tap] * g->in[c * g->in_plane + wide];
-        }
         g->out[m * g->out_plane + slid] += sum;
     }
 }
@@ -155,9 +149,8 @@ static void scatter_products(void *user, int64_t slid, int64_t wide, int64_t tap
     const group *g = user;
     for (int64_t c = 0; c < g->c->in_per_group; c++) {
         double x = g->in[c * g->in_plane + slid];
-        for (int64_t m = 0; m < g->c->out_per_group; m++) {
+        for (int64_t m = 0; m < g->c->out_per_group; m++)
             g->out[m * g->out_plane + wide] += g->weight[(c * g->c->out_per_group + m) * g->taps + tap] * x;
-        }
     }
 }
 

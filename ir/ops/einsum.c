@@ -74,12 +74,11 @@ static mdot_status read_operand(const ir_operands *args, int i, const char **cur
 /* Merges an axis extent into the label's: they must be equal, or one of them 1. */
 static mdot_status unify_extent(const ir_operands *args, einsum *e, int label, ir_dim dim)
 {
-    if (!e->occurs[label] || ir_dim_is(e->extent[label], 1)) {
+    if (!e->occurs[label] || ir_dim_is(e->extent[label], 1))
         e->extent[label] = dim;
-    } else if (!ir_dim_equal(e->extent[label], dim) && !ir_dim_is(dim, 1)) {
+    else if (!ir_dim_equal(e->extent[label], dim) && !ir_dim_is(dim, 1))
         return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){e->extent[label], dim}),
                          "a label of equation \"%s\" has two extents", ir_node_string(args->node, "equation", ""));
-    }
     e->occurs[label] = true;
     return MDOT_OK;
 }
@@ -137,9 +136,8 @@ static mdot_status read_einsum(const ir_operands *args, einsum *out)
     BS_TRY(read_output(args, cursor, uses, ellipsis_rank, &e));
     bool kept[LABEL_COUNT] = {false};
     for (int i = 0; i < e.output.rank; i++) kept[e.output.label[i]] = true;
-    for (int label = 0; label < LABEL_COUNT; label++) {
+    for (int label = 0; label < LABEL_COUNT; label++)
         if (e.occurs[label] && !kept[label]) e.summed[e.summed_count++] = label;
-    }
     *out = e;
     return MDOT_OK;
 }
@@ -167,9 +165,8 @@ static mdot_status read_term(const ir_operands *args, int i, const char **cursor
     BS_TRY(read_operand(args, i, cursor, &type, &axes));
     out->tensor = args->tensors[i];
     ir_strides(type.rank, out->tensor->dims, strides);
-    for (int k = 0; k < type.rank; k++) {
+    for (int k = 0; k < type.rank; k++)
         if (out->tensor->dims[k] != 1) out->stride[axes.label[k]] += strides[k];
-    }
     return MDOT_OK;
 }
 
@@ -198,21 +195,19 @@ static void contract(const einsum *e, const term *terms, int term_count, const i
         for (int t = 0; t < term_count; t++) {
             int64_t offset = term_offset(&terms[t], e->output.rank, e->output.label, outer) +
                              term_offset(&terms[t], e->summed_count, e->summed, index);
-            if (out->f != NULL) {
+            if (out->f != NULL)
                 product *= terms[t].tensor->f[offset];
-            } else {
+            else
                 integer_product *= (uint64_t)terms[t].tensor->i[offset];
-            }
         }
         sum += product;
         integer_sum += integer_product;
         ir_next_index(e->summed_count, extents, index);
     }
-    if (out->f != NULL) {
+    if (out->f != NULL)
         out->f[target] = sum;
-    } else {
+    else
         out->i[target] = ir_wrap_integer(out->dtype, (int64_t)integer_sum);
-    }
 }
 
 mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
@@ -244,8 +239,7 @@ void ir_cost_einsum(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->flops = 0;
     if (read_einsum(&args, &e) != MDOT_OK) return;
     double points = 1;
-    for (int label = 0; label < LABEL_COUNT; label++) {
+    for (int label = 0; label < LABEL_COUNT; label++)
         if (e.occurs[label]) points *= (double)ir_dim_at(e.extent[label], length);
-    }
     out_cost->flops = points * (node->input_count - 1 + (e.summed_count > 0));
 }

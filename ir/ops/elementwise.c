@@ -40,10 +40,9 @@ mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out
     /* ONNX numbers element types as mdot_dtype does. Types that it lacks (strings, floats of 8 bits and less, complex
      * numbers) have size zero. */
     bool in_range = target > MDOT_DTYPE_NONE && target <= MDOT_DTYPE_BF16;
-    if (!in_range || mdot_dtype_size_bytes((mdot_dtype)target) == 0) {
+    if (!in_range || mdot_dtype_size_bytes((mdot_dtype)target) == 0)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld is unsupported",
                        (long long)target);
-    }
     *out_dtype = (mdot_dtype)target;
     return MDOT_OK;
 }
@@ -70,12 +69,10 @@ mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
-    if (ratio != NULL && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype))) {
+    if (ratio != NULL && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype)))
         return ir_fail(node, err, MDOT_MALFORMED, "the ratio must be one floating-point number");
-    }
-    if (training != NULL && !(is_scalar(training) && training->type.dtype == MDOT_DTYPE_BOOL)) {
+    if (training != NULL && !(is_scalar(training) && training->type.dtype == MDOT_DTYPE_BOOL))
         return ir_fail(node, err, MDOT_MALFORMED, "training_mode must be one bool");
-    }
     ir_set_type(node, 0, type->dtype, type->rank, type->dim);
     ir_set_type(node, 1, MDOT_DTYPE_BOOL, type->rank, type->dim);
     return MDOT_OK;
@@ -98,10 +95,9 @@ static mdot_status check_operands(const ir_node *node, int first, unsigned accep
     for (int i = first; i < node->input_count; i++) {
         mdot_dtype other_dtype = node->inputs[i]->type.dtype;
         BS_TRY(ir_check_accepts(node, accepts, other_dtype, err));
-        if (other_dtype != dtype && ir_node_opcode(node) != IR_OP_Pow) {
+        if (other_dtype != dtype && ir_node_opcode(node) != IR_OP_Pow)
             return ir_fail(node, err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
                            mdot_dtype_name(other_dtype), first, mdot_dtype_name(dtype));
-        }
     }
     return MDOT_OK;
 }
@@ -129,10 +125,9 @@ mdot_status ir_shape_compare(ir_graph *graph, ir_node *node, mdot_error *err)
 
 mdot_status ir_shape_where(ir_graph *graph, ir_node *node, mdot_error *err)
 {
-    if (node->inputs[0]->type.dtype != MDOT_DTYPE_BOOL) {
+    if (node->inputs[0]->type.dtype != MDOT_DTYPE_BOOL)
         return ir_fail(node, err, MDOT_MALFORMED, "the condition is %s, not bool",
                        mdot_dtype_name(node->inputs[0]->type.dtype));
-    }
     BS_TRY(check_operands(node, 1, IR_ON_FLOAT | IR_ON_INTEGER | IR_ON_BOOL, err));
     return shape_broadcast_as(graph, node, node->inputs[1]->type.dtype, err);
 }

@@ -86,11 +86,10 @@ static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir
         }
         /* Integers without their own function are computed in double and truncated. */
         double result = rule->on_float(ir_wide_get(x, i), alpha, beta);
-        if (y->f != NULL) {
+        if (y->f != NULL)
             y->f[i] = result;
-        } else {
+        else
             y->i[i] = ir_float_to_integer(y->dtype, result);
-        }
     }
 }
 
@@ -118,13 +117,12 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
     do {
         int64_t from_a = r.at[0], from_b = r.at[1];
         for (int64_t i = 0; i < r.length; i++, target++, from_a += r.step[0], from_b += r.step[1]) {
-            if (a->f != NULL && result->f != NULL) {
+            if (a->f != NULL && result->f != NULL)
                 result->f[target] = rule->on_float(a->f[from_a], b->f[from_b]);
-            } else if (a->f != NULL) {
+            else if (a->f != NULL)
                 result->i[target] = rule->on_float(a->f[from_a], b->f[from_b]) != 0;
-            } else {
+            else
                 result->i[target] = rule->on_integer(a->i[from_a], b->i[from_b], is_unsigned);
-            }
         }
     } while (rows_next(&r));
     if (result->i != NULL) wrap_all(result);
@@ -140,11 +138,10 @@ static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, cons
         for (int64_t i = 0; i < r.length; i++, target++) {
             double x = ir_wide_get(a, r.at[0] + i * r.step[0]), y = ir_wide_get(b, r.at[1] + i * r.step[1]);
             double power = rule->on_float(x, y);
-            if (result->f != NULL) {
+            if (result->f != NULL)
                 result->f[target] = power;
-            } else {
+            else
                 result->i[target] = ir_float_to_integer(result->dtype, power);
-            }
         }
     } while (rows_next(&r));
 }
@@ -155,17 +152,15 @@ mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *
     const ir_binary_rule *rule = ir_binary_rule_of(node);
     BS_TRY(ir_check_accepts(node, rule->accepts, input[0]->dtype, err));
     bool mixed = (input[0]->f != NULL) != (input[1]->f != NULL);
-    if (mixed && ir_node_opcode(node) != IR_OP_Pow) {
+    if (mixed && ir_node_opcode(node) != IR_OP_Pow)
         return ir_fail(node, err, MDOT_MALFORMED, "the operands are of types %s and %s",
                        mdot_dtype_name(input[0]->dtype), mdot_dtype_name(input[1]->dtype));
-    }
     ir_wide *y = NULL;
     BS_TRY(make_broadcast(arena, node, input, rule->makes_bool ? MDOT_DTYPE_BOOL : input[0]->dtype, &y, err));
-    if (mixed) {
+    if (mixed)
         apply_mixed_power(rule, input[0], input[1], y);
-    } else {
+    else
         apply_binary(rule, input[0], input[1], y);
-    }
     out[0] = y;
     return MDOT_OK;
 }
@@ -194,9 +189,8 @@ mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide
     BS_TRY(make_broadcast(arena, node, input, input[0]->dtype, &y, err));
     fill_broadcast(input[0], y);
     for (int k = 1; k < node->input_count; k++) apply_binary(rule, y, input[k], y);
-    if (ir_node_opcode(node) == IR_OP_Mean) {
+    if (ir_node_opcode(node) == IR_OP_Mean)
         for (int64_t i = 0; i < y->count; i++) y->f[i] /= node->input_count;
-    }
     out[0] = y;
     return MDOT_OK;
 }
@@ -206,9 +200,8 @@ mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide
 mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
                           mdot_error *err)
 {
-    if (input[0]->dtype != MDOT_DTYPE_BOOL || input[1]->dtype != input[2]->dtype) {
+    if (input[0]->dtype != MDOT_DTYPE_BOOL || input[1]->dtype != input[2]->dtype)
         return ir_fail(node, err, MDOT_MALFORMED, "a bool and two tensors of one type are needed");
-    }
     ir_wide *y = NULL;
     BS_TRY(make_broadcast(arena, node, input, input[1]->dtype, &y, err));
     out[0] = y;
@@ -235,9 +228,8 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *co
     static const ir_opcode folds[] = {IR_OP_Max, IR_OP_Min};
     for (int k = 1; k < node->input_count; k++) {
         if (in[k] == NULL) continue;
-        if (in[k]->count != 1 || in[k]->dtype != x->dtype) {
+        if (in[k]->count != 1 || in[k]->dtype != x->dtype)
             return ir_fail(node, err, MDOT_MALFORMED, "limit %d must be a scalar of the type of the input", k);
-        }
         apply_binary(ir_binary_default(folds[k - 1]), y, in[k], y);
     }
     out[0] = y;
@@ -262,12 +254,10 @@ mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide 
 {
     const ir_wide *ratio = ir_node_input(node, 1) != NULL ? input[1] : NULL,
                   *mode = ir_node_input(node, 2) != NULL ? input[2] : NULL;
-    if ((ratio != NULL && ratio->count != 1) || (mode != NULL && (mode->count != 1 || mode->i == NULL))) {
+    if ((ratio != NULL && ratio->count != 1) || (mode != NULL && (mode->count != 1 || mode->i == NULL)))
         return ir_fail(node, err, MDOT_MALFORMED, "ratio and training_mode must have one element each");
-    }
-    if (mode != NULL && mode->i[0] && !(ratio != NULL && ir_wide_get(ratio, 0) == 0)) {
+    if (mode != NULL && mode->i[0] && !(ratio != NULL && ir_wide_get(ratio, 0) == 0))
         return ir_fail(node, err, MDOT_UNSUPPORTED, "training mode drops elements at random");
-    }
     if (node->output_count > 1 && node->outputs[1] != NULL) {
         ir_wide *mask = NULL;
         BS_TRY(make_like(arena, node, input[0], MDOT_DTYPE_BOOL, &mask, err));
@@ -285,12 +275,11 @@ mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *co
     ir_wide *y = NULL;
     BS_TRY(make_like(arena, node, x, target_dtype, &y, err));
     for (int64_t i = 0; i < x->count; i++) {
-        if (y->f != NULL) {
+        if (y->f != NULL)
             y->f[i] = ir_round_float(target_dtype, ir_wide_get(x, i));
-        } else {
+        else
             y->i[i] =
                 x->f != NULL ? ir_float_to_integer(target_dtype, x->f[i]) : ir_wrap_integer(target_dtype, x->i[i]);
-        }
     }
     out[0] = y;
     return MDOT_OK;

@@ -184,9 +184,8 @@ static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
         ir_dim_bounds(graph, *d, &minimum, &maximum);
         return minimum >= -limit && maximum <= limit;
     }
-    if (ir_dim_is_number(*d)) {
+    if (ir_dim_is_number(*d))
         return ir_wrap_integer(dtype, d->offset) == d->offset && !(dtype == MDOT_DTYPE_U64 && d->offset < 0);
-    }
     int64_t min, max;
     ir_dim_bounds(graph, *d, &min, &max);
     /* Before a bucket is bound the maximum length is unlimited, but lengths fit 64 bits. */
@@ -200,9 +199,8 @@ static bool compute(const ir_graph *graph, const known_rule *rule, const operand
                     const int64_t *index, ir_dim *out)
 {
     ir_dim a[MAX_OPERANDS] = {{0}};
-    for (int k = 0; k < rule->operands && k < count; k++) {
+    for (int k = 0; k < rule->operands && k < count; k++)
         a[k] = operands[k].element[ir_dot_index(rank, index, operands[k].strides)];
-    }
     if (count < rule->operands) { /* a fold of one operand */
         *out = a[0];
         return true;
@@ -243,9 +241,8 @@ mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err
     for (int64_t i = 0; i < count; i++) out[i] = ir_dim_number(0);
     operand operands[MAX_OPERANDS];
     if (operand_count > MAX_OPERANDS) return MDOT_OK;
-    for (int k = 0; k < operand_count; k++) {
+    for (int k = 0; k < operand_count; k++)
         if (!load_operand(node->inputs[k], rank, &operands[k])) return MDOT_OK;
-    }
     int64_t index[MDOT_MAX_RANK] = {0};
     for (int64_t i = 0; i < count; i++) {
         if (!compute(graph, rule, operands, operand_count, rank, index, &out[i])) return MDOT_OK;

@@ -298,9 +298,8 @@ static const ir_binary_rule shift_right_rule = RULE(I, 1, NULL, shift_right, fal
 const ir_unary_rule *ir_unary_rule_of(const ir_node *node)
 {
     ir_opcode opcode = ir_node_opcode(node);
-    if (opcode == IR_OP_Gelu && strcmp(ir_node_string(node, "approximate", "none"), "tanh") == 0) {
+    if (opcode == IR_OP_Gelu && strcmp(ir_node_string(node, "approximate", "none"), "tanh") == 0)
         return &gelu_tanh_rule;
-    }
     return unary_rules[opcode].accepts ? &unary_rules[opcode] : NULL;
 }
 
@@ -313,9 +312,8 @@ const ir_binary_rule *ir_binary_rule_of(const ir_node *node)
 {
     ir_opcode opcode = ir_node_opcode(node);
     if (opcode == IR_OP_Mod && ir_node_int(node, "fmod", 0)) return &mod_as_c_rule;
-    if (opcode == IR_OP_BitShift && strcmp(ir_node_string(node, "direction", "LEFT"), "RIGHT") == 0) {
+    if (opcode == IR_OP_BitShift && strcmp(ir_node_string(node, "direction", "LEFT"), "RIGHT") == 0)
         return &shift_right_rule;
-    }
     return ir_binary_default(opcode);
 }
 

@@ -123,11 +123,10 @@ int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides);
 /* Copies element `from` of one tensor to element `to` of another with the same dtype. */
 static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *source, int64_t from)
 {
-    if (target->f != NULL) {
+    if (target->f != NULL)
         target->f[to] = source->f[from];
-    } else {
+    else
         target->i[to] = source->i[from];
-    }
 }
 
 /* ---- Element arithmetic, for evaluators (ir/ops/elementwise_math.c) ---------------------------------------------- */

@@ -68,10 +68,9 @@ mdot_status ir_result_gather_elements(const ir_operands *args, ir_type *out_type
     int axis;
     BS_TRY(read_operands(args, &data, &indices));
     BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
-    if (indices.rank != data.rank) {
+    if (indices.rank != data.rank)
         return ir_refuse(args, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d", indices.rank,
                          data.rank);
-    }
     for (int i = 0; i < data.rank; i++) {
         if (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i])) continue;
         return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
@@ -105,18 +104,15 @@ static mdot_status read_tuple(const ir_operands *args, const ir_type *data, cons
                               int *out_length)
 {
     int64_t batch = ir_node_int(args->node, "batch_dims", 0);
-    if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank) {
+    if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank)
         return ir_refuse(args, MDOT_MALFORMED, "batch_dims %lld with data of %d and indices of %d dimensions",
                          (long long)batch, data->rank, indices->rank);
-    }
     ir_dim length = indices->dim[indices->rank - 1];
-    if (!ir_dim_is_number(length)) {
+    if (!ir_dim_is_number(length))
         return ir_refuse(args, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
-    }
-    if (length.offset > data->rank - batch) {
+    if (length.offset > data->rank - batch)
         return ir_refuse(args, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions", (long long)length.offset,
                          (long long)(data->rank - batch));
-    }
     for (int i = 0; i < batch; i++) {
         if (ir_dim_equal(data->dim[i], indices->dim[i])) continue;
         return ir_refuse(args, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
@@ -135,9 +131,8 @@ mdot_status ir_result_gather_nd(const ir_operands *args, ir_type *out_type)
     for (int d = 0; d < length; d++) BS_TRY(ir_operand_need_indices(args, 1, d, length, data.dim[batch + d]));
     ir_type out = {data.dtype, 0, {{0}}};
     int fixed = batch + length;
-    if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed)) {
+    if (!append_dims(&out, indices.dim, indices.rank - 1) || !append_dims(&out, data.dim + fixed, data.rank - fixed))
         return too_many_dims(args);
-    }
     *out_type = out;
     return MDOT_OK;
 }
@@ -171,14 +166,12 @@ static mdot_status read_depth(const ir_operands *args, ir_dim *out_depth)
 {
     ir_dim element[IR_MAX_KNOWN];
     int count;
-    if (!ir_operand_known(args, 1, element, &count)) {
+    if (!ir_operand_known(args, 1, element, &count))
         return ir_refuse(args, MDOT_UNSUPPORTED,
                          "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
                          args->node->inputs[1]->name);
-    }
-    if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0])) {
+    if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0]))
         return ir_refuse(args, MDOT_MALFORMED, "the depth must be one positive number");
-    }
     *out_depth = element[0];
     return MDOT_OK;
 }
@@ -192,9 +185,7 @@ mdot_status ir_result_one_hot(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 2, "values", 1, &values));
     BS_TRY(ir_operand_axis(args, "axis", -1, indices.rank + 1, &axis));
     BS_TRY(read_depth(args, &depth));
-    if (!ir_dim_is(values.dim[0], 2)) {
-        return ir_refuse(args, MDOT_MALFORMED, "the values must be a pair: off and on");
-    }
+    if (!ir_dim_is(values.dim[0], 2)) return ir_refuse(args, MDOT_MALFORMED, "the values must be a pair: off and on");
     ir_type out = {values.dtype, 0, {{0}}};
     bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&
                 append_dims(&out, indices.dim + axis, indices.rank - axis);

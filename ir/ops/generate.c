@@ -75,9 +75,8 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
 {
     const ir_attr *attr = node->attr_count == 1 ? &node->attrs[0] : NULL;
     if (attr == NULL) return ir_fail(node, err, MDOT_MALFORMED, "%d attributes instead of one", node->attr_count);
-    if (strcmp(attr->name, "sparse_value") == 0) {
+    if (strcmp(attr->name, "sparse_value") == 0)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "sparse tensors are unsupported");
-    }
     switch (attr->kind) {
     case IR_ATTR_TENSOR:
         *out = (constant_content){attr->tensor->dtype, attr->tensor->rank, attr->tensor->count, attr->tensor, 0, 0};
@@ -106,9 +105,8 @@ mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
     BS_TRY(read_constant(node, &content, err));
     ir_dim dims[MDOT_MAX_RANK] = {{0}}, element[IR_MAX_KNOWN];
-    for (int i = 0; i < content.rank; i++) {
+    for (int i = 0; i < content.rank; i++)
         dims[i] = ir_dim_number(content.tensor != NULL ? content.tensor->dims[i] : content.count);
-    }
     ir_set_type(node, 0, content.dtype, content.rank, dims);
     int count = 0;
     if (content.tensor != NULL) {
@@ -123,10 +121,9 @@ mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
 /* The wide form of a tensor attribute. */
 static mdot_status widen(ir_arena *arena, const ir_node *node, const ir_tensor *tensor, ir_wide **out, mdot_error *err)
 {
-    if (tensor->data == NULL || tensor->dtype == MDOT_DTYPE_STRING) {
+    if (tensor->data == NULL || tensor->dtype == MDOT_DTYPE_STRING)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "its tensor has the non-numeric type %s",
                        mdot_dtype_name(tensor->dtype));
-    }
     ir_wide *wide = ir_wide_from_tensor(arena, tensor);
     if (wide == NULL) return ir_fail_memory(node, err);
     *out = wide;
@@ -141,11 +138,10 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
     if (content.tensor != NULL) return widen(arena, node, content.tensor, &out[0], err);
     mdot_status status = ir_make_wide(arena, node, content.dtype, content.rank, &content.count, &out[0], err);
     for (int64_t i = 0; i < content.count && status == MDOT_OK; i++) {
-        if (content.floats != NULL) {
+        if (content.floats != NULL)
             out[0]->f[i] = content.floats[i];
-        } else {
+        else
             out[0]->i[i] = content.ints[i];
-        }
     }
     return status;
 }
@@ -157,9 +153,8 @@ static mdot_status fill_value(const ir_operands *args, const ir_tensor **out)
 {
     const ir_attr *attr = ir_node_attr(args->node, "value");
     const ir_tensor *tensor = attr != NULL && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
-    if (tensor != NULL && tensor->count != 1) {
+    if (tensor != NULL && tensor->count != 1)
         return ir_refuse(args, MDOT_MALFORMED, "the value has %lld elements instead of 1", (long long)tensor->count);
-    }
     *out = tensor;
     return MDOT_OK;
 }
@@ -171,9 +166,8 @@ static mdot_status constant_of_shape_result(const ir_operands *args, ir_type *ou
     const ir_tensor *value = NULL;
     BS_TRY(fill_value(args, &value));
     BS_TRY(ir_operand_dims(args, 0, "dimensions", dims, &rank));
-    if (rank > MDOT_MAX_RANK) {
+    if (rank > MDOT_MAX_RANK)
         return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
-    }
     *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0}}};
     for (int i = 0; i < rank; i++) {
         int64_t minimum, maximum;
@@ -222,9 +216,8 @@ mdot_status ir_result_eye_like(const ir_operands *args, ir_type *out_type)
     ir_type in;
     BS_TRY(ir_operand_need(args, 0, "input", 2, &in));
     int64_t dtype = ir_node_int(args->node, "dtype", in.dtype);
-    if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
+    if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0)
         return ir_refuse(args, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
-    }
     *out_type = in;
     out_type->dtype = (mdot_dtype)dtype;
     return MDOT_OK;
@@ -238,11 +231,10 @@ mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide
     for (int64_t row = 0; row < out[0]->dims[0]; row++) {
         int64_t column;
         if (__builtin_add_overflow(row, k, &column) || column < 0 || column >= columns) continue;
-        if (out[0]->f != NULL) {
+        if (out[0]->f != NULL)
             out[0]->f[row * columns + column] = 1;
-        } else {
+        else
             out[0]->i[row * columns + column] = 1;
-        }
     }
     return MDOT_OK;
 }
@@ -263,18 +255,16 @@ static mdot_status read_float_range(const ir_operands *args, range *out)
     double bound[3];
     for (int i = 0; i < 3; i++) {
         const ir_wide *tensor = args->tensors != NULL ? args->tensors[i] : NULL;
-        if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(args->node->inputs[i], &bound[i])) {
+        if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(args->node->inputs[i], &bound[i]))
             return ir_refuse(args, MDOT_UNSUPPORTED,
                              "the shape of its output depends on data: \"%s\" is unknown at compile time",
                              args->node->inputs[i]->name);
-        }
         if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
     }
     double count = ceil((bound[1] - bound[0]) / bound[2]); /* NaN or infinite if delta is 0 */
-    if (!(count < 0x1p62) || bound[2] == 0) {
+    if (!(count < 0x1p62) || bound[2] == 0)
         return ir_refuse(args, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0], bound[1],
                          bound[2]);
-    }
     out->first = bound[0];
     out->delta = bound[2];
     out->count = ir_dim_number(count > 0 ? (int64_t)count : 0);
@@ -301,17 +291,15 @@ static mdot_status read_integer_range(const ir_operands *args, const ir_dim *bou
         *out = (range){.dtype = out->dtype, .count = ir_dim_number(1), .integers = true, .step = 1};
         return MDOT_OK; /* from 0 to a length by this length */
     }
-    if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
+    if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN)
         return ir_refuse(args, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED, "delta must be a number other than 0");
-    }
     bool has_form = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
     has_form = has_form && ir_dim_max(args->graph, span, ir_dim_number(0), &span) &&
                ir_dim_div_ceil(args->graph, span, step > 0 ? step : -step, &out->count);
-    if (!has_form) {
+    if (!has_form)
         return ir_refuse(
             args, MDOT_UNSUPPORTED,
             "the count of its elements is not a sum of a multiple of the length and one rounded quotient of it");
-    }
     out->integers = true;
     out->start = bound[0];
     out->step = step;
@@ -355,11 +343,10 @@ mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *c
     if (status == MDOT_OK) status = ir_make_wide(arena, node, r.dtype, 1, &r.count.offset, &out[0], err);
     for (int64_t i = 0; status == MDOT_OK && i < out[0]->count; i++) {
         int64_t integer = r.integers ? r.start.offset + i * r.step : 0;
-        if (out[0]->f != NULL) {
+        if (out[0]->f != NULL)
             out[0]->f[i] = r.integers ? (double)integer : r.first + (double)i * r.delta;
-        } else {
+        else
             out[0]->i[i] = integer;
-        }
     }
     return status;
 }

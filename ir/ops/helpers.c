@@ -94,9 +94,8 @@ mdot_status ir_broadcast_inputs(const ir_node *node, int first, ir_dim *out, int
 
 mdot_status ir_normalize_axis(const ir_node *node, int64_t axis, int rank, int *out_axis, mdot_error *err)
 {
-    if (axis < -rank || axis >= rank) {
+    if (axis < -rank || axis >= rank)
         return ir_fail(node, err, MDOT_MALFORMED, "axis %lld is outside of rank %d", (long long)axis, rank);
-    }
     *out_axis = (int)(axis < 0 ? axis + rank : axis);
     return MDOT_OK;
 }

@@ -11,11 +11,9 @@ static mdot_status read_loss(const ir_operands *args, ir_type *scores, ir_type *
     if (scores->rank < 2) return ir_refuse(args, MDOT_MALFORMED, "the scores have no classes");
     BS_TRY(ir_operand_need(args, 1, "labels", scores->rank - 1, labels));
     BS_TRY(ir_operand_need_integers(args, 1, "labels"));
-    for (int i = 0; i < labels->rank; i++) {
-        if (!ir_dim_equal(labels->dim[i], scores->dim[i == 0 ? 0 : i + 1])) {
+    for (int i = 0; i < labels->rank; i++)
+        if (!ir_dim_equal(labels->dim[i], scores->dim[i == 0 ? 0 : i + 1]))
             return ir_refuse(args, MDOT_MALFORMED, "dimension %d of the labels differs from that of the scores", i);
-        }
-    }
     return MDOT_OK;
 }
 

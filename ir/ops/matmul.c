@@ -124,11 +124,10 @@ static void multiply(const matmul *p, const ir_wide *a, const ir_wide *b, ir_wid
     for (int64_t offset = 0; offset < out->count; offset += rows * columns) {
         int64_t a_at = ir_dot_index(p->batch_rank, index, a_strides);
         int64_t b_at = ir_dot_index(p->batch_rank, index, b_strides);
-        if (out->f != NULL) {
+        if (out->f != NULL)
             multiply_floats(a->f + a_at, a_view, b->f + b_at, b_view, out->f + offset, rows, inner, columns);
-        } else {
+        else
             multiply_integers(a->i + a_at, a_view, b->i + b_at, b_view, out->i + offset, rows, inner, columns);
-        }
         ir_next_index(p->batch_rank, batch, index);
     }
     for (int64_t k = 0; out->i != NULL && k < out->count; k++) out->i[k] = ir_wrap_integer(out->dtype, out->i[k]);
@@ -150,9 +149,8 @@ static double matmul_flops(const matmul *p, int64_t length)
 static mdot_status read_mat_mul(const ir_operands *args, matmul *out)
 {
     const ir_node *node = args->node;
-    if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0)) {
+    if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0))
         return ir_fail(node, args->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are unsupported");
-    }
     return read_matmul(args, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
 }
 
@@ -184,11 +182,10 @@ static int64_t scaled_integer(double factor, int64_t integer)
 static void scale_elements(ir_wide *wide, double factor)
 {
     for (int64_t i = 0; i < wide->count; i++) {
-        if (wide->f != NULL) {
+        if (wide->f != NULL)
             wide->f[i] *= factor;
-        } else {
+        else
             wide->i[i] = ir_wrap_integer(wide->dtype, scaled_integer(factor, wide->i[i]));
-        }
     }
 }
 
@@ -222,10 +219,9 @@ static mdot_status read_gemm(const ir_operands *args, matmul *out)
     mdot_status status = ir_operand_need(args, 0, "matrix A", 2, &matrix);
     if (status == MDOT_OK) status = ir_operand_need(args, 1, "matrix B", 2, &matrix);
     if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
-    if (status == MDOT_OK) {
+    if (status == MDOT_OK)
         status = read_matmul(args, ir_node_int(args->node, "transA", 0) != 0, ir_node_int(args->node, "transB", 0) != 0,
                              out);
-    }
     if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
     c = ir_operand_type(args, 2);
     bool fits = c.rank <= 2;
@@ -295,10 +291,9 @@ static mdot_status read_linear(const ir_operands *args, matmul *out)
     if (status == MDOT_OK) status = read_matmul(args, false, false, out);
     if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
     BS_TRY(ir_operand_need(args, 2, "bias", 1, &bias));
-    if (!ir_dim_equal(bias.dim[0], out->columns)) {
+    if (!ir_dim_equal(bias.dim[0], out->columns))
         return ir_refuse(args, MDOT_MALFORMED,
                          "the length of the bias differs from the number of columns of the weight");
-    }
     return MDOT_OK;
 }
 

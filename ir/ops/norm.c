@@ -146,9 +146,8 @@ mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     BS_TRY(read_rows(&args, &type, &axis));
     ir_type statistics = statistics_type(node, &type, axis);
     ir_set_type(node, 0, type.dtype, type.rank, type.dim);
-    for (int i = 1; i < node->output_count; i++) {
+    for (int i = 1; i < node->output_count; i++)
         ir_set_type(node, i, statistics.dtype, statistics.rank, statistics.dim);
-    }
     return MDOT_OK;
 }
 

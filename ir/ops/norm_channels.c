@@ -13,9 +13,8 @@ static mdot_status read_channels(const ir_operands *args, ir_type *out_type, ir_
 {
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need_floats(args, 0, "input"));
-    if (out_type->rank < 2) {
+    if (out_type->rank < 2)
         return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions has no channels", out_type->rank);
-    }
     *out_channels = out_type->dim[1];
     mdot_status status = ir_norm_need_vector(args, 1, "scale", *out_channels);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 2, "bias", *out_channels);
@@ -61,9 +60,8 @@ mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wi
 mdot_status ir_result_batch_normalization(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels;
-    if (ir_node_int(args->node, "training_mode", 0)) {
+    if (ir_node_int(args->node, "training_mode", 0))
         return ir_refuse(args, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
-    }
     mdot_status status = read_channels(args, out_type, &channels);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "mean", channels);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "variance", channels);

@@ -29,9 +29,8 @@ static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
 {
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need_floats(args, 0, "input"));
-    if (out_type->rank < 2) {
+    if (out_type->rank < 2)
         return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions lacks rows", out_type->rank);
-    }
     ir_dim hidden = out_type->dim[out_type->rank - 1];
     mdot_status status = ir_norm_need_parameter(args, 1, "skip", out_type);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 2, "gamma", hidden);
@@ -79,9 +78,8 @@ mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *nod
     if (ir_tensor_input(node, input, 4) != NULL) ir_norm_add(sum, input[4]);
     normalize_rows(sum, read_epsilon(node), input[2], ir_tensor_input(node, input, 3), made[0], made[SKIP_MEAN],
                    made[SKIP_INVERSE]);
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (ir_node_wants(node, i)) out[i] = made[i];
-    }
     return MDOT_OK;
 }
 
@@ -161,10 +159,9 @@ static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_
     int64_t length = sum->dims[1], width = sum->dims[2];
     for (int64_t token = 0; token < sum->dims[0] * length; token++) {
         int64_t id = ids != NULL ? ids->i[token % ids->count] : token % length;
-        if (id < 0 || id >= table->dims[0]) {
+        if (id < 0 || id >= table->dims[0])
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "id %lld is outside of a table of %lld rows", (long long)id,
                            (long long)table->dims[0]);
-        }
         for (int64_t c = 0; c < width; c++) sum->f[token * width + c] += table->f[id * width + c];
     }
     return MDOT_OK;

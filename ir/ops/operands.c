@@ -32,13 +32,10 @@ ir_type ir_operand_type(const ir_operands *args, int i)
 
 mdot_status ir_operand_need(const ir_operands *args, int i, const char *what, int rank, ir_type *out_type)
 {
-    if (!ir_operand_given(args, i)) {
-        return ir_refuse(args, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
-    }
+    if (!ir_operand_given(args, i)) return ir_refuse(args, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
     ir_type type = ir_operand_type(args, i);
-    if (rank >= 0 && type.rank != rank) {
+    if (rank >= 0 && type.rank != rank)
         return ir_refuse(args, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank, rank);
-    }
     *out_type = type;
     return MDOT_OK;
 }
@@ -94,9 +91,8 @@ bool ir_operand_known(const ir_operands *args, int i, ir_dim out[static IR_MAX_K
     if (args->tensors == NULL) return ir_value_known(args->node->inputs[i], out, out_count);
     const ir_wide *wide = args->tensors[i];
     if (wide->count > IR_MAX_KNOWN) return false;
-    for (int64_t k = 0; k < wide->count; k++) {
+    for (int64_t k = 0; k < wide->count; k++)
         if (!known_element(wide, k, &out[k])) return false;
-    }
     *out_count = (int)wide->count;
     return true;
 }
@@ -107,10 +103,9 @@ mdot_status ir_operand_dims(const ir_operands *args, int i, const char *what, ir
     ir_type type = {.rank = -1};
     BS_TRY(ir_operand_need(args, i, what, -1, &type));
     const char *name = args->node->inputs[i]->name;
-    if (ir_dtype_is_float(type.dtype)) {
+    if (ir_dtype_is_float(type.dtype))
         return ir_refuse(args, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what, name,
                          mdot_dtype_name(type.dtype));
-    }
     if (ir_operand_known(args, i, out, out_count)) return MDOT_OK;
     return ir_refuse(args, MDOT_UNSUPPORTED,
                      "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
@@ -123,12 +118,10 @@ mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, in
     ir_dim element[IR_MAX_KNOWN];
     int count;
     BS_TRY(ir_operand_dims(args, i, what, element, &count));
-    for (int k = 0; k < count; k++) {
-        if (!ir_dim_is_number(element[k])) {
+    for (int k = 0; k < count; k++)
+        if (!ir_dim_is_number(element[k]))
             return ir_refuse(args, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension", what,
                              args->node->inputs[i]->name);
-        }
-    }
     for (int k = 0; k < count; k++) out[k] = element[k].offset;
     *out_count = count;
     return MDOT_OK;
@@ -200,9 +193,8 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
 /* Element count of a type; -1 if it is large or has symbolic dimensions. */
 static int known_size(const ir_type *type)
 {
-    for (int i = 0; i < type->rank; i++) {
+    for (int i = 0; i < type->rank; i++)
         if (!ir_dim_is_number(type->dim[i])) return -1;
-    }
     int64_t count = ir_type_count_at(type, 1);
     return count >= 0 && count <= IR_MAX_KNOWN ? (int)count : -1;
 }
@@ -255,9 +247,8 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
         if (input[i] == NULL) return ir_arena_failed(scratch) ? ir_fail_memory(node, err) : MDOT_OK;
     }
     mdot_status status = node->op->eval(scratch, node, input, out, err);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
+    for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
         if (node->outputs[i] != NULL) status = record(graph, node, i, out[i], &pool, err);
-    }
     return status;
 }
 
@@ -298,8 +289,7 @@ const char *ir_shape_text(const ir_operands *args, int rank, const ir_dim *dims,
 
 mdot_status ir_dims_fault(int rank, const ir_dim *dims)
 {
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (!ir_dim_is_number(dims[i])) return MDOT_UNSUPPORTED;
-    }
     return MDOT_MALFORMED;
 }

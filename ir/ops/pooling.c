@@ -78,12 +78,11 @@ static pooled pool_window(const ir_window *w, const int64_t *position, const ir_
 
 static void store(ir_wide *out, int64_t offset, double value)
 {
-    if (out->f != NULL) {
+    if (out->f != NULL)
         out->f[offset] = value;
-    } else {
+    else
         out->i[offset] = ir_float_to_integer(out->dtype, value); /* a window without elements gives the type's
                                                                   * minimum */
-    }
 }
 
 /* With storage_order 1, the first spatial dimension varies fastest in positions. */

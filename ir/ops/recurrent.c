@@ -200,9 +200,8 @@ mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_dim total[] = {r.steps, directions, r.batch, hidden}, all_batch_first[] = {r.batch, r.steps, directions, hidden};
     ir_dim last_dim[] = {directions, r.batch, hidden}, last_batch_first[] = {r.batch, directions, hidden};
     ir_set_type(node, 0, r.input.dtype, 4, batch_first ? all_batch_first : total);
-    for (int i = 1; i < node->output_count; i++) {
+    for (int i = 1; i < node->output_count; i++)
         ir_set_type(node, i, r.input.dtype, 3, batch_first ? last_batch_first : last_dim);
-    }
     return MDOT_OK;
 }
 

@@ -103,9 +103,8 @@ static mdot_status check_dtype(const ir_node *node, mdot_dtype dtype, mdot_error
 {
     ir_opcode opcode = ir_node_opcode(node);
     if (dtype == MDOT_DTYPE_STRING ||
-        (dtype == MDOT_DTYPE_BOOL && opcode != IR_OP_ReduceMax && opcode != IR_OP_ReduceMin)) {
+        (dtype == MDOT_DTYPE_BOOL && opcode != IR_OP_ReduceMax && opcode != IR_OP_ReduceMin))
         return ir_fail(node, err, MDOT_MALFORMED, "the operator is undefined for %s", mdot_dtype_name(dtype));
-    }
     return MDOT_OK;
 }
 
@@ -146,9 +145,8 @@ static mdot_status reduce_known(ir_graph *graph, ir_node *node, unsigned mask, m
     bool one_dimensional = input->type.rank == 1 && mask == 1 && input->type.dtype == MDOT_DTYPE_I64;
     if (!one_dimensional || !ir_value_known(input, elements, &count) || count == 0) return MDOT_OK;
     ir_dim acc = elements[0];
-    for (int i = 1; i < count; i++) {
+    for (int i = 1; i < count; i++)
         if (!known_step(graph, ir_node_opcode(node), acc, elements[i], &acc)) return MDOT_OK;
-    }
     return folds[ir_node_opcode(node)].step_integer != NULL ? ir_set_known(graph, node, 0, &acc, 1, err) : MDOT_OK;
 }
 
@@ -203,9 +201,8 @@ static mdot_status make_reduced(ir_arena *arena, const ir_node *node, const ir_w
         if (!reduced || keep) dims[rank++] = kept[i];
     }
     ir_strides(x->rank, kept, out_strides);
-    for (int i = 0; i < x->rank; i++) {
+    for (int i = 0; i < x->rank; i++)
         if (mask >> i & 1) out_strides[i] = 0;
-    }
     return ir_make_wide(arena, node, dtype, rank, dims, out, err);
 }
 
@@ -248,9 +245,8 @@ static void fold_integers(const fold *f, const ir_wide *x, const int64_t *stride
     row_walk w = start_rows(x, strides);
     int64_t source = 0, offset = 0;
     do {
-        for (int64_t i = 0; i < w.length; i++, source++, offset += w.step) {
+        for (int64_t i = 0; i < w.length; i++, source++, offset += w.step)
             acc[offset] = f->step_integer(acc[offset], x->i[source], is_unsigned);
-        }
     } while (next_row(x, strides, &w, &offset));
 }
 
@@ -284,9 +280,8 @@ mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *
     const ir_wide *x = in[0];
     const ir_wide *axes = ir_node_input(node, 1) != NULL ? in[1] : NULL;
     unsigned mask = 0;
-    if (axes != NULL && (axes->i == NULL || axes->count > x->rank)) {
+    if (axes != NULL && (axes->i == NULL || axes->count > x->rank))
         return ir_fail(node, err, MDOT_MALFORMED, "axes must be integers, at most one per dimension");
-    }
     BS_TRY(check_dtype(node, x->dtype, err));
     BS_TRY(reduced_axes(node, axes != NULL ? axes->i : NULL, axes != NULL ? (int)axes->count : 0, x->rank, &mask, err));
     int64_t strides[MDOT_MAX_RANK];

@@ -356,9 +356,8 @@ mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *
     BS_TRY(ir_resize_read(&args, &r, &type));
     if (x->f == NULL && r.mode != IR_RESIZE_NEAREST)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "integers can be resized in mode nearest only");
-    for (int i = 0; i < r.count; i++) {
+    for (int i = 0; i < r.count; i++)
         if (!ir_resize_keeps(&r, &r.axes[i])) BS_TRY(resize_axis(arena, node, &r, &r.axes[i], &x, err));
-    }
     BS_TRY(ir_make_typed(arena, node, &type, &out[0], err));
     ir_copy_elements(out[0], 0, x, 0, x->count);
     return MDOT_OK;
@@ -374,9 +373,8 @@ void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
     const char *mode = ir_node_string(node, "mode", "nearest");
     double along = strcmp(mode, "linear") == 0 ? 2 : strcmp(mode, "cubic") == 0 ? 4 : 0, taps = along > 0;
     const ir_type *input = &node->inputs[0]->type, *out = &node->outputs[0]->type;
-    for (int i = 0; i < input->rank && along > 0; i++) {
+    for (int i = 0; i < input->rank && along > 0; i++)
         if (ir_dim_at(input->dim[i], length) != ir_dim_at(out->dim[i], length)) taps *= along;
-    }
     out_cost->flops = 2 * taps * ir_value_elements(node->outputs[0], length);
 }
 
@@ -388,10 +386,9 @@ mdot_status ir_result_grid_sample(const ir_operands *args, ir_type *out_type)
     ir_type grid;
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need(args, 1, "grid", out_type->rank, &grid));
-    if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2)) {
+    if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2))
         return ir_refuse(args, MDOT_MALFORMED,
                          "the grid must have one coordinate for each spatial dimension of the input");
-    }
     for (int i = 2; i < out_type->rank; i++) out_type->dim[i] = grid.dim[i - 1];
     return MDOT_OK;
 }

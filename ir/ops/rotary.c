@@ -16,15 +16,12 @@ static mdot_status read_channels(const ir_operands *args, geometry *g)
     ir_dim channels = g->type.dim[g->type.rank - 1];
     int64_t heads = ir_node_int(args->node, "num_heads", 0);
     if (g->type.rank == 3) {
-        if (heads <= 0 || !ir_dim_div_exact(channels, ir_dim_number(heads), &channels)) {
+        if (heads <= 0 || !ir_dim_div_exact(channels, ir_dim_number(heads), &channels))
             return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into num_heads %lld",
                              (long long)heads);
-        }
         g->heads = ir_dim_number(heads);
     }
-    if (!ir_dim_is_number(channels)) {
-        return ir_refuse(args, MDOT_UNSUPPORTED, "the size of its heads is not fixed");
-    }
+    if (!ir_dim_is_number(channels)) return ir_refuse(args, MDOT_UNSUPPORTED, "the size of its heads is not fixed");
     g->channels = channels.offset;
     g->rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
     if (g->rotated == 0) g->rotated = g->channels;
@@ -54,9 +51,8 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     ir_type positions;
     BS_TRY(ir_operand_need(args, X, "input", -1, &g.type));
     BS_TRY(ir_operand_need_floats(args, X, "input"));
-    if (g.type.rank != 3 && g.type.rank != 4) {
+    if (g.type.rank != 3 && g.type.rank != 4)
         return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", g.type.rank);
-    }
     g.batch = g.type.dim[0];
     g.heads = g.type.dim[1];
     g.rows = g.type.dim[g.type.rank - 2];
@@ -66,9 +62,8 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     if (ir_operand_given(args, POSITIONS)) {
         BS_TRY(ir_operand_need(args, POSITIONS, "position ids", 2, &positions));
         BS_TRY(ir_operand_need_integers(args, POSITIONS, "position ids"));
-        if (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows)) {
+        if (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))
             return ir_refuse(args, MDOT_MALFORMED, "position ids must have one number for each token");
-        }
     }
     *out = g;
     return MDOT_OK;
@@ -122,9 +117,8 @@ mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const
         int64_t row = g.type.rank == 4 ? vector % rows : vector / heads % rows;
         int64_t token = vector / (heads * rows) * rows + row;
         int64_t entry = positions != NULL ? positions->i[token] : token;
-        if (positions != NULL && (entry < 0 || entry >= input[COS]->dims[0] || entry >= input[SIN]->dims[0])) {
+        if (positions != NULL && (entry < 0 || entry >= input[COS]->dims[0] || entry >= input[SIN]->dims[0]))
             return ir_fail(node, err, MDOT_OUT_OF_RANGE, "position %lld is outside of its caches", (long long)entry);
-        }
         for (int64_t k = g.rotated; k < g.channels; k++) out[0]->f[offset + k] = input[X]->f[offset + k];
         rotate(input[X]->f + offset, input[COS]->f + entry * half, input[SIN]->f + entry * half, g.rotated, interleaved,
                out[0]->f + offset);

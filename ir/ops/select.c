@@ -38,16 +38,13 @@ static mdot_status cut_axis(const ir_operands *args, int axis, ir_dim start, ir_
     if (step < -longest) step = -longest;
     bool back = step < 0;
     if (!ir_dim_add(extent, before, &last_dim)) last_dim = before;
-    if (!clamp_bound(args->graph, start, extent, zero, back ? last_dim : extent, &first)) {
+    if (!clamp_bound(args->graph, start, extent, zero, back ? last_dim : extent, &first))
         return undecided(args, axis, "start", start, extent);
-    }
-    if (!clamp_bound(args->graph, end, extent, back ? before : zero, back ? last_dim : extent, &stop)) {
+    if (!clamp_bound(args->graph, end, extent, back ? before : zero, back ? last_dim : extent, &stop))
         return undecided(args, axis, "end", end, extent);
-    }
     if (!(back ? ir_dim_sub(first, stop, &span) : ir_dim_sub(stop, first, &span)) ||
-        !ir_dim_max(args->graph, span, zero, &span)) {
+        !ir_dim_max(args->graph, span, zero, &span))
         return undecided(args, axis, "end", end, extent);
-    }
     if (!ir_dim_div_ceil(args->graph, span, back ? -step : step, &count)) {
         char text[IR_DIM_TEXT_BYTES];
         return ir_refuse(args, MDOT_UNSUPPORTED,
@@ -79,9 +76,8 @@ static mdot_status read_bounds(const ir_operands *args, slice_bounds *out)
     if (ir_operand_given(args, 3)) status = ir_operand_ints(args, 3, "axes", out->axis, &axes);
     if (status == MDOT_OK && ir_operand_given(args, 4)) status = ir_operand_ints(args, 4, "steps", out->step, &steps);
     if (status != MDOT_OK) return status;
-    if (ends != out->count || axes != out->count || steps != out->count) {
+    if (ends != out->count || axes != out->count || steps != out->count)
         return ir_refuse(args, MDOT_MALFORMED, "%d starts, %d ends, %d axes, %d steps", out->count, ends, axes, steps);
-    }
     return MDOT_OK;
 }
 
@@ -158,15 +154,12 @@ static mdot_status sizes_from_input(const ir_operands *args, ir_dim extent, int 
     int size_count;
     ir_dim sum = ir_dim_number(0);
     BS_TRY(ir_operand_dims(args, 1, "sizes of the parts", out_sizes, &size_count));
-    if (size_count != count) {
-        return ir_refuse(args, MDOT_MALFORMED, "%d sizes for %d outputs", size_count, count);
-    }
+    if (size_count != count) return ir_refuse(args, MDOT_MALFORMED, "%d sizes for %d outputs", size_count, count);
     for (int i = 0; i < count; i++) {
         int64_t minimum, maximum;
         ir_dim_bounds(args->graph, out_sizes[i], &minimum, &maximum);
-        if (minimum < 0 || !ir_dim_add(sum, out_sizes[i], &sum)) {
+        if (minimum < 0 || !ir_dim_add(sum, out_sizes[i], &sum))
             return ir_refuse(args, MDOT_MALFORMED, "the size of part %d is negative or overflows", i);
-        }
     }
     if (!ir_dim_equal(sum, extent)) {
         char sum_text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
@@ -184,13 +177,10 @@ static mdot_status read_parts(const ir_operands *args, ir_type *out_in, int *out
     int count = args->node->output_count;
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_in));
     BS_TRY(ir_operand_axis(args, "axis", 0, out_in->rank, out_axis));
-    if (count > IR_MAX_KNOWN) {
-        return ir_refuse(args, MDOT_UNSUPPORTED, "%d parts, more than %d", count, IR_MAX_KNOWN);
-    }
-    if (ir_node_int(args->node, "num_outputs", count) != count) {
+    if (count > IR_MAX_KNOWN) return ir_refuse(args, MDOT_UNSUPPORTED, "%d parts, more than %d", count, IR_MAX_KNOWN);
+    if (ir_node_int(args->node, "num_outputs", count) != count)
         return ir_refuse(args, MDOT_MALFORMED, "num_outputs is %lld, but there are %d outputs",
                          (long long)ir_node_int(args->node, "num_outputs", count), count);
-    }
     ir_dim extent = out_in->dim[*out_axis];
     return ir_operand_given(args, 1) ? sizes_from_input(args, extent, count, out_sizes)
                                      : equal_parts(args, extent, count, out_sizes);
@@ -225,9 +215,8 @@ mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, const ir_wide *c
         type.dim[axis] = sizes[i];
         if (ir_node_wants(node, i)) {
             BS_TRY(ir_make_typed(arena, node, &type, &out[i], err));
-            for (int64_t o = 0; o < view.outer; o++) {
+            for (int64_t o = 0; o < view.outer; o++)
                 ir_copy_elements(out[i], o * run, input[0], (o * view.extent + before) * view.inner, run);
-            }
         }
         before += sizes[i].offset;
     }
@@ -247,9 +236,8 @@ static mdot_status concat_result(const ir_operands *args, ir_type *out_type)
         BS_TRY(ir_operand_need_same(args, i, 0));
         for (int k = 0; k < out.rank; k++) {
             if (k == axis ? ir_dim_add(out.dim[k], next_type.dim[k], &out.dim[k])
-                          : ir_dim_equal(out.dim[k], next_type.dim[k])) {
+                          : ir_dim_equal(out.dim[k], next_type.dim[k]))
                 continue;
-            }
             char text[IR_SHAPE_TEXT_BYTES], first_text[IR_SHAPE_TEXT_BYTES];
             return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){out.dim[k], next_type.dim[k]}),
                              "input %d, %s, does not continue %s along axis %d", i,
@@ -277,9 +265,8 @@ mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, const ir_wide *
     int64_t before = 0;
     for (int i = 0; i < node->input_count; i++) {
         int64_t run = input[i]->dims[axis] * view.inner;
-        for (int64_t o = 0; o < view.outer; o++) {
+        for (int64_t o = 0; o < view.outer; o++)
             ir_copy_elements(out[0], (o * view.extent + before) * view.inner, input[i], o * run, run);
-        }
         before += input[i]->dims[axis];
     }
     return MDOT_OK;
@@ -315,10 +302,9 @@ static mdot_status read_pads(const ir_operands *args, int rank, ir_dim *out_befo
     if (ir_operand_given(args, 3)) status = ir_operand_ints(args, 3, "axes", axes, &axis_count);
     if (status == MDOT_OK) status = ir_axes_mask(args->node, axes, axis_count, rank, &mask, args->err);
     if (status != MDOT_OK) return status;
-    if (pad_count != 2 * axis_count) {
+    if (pad_count != 2 * axis_count)
         return ir_refuse(args, MDOT_MALFORMED, "expected two pads per axis: %d pads for %d axes", pad_count,
                          axis_count);
-    }
     for (int i = 0; i < rank; i++) out_before[i] = out_after[i] = ir_dim_number(0);
     for (int i = 0; i < axis_count; i++) {
         int axis = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
@@ -346,9 +332,8 @@ static mdot_status pad_result(const ir_operands *args, ir_type *out_type)
         bool affine = ir_dim_sub(ir_dim_number(0), before[i], &first) && ir_dim_add(in.dim[i], after[i], &in.dim[i]) &&
                       ir_dim_add(in.dim[i], before[i], &in.dim[i]);
         if (affine) ir_dim_bounds(args->graph, in.dim[i], &minimum, &maximum);
-        if (minimum < 0) {
+        if (minimum < 0)
             return ir_refuse(args, ir_dims_fault(1, &in.dim[i]), "the pads take more from axis %d than it has", i);
-        }
         if (mode != PAD_CONSTANT && was_empty && !ir_dim_is(in.dim[i], 0))
             return ir_refuse(args, MDOT_MALFORMED, "an empty input has no elements to pad with along axis %d", i);
     }
@@ -409,18 +394,16 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
     const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: zeros, as in the new tensor */
     if (constant != NULL && constant->count != 1)
         return ir_fail(node, err, MDOT_MALFORMED, "the constant must be one number");
-    if (mode != PAD_CONSTANT && in[0]->count == 0 && out[0]->count > 0) {
+    if (mode != PAD_CONSTANT && in[0]->count == 0 && out[0]->count > 0)
         return ir_fail(node, err, MDOT_MALFORMED, "an empty input has no elements to pad with");
-    }
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(in[0]->rank, in[0]->dims, strides);
     for (int64_t k = 0; k < out[0]->count; k++) {
         int64_t source = padded_offset(mode, in[0], strides, before, index);
-        if (source >= 0) {
+        if (source >= 0)
             ir_copy_element(out[0], k, in[0], source);
-        } else if (constant != NULL) {
+        else if (constant != NULL)
             ir_copy_element(out[0], k, constant, 0);
-        }
         ir_next_index(out[0]->rank, out[0]->dims, index);
     }
     return MDOT_OK;

@@ -156,9 +156,8 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
     for (int64_t r = 0; r < view.outer * view.inner; r++) { /* always sorted, because unsorted results may have any
                                                              * order */
         int64_t o = r / view.inner, i = r % view.inner;
-        for (int64_t e = 0; e < view.extent; e++) {
+        for (int64_t e = 0; e < view.extent; e++)
             row[e] = candidate_at(input[0], (o * view.extent + e) * view.inner + i, e);
-        }
         qsort(row, (size_t)view.extent, sizeof *row, compare);
         for (int64_t e = 0; e < k; e++) {
             int64_t target = (o * k + e) * view.inner + i;
@@ -213,11 +212,10 @@ static int64_t reduce_integers(reduction how, mdot_dtype dtype, int64_t old, int
 
 static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_wide *updates, int64_t source)
 {
-    if (target->f != NULL) {
+    if (target->f != NULL)
         target->f[to] = reduce_floats(how, target->f[to], updates->f[source]);
-    } else {
+    else
         target->i[to] = reduce_integers(how, target->dtype, target->i[to], updates->i[source]);
-    }
 }
 
 /* Data, indices and updates: inputs 0, 1 and 2. */
@@ -239,10 +237,9 @@ mdot_status ir_result_scatter_elements(const ir_operands *args, ir_type *out_typ
     BS_TRY(read_scatter(args, &data, &indices, &updates));
     BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
     bool fits = indices.rank == data.rank && updates.rank == data.rank;
-    for (int i = 0; i < data.rank && fits; i++) {
+    for (int i = 0; i < data.rank && fits; i++)
         fits = ir_dim_equal(indices.dim[i], updates.dim[i]) &&
                (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i]));
-    }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES];
         return ir_refuse(args, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
@@ -343,10 +340,9 @@ mdot_status ir_result_tensor_scatter(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need_same(args, 1, 0));
     BS_TRY(ir_operand_axis(args, "axis", -2, cache.rank, &axis));
     bool fits = axis > 0;
-    for (int i = 0; i < cache.rank && fits; i++) {
+    for (int i = 0; i < cache.rank && fits; i++)
         fits = i == axis ? ir_dim_always_le(args->graph, update.dim[i], cache.dim[i])
                          : ir_dim_equal(update.dim[i], cache.dim[i]);
-    }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], cache_text[IR_SHAPE_TEXT_BYTES];
         return ir_refuse(args, MDOT_MALFORMED, "an update of shape %s does not match a cache of shape %s along axis %d",
@@ -354,16 +350,14 @@ mdot_status ir_result_tensor_scatter(const ir_operands *args, ir_type *out_type)
                          ir_shape_text(args, cache.rank, cache.dim, cache_text), axis);
     }
     const char *mode = ir_node_string(args->node, "mode", "linear");
-    if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0) {
+    if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0)
         return ir_refuse(args, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular", mode);
-    }
     if (ir_operand_given(args, 2)) {
         BS_TRY(ir_operand_need(args, 2, "write indices", 1, &starts));
         BS_TRY(ir_operand_need_integers(args, 2, "write indices"));
-        if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
+        if (!ir_dim_equal(starts.dim[0], cache.dim[0]))
             return ir_refuse(args, MDOT_MALFORMED,
                              "the write indices must have one element for each sequence of the batch");
-        }
     }
     *out_type = cache;
     return MDOT_OK;
@@ -382,11 +376,10 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
     int64_t per_batch = ir_product(input[0]->dims, 1, axis);
     for (int64_t o = 0; o < cache.outer && update.extent > 0; o++) {
         int64_t start = starts != NULL ? starts->i[o / per_batch] : 0;
-        if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent)) {
+        if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent))
             return ir_fail(node, err, MDOT_OUT_OF_RANGE,
                            "write index %lld plus %lld new positions exceeds the cache of %lld", (long long)start,
                            (long long)update.extent, (long long)cache.extent);
-        }
         for (int64_t k = 0; k < update.extent; k++) {
             int64_t offset = (start + k) % cache.extent; /* a linear update stays below the extent */
             ir_copy_elements(out[0], (o * cache.extent + offset) * cache.inner, input[1],

@@ -14,13 +14,11 @@ static mdot_status read_list(const ir_operands *args, const char *name, int coun
     const ir_attr *attr = ir_node_attr(args->node, name);
     for (int i = 0; i < count; i++) out[i] = fallback;
     if (attr == NULL || attr->kind != IR_ATTR_INTS || attr->count == 0) return MDOT_OK;
-    if (attr->count != count) {
+    if (attr->count != count)
         return ir_refuse(args, MDOT_MALFORMED, "%s has %d elements instead of %d", name, attr->count, count);
-    }
     for (int i = 0; i < count; i++) {
-        if (attr->ints[i] < minimum || attr->ints[i] > MAX_ATTRIBUTE) {
+        if (attr->ints[i] < minimum || attr->ints[i] > MAX_ATTRIBUTE)
             return ir_refuse(args, MDOT_MALFORMED, "%s has an element of %lld", name, (long long)attr->ints[i]);
-        }
         out[i] = attr->ints[i];
     }
     return MDOT_OK;
@@ -30,14 +28,12 @@ static mdot_status read_kernel(const ir_operands *args, int rank, const int64_t 
 {
     BS_TRY(read_list(args, "kernel_shape", rank, 1, 0, w->kernel));
     for (int i = 0; i < rank; i++) {
-        if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i]) {
+        if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i])
             return ir_refuse(args, MDOT_MALFORMED, "kernel_shape is %lld, but the weights are %lld wide",
                              (long long)w->kernel[i], (long long)kernel[i]);
-        }
         if (kernel != NULL) w->kernel[i] = kernel[i];
-        if (w->kernel[i] < 1 || w->kernel[i] > MAX_ATTRIBUTE) {
+        if (w->kernel[i] < 1 || w->kernel[i] > MAX_ATTRIBUTE)
             return ir_refuse(args, MDOT_MALFORMED, "a kernel is %lld wide", (long long)w->kernel[i]);
-        }
     }
     return MDOT_OK;
 }
@@ -46,9 +42,8 @@ mdot_status ir_window_read(const ir_operands *args, int rank, const int64_t *ker
 {
     ir_window w = {.rank = rank};
     int64_t pads[2 * IR_MAX_SPATIAL];
-    if (rank < 1 || rank > IR_MAX_SPATIAL) {
+    if (rank < 1 || rank > IR_MAX_SPATIAL)
         return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions", rank + 2);
-    }
     BS_TRY(read_kernel(args, rank, kernel, &w));
     BS_TRY(read_list(args, "strides", rank, 1, 1, w.stride));
     BS_TRY(read_list(args, "dilations", rank, 1, 1, w.dilation));
@@ -185,9 +180,8 @@ mdot_status ir_window_unslide(const ir_operands *args, ir_window *w, const ir_di
         }
         int64_t least, maximum;
         ir_dim_bounds(args->graph, out_extents[i], &least, &maximum);
-        if (maximum < 0) {
+        if (maximum < 0)
             return ir_refuse(args, MDOT_MALFORMED, "negative padding removes all of spatial dimension %d", i);
-        }
     }
     return MDOT_OK;
 }

@@ -42,9 +42,8 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
     ir_value *inner = value->def->inputs[0];
     int rank = value->type.rank, inner_rank = inner->type.rank;
     if (rank + inner_rank != 7 || (rank != 3 && rank != 4)) return NULL;
-    for (int i = 1; i <= 2; i++) {
+    for (int i = 1; i <= 2; i++)
         if (!ir_dim_equal(value->type.dim[rank - i], inner->type.dim[inner_rank - i])) return NULL;
-    }
     s->split = rank == 4 ? &value->type : &inner->type;
     return inner;
 }
@@ -75,10 +74,9 @@ static double least_of(const ir_value *value, int depth)
     case IR_OP_Unsqueeze: return least_of(node->inputs[0], depth + 1);
     case IR_OP_Add: return least_of(node->inputs[0], depth + 1) + least_of(node->inputs[1], depth + 1);
     case IR_OP_Mul:
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 2; i++)
             if (ir_value_scalar(node->inputs[i], &number) && number >= 0)
                 return number > 0 ? number * least_of(node->inputs[1 - i], depth + 1) : 0;
-        }
         return -INFINITY;
     case IR_OP_Where: return fmin(least_of(node->inputs[1], depth + 1), least_of(node->inputs[2], depth + 1));
     default: return -INFINITY;
@@ -168,9 +166,8 @@ static bool read_cap(ir_value *value, ir_scores *s)
     ir_value *argument = ir_without_scale(value->def->inputs[0], &inner);
     /* outer * tanh(inner * x) = cap(outer * inner * x) with outer as the cap. Masks above already include their
      * factor. */
-    for (int i = 0; i < s->mask_count; i++) {
+    for (int i = 0; i < s->mask_count; i++)
         if (s->masks[i].factor != 1) return false;
-    }
     if (!(outer > 0)) return false;
     s->softcap = outer;
     s->scale = outer * inner;

@@ -46,13 +46,12 @@ static const char *follow_elementwise(const ir_node *node, const ir_mark *mark, 
 /* The reshaped value's axis with the same elements: as many before and behind. */
 static int reshaped_axis(const ir_type *source_type, int axis, const ir_type *target_type)
 {
-    for (int d = 0; d < target_type->rank; d++) {
+    for (int d = 0; d < target_type->rank; d++)
         if (ir_dim_equal(target_type->dim[d], source_type->dim[axis]) &&
             ir_dim_products_equal(target_type->dim, d, source_type->dim, axis) &&
             ir_dim_products_equal(target_type->dim + d + 1, target_type->rank - d - 1, source_type->dim + axis + 1,
                                   source_type->rank - axis - 1))
             return d;
-    }
     return LOST;
 }
 
@@ -60,11 +59,10 @@ static int reshaped_axis(const ir_type *source_type, int axis, const ir_type *ta
 static const ir_selection *elements_of_rows(const ir_bounding *w, const ir_mark *m, const ir_type *source_type,
                                             const ir_type *target_type)
 {
-    for (const ir_selection *s = w->selections; s != NULL && target_type->rank == 1 && m->axis == 0; s = s->next) {
+    for (const ir_selection *s = w->selections; s != NULL && target_type->rank == 1 && m->axis == 0; s = s->next)
         if (s->rows == m->of && ir_dim_equal(s->bound, target_type->dim[0]) &&
             ir_dim_products_equal(source_type->dim + 1, source_type->rank - 1, &s->width, 1))
             return s;
-    }
     return NULL;
 }
 

@@ -7,18 +7,16 @@
 
 static bool is_dead(const ir_node *node)
 {
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && node->outputs[i]->use_count) return false;
-    }
     return true;
 }
 
 /* Unknown operators' results, and dependent values, have no type. */
 static bool has_typed_inputs(const ir_node *node)
 {
-    for (int i = 0; i < node->input_count; i++) {
+    for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
-    }
     return true;
 }
 
@@ -139,9 +137,8 @@ ir_value *ir_build_infer(ir_builder *b, ir_node *node)
 /* Builds a node with one output and no attributes. Every input is required. */
 static ir_value *apply(ir_builder *b, ir_opcode op, ir_value *const *inputs, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (inputs[i] == NULL) return NULL;
-    }
     return ir_build_infer(b, ir_build_node(b, op, inputs, count, 1));
 }
 
@@ -208,9 +205,8 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
 
 ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (parts[i] == NULL) return NULL;
-    }
     ir_node *node = ir_build_node(b, IR_OP_Concat, parts, count, 1);
     ir_build_set_int(b, node, "axis", axis);
     return ir_build_infer(b, node);
@@ -252,11 +248,10 @@ ir_value *ir_build_filled(ir_builder *b, const int64_t *dims, int rank, double v
     ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
     if (wide == NULL) return out_of_memory(b);
     for (int64_t i = 0; i < wide->count; i++) {
-        if (wide->f != NULL) {
+        if (wide->f != NULL)
             wide->f[i] = value;
-        } else {
+        else
             wide->i[i] = ir_float_to_integer(b->dtype, value);
-        }
     }
     ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, wide);
     return tensor != NULL ? ir_build_constant(b, b->dtype, dims, rank, tensor->data) : out_of_memory(b);
@@ -295,11 +290,10 @@ static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
             return ir_build_infer(b, shape);
         }
     }
-    if (b->status == MDOT_OK) {
+    if (b->status == MDOT_OK)
         b->status = mdot_fail(b->err, MDOT_UNSUPPORTED,
                               "%s: node %s requires the length, but no input has a dimension of that length",
                               b->graph->name, b->at->name);
-    }
     return NULL;
 }
 
@@ -357,9 +351,8 @@ ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count)
 static bool same_shape(const ir_type *type, const ir_dim *dims, int rank)
 {
     if (type->rank != rank) return false;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (!ir_dim_equal(type->dim[i], dims[i])) return false;
-    }
     return true;
 }
 
@@ -391,18 +384,16 @@ static ir_value *move_ones(ir_builder *b, ir_opcode op, ir_value *x, const ir_di
 {
     int64_t axes[MDOT_MAX_RANK];
     int count = 0;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (ir_dim_is(dims[i], 1)) axes[count++] = i;
-    }
     return count ? ir_build_op2(b, op, x, ir_build_integers(b, axes, count)) : x;
 }
 
 static int without_ones(const ir_dim *dims, int rank, ir_dim *out)
 {
     int count = 0;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (!ir_dim_is(dims[i], 1)) out[count++] = dims[i];
-    }
     return count;
 }
 
@@ -431,11 +422,10 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
     ir_value *inputs[] = {x, constant ? ir_build_integers(b, numbers, rank) : ir_build_dims(b, dims, rank)};
     if (inputs[1] == NULL) return NULL;
     ir_node *node = ir_build_node(b, IR_OP_Reshape, inputs, 2, 1);
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < rank; i++)
         if (ir_dim_is(dims[i], 0))
             ir_build_set_int(b, node, "allowzero", 1); /* then 0 means empty rather than
                                                                                * copied */
-    }
     return ir_build_infer(b, node);
 }
 

@@ -81,12 +81,10 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
 {
     if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count) return false;
     if (a->attr_count != b->attr_count) return false;
-    for (int i = 0; i < a->input_count; i++) {
+    for (int i = 0; i < a->input_count; i++)
         if (a->inputs[i] != b->inputs[i]) return false;
-    }
-    for (int i = 0; i < a->output_count; i++) {
+    for (int i = 0; i < a->output_count; i++)
         if ((a->outputs[i] == NULL) != (b->outputs[i] == NULL)) return false;
-    }
     for (int i = 0; i < a->attr_count; i++) {
         const ir_attr *other_attr = ir_node_attr(b, a->attrs[i].name);
         if (other_attr == NULL || !equal_attrs(&a->attrs[i], other_attr)) return false;
@@ -130,18 +128,16 @@ mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_change
     }
     ir_builder b = {.graph = graph, .err = err};
     for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {
-        for (int i = 0; i < node->input_count; i++) {
+        for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] != NULL) ir_node_set_input(node, i, unique_constant(&unique, node->inputs[i]));
-        }
         if (graph->keeps_equals || node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
         ir_node *first = unique_node(&unique, node);
         b.at = node;
         b.name = node->name;
         b.first_new = graph->value_count;
-        for (int i = 0; first != node && i < node->output_count; i++) {
+        for (int i = 0; first != node && i < node->output_count; i++)
             if (node->outputs[i] != NULL && node->outputs[i]->use_count)
                 ir_replace(&b, node->outputs[i], first->outputs[i]);
-        }
     }
     ir_arena_destroy(scratch);
     ir_graph_remove_dead(graph);

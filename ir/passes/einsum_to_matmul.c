@@ -67,9 +67,8 @@ static bool classify(equation *e)
         if (!has(&e->a, e->b.label[i])) return false;
         put(&e->summed, e->b.label[i]);
     }
-    for (int i = 0; i < e->a.count; i++) {
+    for (int i = 0; i < e->a.count; i++)
         if (!has(&e->out, e->a.label[i]) && !has(&e->b, e->a.label[i])) return false;
-    }
     return e->summed.count > 0;
 }
 

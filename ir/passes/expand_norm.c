@@ -64,9 +64,8 @@ void ir_expand_log_sum_exp(ir_builder *b, ir_node *node)
         ir_replace(b, result, x);
         return;
     }
-    if (count == 0) {
+    if (count == 0)
         for (; count < x->type.rank; count++) axes[count] = count;
-    }
     ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, x, axes, count);
     ir_value *is_infinite = ir_build_op1(b, IR_OP_IsInf, greatest);
     ir_value *shift = ir_build_where(b, is_infinite, ir_build_scalar(b, 0), greatest);
@@ -82,9 +81,8 @@ static bool fits(const ir_value *parameter, const ir_type *x, int axis)
 {
     if (parameter == NULL) return true;
     if (parameter->type.rank != x->rank - axis) return false;
-    for (int i = axis; i < x->rank; i++) {
+    for (int i = axis; i < x->rank; i++)
         if (!ir_dim_equal(parameter->type.dim[i - axis], x->dim[i])) return false;
-    }
     return true;
 }
 
@@ -176,9 +174,8 @@ static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)
 static bool grouped_shape(const ir_type *x, int64_t groups, ir_dim *out)
 {
     ir_dim rest = ir_dim_number(1);
-    for (int i = 1; i < x->rank; i++) {
+    for (int i = 1; i < x->rank; i++)
         if (!ir_dim_mul(rest, x->dim[i], &rest)) return false;
-    }
     out[0] = x->dim[0];
     out[1] = ir_dim_number(groups);
     return ir_dim_div_exact(rest, out[1], &out[2]);
@@ -221,12 +218,11 @@ static void norm_over_groups(ir_builder *b, ir_node *node, int64_t groups)
         return;
     }
     ir_value *rows = ir_build_reshape(b, ir_build_cast(b, x, b->dtype), dims, 3), *core;
-    if (b->dtype == MDOT_DTYPE_F32 && ir_dim_is_number(dims[2])) {
+    if (b->dtype == MDOT_DTYPE_F32 && ir_dim_is_number(dims[2]))
         core =
             norm_node(b, IR_OP_LayerNormalization, rows, ir_build_filled(b, &dims[2].offset, 1, 1), NULL, 2, epsilon);
-    } else {
+    else
         core = standardise(b, rows, 2, epsilon, true).result;
-    }
     finish_group_norm(b, node, outer, core);
 }
 

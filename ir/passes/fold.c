@@ -26,9 +26,8 @@ static int64_t size_bytes(const ir_value *value, int64_t element_bytes)
 static bool is_concrete(const ir_value *value)
 {
     if (value->type.rank < 0) return false;
-    for (int i = 0; i < value->type.rank; i++) {
+    for (int i = 0; i < value->type.rank; i++)
         if (!ir_dim_is_number(value->type.dim[i]) || value->type.dim[i].offset < 0) return false;
-    }
     return true;
 }
 
@@ -38,10 +37,8 @@ static bool is_worthwhile(const ir_node *node)
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
         if (value == NULL) continue;
-        if (__builtin_add_overflow(input, size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype)),
-                                   &input)) {
+        if (__builtin_add_overflow(input, size_bytes(value, (int64_t)mdot_dtype_size_bytes(value->type.dtype)), &input))
             return false;
-        }
     }
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
@@ -69,11 +66,10 @@ static ir_value *known_constant(ir_builder *b, const ir_value *value)
     for (int i = 0; i < value->type.rank; i++) dims[i] = value->type.dim[i].offset;
     ir_wide *wide = ir_wide_create(b->graph->arena, value->type.dtype, value->type.rank, dims);
     for (int i = 0; wide != NULL && i < count; i++) {
-        if (wide->f != NULL) {
+        if (wide->f != NULL)
             wide->f[i] = (double)content[i];
-        } else {
+        else
             wide->i[i] = content[i];
-        }
     }
     ir_tensor *tensor = wide != NULL ? ir_tensor_from_wide(b->graph->arena, wide) : NULL;
     return tensor != NULL ? ir_build_constant(b, tensor->dtype, dims, tensor->rank, tensor->data) : NULL;
@@ -160,11 +156,10 @@ void ir_fold_node(ir_builder *b, ir_node *node)
     }
     if (all_known || !is_computable(node)) return;
     ir_arena *scratch = ir_arena_create(0);
-    if (scratch != NULL) {
+    if (scratch != NULL)
         evaluate(b, node, scratch);
-    } else {
+    else
         b->status = BS_OUT_OF_MEMORY(b->err, "%s", b->graph->name);
-    }
     ir_arena_destroy(scratch);
 }
 

@@ -24,11 +24,9 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
     const float *input = source->data;
     float *out = ir_build_alloc(b, source->count ? source->count : 1, sizeof *out);
     if (out == NULL) return NULL;
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
             out[r * columns + c] = scale * input[transposed ? c * rows + r : r * columns + c];
-        }
-    }
     return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){rows, columns}, 2, out);
 }
 
@@ -37,9 +35,8 @@ static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, 
 {
     const ir_tensor *source = value->constant;
     if (source == NULL || source->data == NULL || source->dtype != MDOT_DTYPE_F32) return NULL;
-    for (int i = 0; i + 1 < source->rank; i++) {
+    for (int i = 0; i + 1 < source->rank; i++)
         if (source->dims[i] != 1) return NULL;
-    }
     if (source->count != columns && source->count != 1) return NULL;
     if (source->rank == 1 && source->count == columns && scale == 1) return value;
     const float *input = source->data;

@@ -19,9 +19,8 @@ typedef struct group {
 
 static bool is_member(const group *g, const ir_node *linear)
 {
-    for (int i = 0; i < g->count; i++) {
+    for (int i = 0; i < g->count; i++)
         if (g->linears[i] == linear) return true;
-    }
     return false;
 }
 
@@ -67,9 +66,8 @@ static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
     for (int i = 0; i < g->count; i++) {
         const float *part = data_of(g->linears[i]->inputs[1]);
         int64_t width = columns_of(g->linears[i]);
-        for (int64_t k = 0; k < depth; k++) {
+        for (int64_t k = 0; k < depth; k++)
             memcpy(whole + k * columns + left, part + k * width, (size_t)width * sizeof *whole);
-        }
         left += width;
     }
     return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, whole);

@@ -79,9 +79,7 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
 {
     ir_value *ids = node->inputs[0], *segments = ir_node_input(node, 1), *segment_table = ir_node_input(node, 4);
     ir_value *mask = ir_node_input(node, 7), *positions = ir_node_input(node, 8);
-    if (positions == NULL) {
-        positions = ir_build_range(b, ids->type.dim[1]);
-    }
+    if (positions == NULL) positions = ir_build_range(b, ids->type.dim[1]);
     ir_value *sum = ir_build_op2(b, IR_OP_Gather, node->inputs[2], ids);
     sum = ir_build_add(b, sum, ir_build_op2(b, IR_OP_Gather, node->inputs[3], positions));
     if (segments != NULL && segment_table != NULL)

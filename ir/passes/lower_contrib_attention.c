@@ -105,9 +105,8 @@ void ir_contrib_attention(ir_builder *b, ir_node *node)
     ir_value *weights = node->inputs[1], *bias = ir_node_input(node, 2), *parts[3];
     const ir_attr *sizes = ir_node_ints(node, "qkv_hidden_sizes");
     int64_t widths[3];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         widths[i] = sizes != NULL && sizes->count == 3 ? sizes->ints[i] : weights->type.dim[1].offset / 3;
-    }
     ir_value *projected = ir_build_mat_mul(b, node->inputs[0], weights);
     if (bias != NULL) projected = ir_build_add(b, projected, bias);
     if (!ir_build_split(b, projected, 2, widths, 3, parts)) return;

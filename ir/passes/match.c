@@ -81,9 +81,8 @@ static bool solve_product(ir_match *match, const ir_pattern *pattern, ir_value *
     while (count < IR_PATTERN_ARGS && pattern->arg[count] != NULL) count++;
     for (int one = 0; one < count; one++) {
         ir_pattern others = {.kind = IR_PATTERN_MATMUL};
-        for (int i = 0, n = 0; i < count; i++) {
+        for (int i = 0, n = 0; i < count; i++)
             if (i != one) others.arg[n++] = pattern->arg[i];
-        }
         const ir_pattern *remainder = count == 2 ? others.arg[0] : &others;
         for (int side = 0; side < 2; side++) {
             goal other_item = {remainder, node->inputs[1 - side], rest};
@@ -108,9 +107,8 @@ static bool solve(ir_match *match, const goal *first)
     case IR_PATTERN_OP: return solve_op(match, pattern, value, first->next);
     case IR_PATTERN_MATMUL: return solve_product(match, pattern, value, first->next);
     case IR_PATTERN_EITHER:
-        for (int i = 0; i < IR_PATTERN_ARGS && pattern->arg[i] != NULL; i++) {
+        for (int i = 0; i < IR_PATTERN_ARGS && pattern->arg[i] != NULL; i++)
             if (solve(match, &(goal){pattern->arg[i], value, first->next})) return true;
-        }
         return false;
     case IR_PATTERN_LET: return bind(match, pattern->slot, value, &(goal){pattern->arg[0], value, first->next});
     }

@@ -125,9 +125,8 @@ static void widen(ir_builder *b, ir_node *node)
     if (wide == NULL) return;
     wide->attrs = node->attrs;
     wide->attr_count = node->attr_count;
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] == NULL) wide->outputs[i] = NULL;
-    }
     if (ir_build_infer(b, wide) == NULL && b->status != MDOT_OK) return;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL || node->outputs[i]->use_count == 0) continue;

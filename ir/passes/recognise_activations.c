@@ -87,11 +87,10 @@ static bool is_sixth(const ir_value *gate)
 static void recognise_hard(ir_builder *b, ir_value *result)
 {
     ir_match m;
-    if (ir_match_value(hard_swish, result, &m) || (ir_match_value(gated_swish, result, &m) && is_sixth(m.slot[GATE]))) {
+    if (ir_match_value(hard_swish, result, &m) || (ir_match_value(gated_swish, result, &m) && is_sixth(m.slot[GATE])))
         ir_replace(b, result, ir_build_op1(b, IR_OP_HardSwish, m.slot[X]));
-    } else if (ir_match_value(hard_sigmoid, result, &m)) {
+    else if (ir_match_value(hard_sigmoid, result, &m))
         ir_replace(b, result, hard_sigmoid_of(b, m.slot[X]));
-    }
 }
 
 static void recognise(ir_builder *b, ir_node *node)
@@ -99,19 +98,18 @@ static void recognise(ir_builder *b, ir_node *node)
     ir_value *result = node->outputs[0];
     ir_match m;
     if ((node->op != &ir_ops[IR_OP_Mul] && node->op != &ir_ops[IR_OP_Div]) || !ir_dtype_is_float(b->dtype)) return;
-    if (ir_match_value(erf_gelu, result, &m)) {
+    if (ir_match_value(erf_gelu, result, &m))
         ir_replace(b, result, gelu(b, m.slot[X], "none"));
-    } else if (ir_match_value(tanh_gelu, result, &m)) {
+    else if (ir_match_value(tanh_gelu, result, &m))
         ir_replace(b, result, gelu(b, m.slot[X], "tanh"));
-    } else if (ir_match_value(silu, result, &m)) {
+    else if (ir_match_value(silu, result, &m))
         ir_replace(b, result, swish_with(b, m.slot[X], 1));
-    } else if (ir_match_value(swish, result, &m)) {
+    else if (ir_match_value(swish, result, &m))
         ir_replace(b, result, swish_with(b, m.slot[X], ir_match_scalar(&m, SLOPE)));
-    } else if (ir_match_value(mish, result, &m)) {
+    else if (ir_match_value(mish, result, &m))
         ir_replace(b, result, ir_build_op1(b, IR_OP_Mish, m.slot[X]));
-    } else {
+    else
         recognise_hard(b, result);
-    }
 }
 
 mdot_status ir_pass_recognise_activations(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -41,9 +41,8 @@ static extents extents_of_joined(const ir_scores *s)
 static bool extents_of_split(const ir_type *q, extents *out)
 {
     ir_dim batch = q->dim[0];
-    for (int i = 1; i < q->rank - 3; i++) {
+    for (int i = 1; i < q->rank - 3; i++)
         if (!ir_dim_mul(batch, q->dim[i], &batch)) return false;
-    }
     *out = (extents){batch, q->dim[q->rank - 3].offset};
     return ir_dim_is_number(q->dim[q->rank - 3]);
 }
@@ -66,9 +65,8 @@ static bool read_extents(const ir_scores *s, extents *out)
     int rank = q->rank;
     if (rank < 2 || rank > 5 || !masks_fit(s, rank) || k->rank != rank || v->rank != rank) return false;
     if (!ir_dim_is_number(q->dim[rank - 1]) || !ir_dim_is_number(v->dim[rank - 1])) return false;
-    for (int i = 0; i < rank - 2; i++) {
+    for (int i = 0; i < rank - 2; i++)
         if (!ir_dim_equal(q->dim[i], k->dim[i]) || !ir_dim_equal(q->dim[i], v->dim[i])) return false;
-    }
     if (rank == 2) *out = (extents){ir_dim_number(1), 1};
     if (rank == 3) *out = extents_of_joined(s);
     return rank < 4 || extents_of_split(q, out);

@@ -48,8 +48,7 @@ mdot_status ir_run_passes(ir_graph *graph, const ir_pass_options *options, mdot_
 
 mdot_status ir_run_pass(ir_graph *graph, const char *name, bool *out_changed, mdot_error *err)
 {
-    for (int i = 0; i < ir_pass_count; i++) {
+    for (int i = 0; i < ir_pass_count; i++)
         if (strcmp(ir_passes[i].name, name) == 0) return run(graph, &ir_passes[i], out_changed, err);
-    }
     return mdot_fail(err, MDOT_NOT_FOUND, "unknown pass %s", name);
 }

@@ -45,9 +45,8 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
     ir_type split = *result;
     split.dim[rank - 2] = result->dim[rank - 1];
     split.dim[rank - 1] = result->dim[rank - 2];
-    for (int i = 1; i <= 2; i++) {
+    for (int i = 1; i <= 2; i++)
         if (!ir_dim_equal(split.dim[rank - i], joined->dim[3 - i])) return false;
-    }
     ir_value *x = ir_build_reshape(b, transpose->inputs[0], split.dim, rank);
     if (x == NULL || (ir_is_reshaped(x) && !is_constant_reshape(x->def))) return false;
     for (int i = 0; i < rank; i++) perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
@@ -109,10 +108,9 @@ static bool split_of_transposed(ir_builder *b, ir_node *node)
     }
     if (!ir_build_split(b, transpose->inputs[0], perm[axis], extents, node->output_count, parts)) return false;
     bool replaced = true;
-    for (int i = 0; i < node->output_count; i++) {
+    for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i]->use_count)
             replaced = ir_replace(b, node->outputs[i], ir_build_transpose(b, parts[i], perm)) && replaced;
-    }
     return replaced;
 }
 
@@ -139,18 +137,15 @@ static bool squeeze_of_transposed(ir_builder *b, ir_node *node)
     int gone = 0;
     while (gone < result->rank && ir_dim_equal(whole->dim[gone], result->dim[gone])) gone++;
     if (!ir_dim_is(whole->dim[gone], 1)) return false;
-    for (int i = gone; i < result->rank; i++) {
+    for (int i = gone; i < result->rank; i++)
         if (!ir_dim_equal(whole->dim[i + 1], result->dim[i])) return false;
-    }
     ir_dim dims[MDOT_MAX_RANK];
     const ir_type *source = &transpose->inputs[0]->type;
     int rank = 0, count = 0;
-    for (int i = 0; i < source->rank; i++) {
+    for (int i = 0; i < source->rank; i++)
         if (i != perm[gone]) dims[rank++] = source->dim[i];
-    }
-    for (int i = 0; i < whole->rank; i++) {
+    for (int i = 0; i < whole->rank; i++)
         if (i != gone) kept_perm[count++] = perm[i] - (perm[i] > perm[gone]);
-    }
     ir_value *part = ir_build_reshape(b, transpose->inputs[0], dims, rank);
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, kept_perm));
 }
@@ -192,9 +187,8 @@ static void slice(ir_builder *b, ir_node *node)
     int count = 0;
     const ir_value *operand = ir_node_input(node, 4);
     if (operand != NULL && !ir_value_ints(operand, steps, &count)) return;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (steps[i] < 0) return;
-    }
     forward_input(b, node);
 }
 

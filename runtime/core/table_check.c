@@ -35,12 +35,11 @@ static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
     int64_t value, steps = 0;
     if (__builtin_mul_overflow(dim->scale, length, &value) || __builtin_add_overflow(value, dim->offset, &value))
         return false;
-    if (dim->times != 0) {
+    if (dim->times != 0)
         if (__builtin_mul_overflow(dim->step, length, &steps) || __builtin_add_overflow(steps, dim->start, &steps) ||
             __builtin_mul_overflow(steps / dim->divisor, dim->times, &steps) ||
             __builtin_add_overflow(value, steps, &value))
             return false;
-    }
     if (value < 0) return false;
     *out = value;
     return true;

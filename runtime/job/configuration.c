@@ -471,13 +471,12 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
     if (status == MDOT_OK) status = check_reserved(&s.c, err);
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
-    if (s.c.gpu_spec == NULL) {
+    if (s.c.gpu_spec == NULL)
         status = find_name(s.c.gpu, names, &s.gpu, err);
-    } else if (s.c.gpu == NULL) {
+    else if (s.c.gpu == NULL)
         status = read_gpu_spec(s.c.gpu_spec, &s.gpu, err);
-    } else {
+    else
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--gpu and --gpu-spec are both set: set one of them");
-    }
     if (status == MDOT_OK) status = rt_configuration_complete(&s, err);
     if (status == MDOT_OK) *out_configuration = s;
     return status;

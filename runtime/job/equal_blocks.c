@@ -26,9 +26,8 @@ typedef struct blocks {
 
 static void collect(blocks *b)
 {
-    for (size_t i = 0; i < b->operator_count; i++) {
+    for (size_t i = 0; i < b->operator_count; i++)
         if (b->operators[i].block > 0) b->block[b->operators[i].block - 1].count++;
-    }
     for (uint32_t k = 1; k < b->count; k++) b->block[k].first = b->block[k - 1].first + b->block[k - 1].count;
     for (uint32_t k = 0; k < b->count; k++) b->block[k].count = 0;
     for (size_t i = 0; i < b->operator_count; i++) {

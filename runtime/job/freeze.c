@@ -75,9 +75,8 @@ static bool collect_modules(const mdot_job_operator *operators, size_t count, mo
         if (name != NULL && (i == 0 || name != operators[i - 1].module)) m->items[sorted++].name = name;
     }
     qsort(m->items, sorted, sizeof *m->items, compare_modules);
-    for (size_t i = 0; i < sorted; i++) {
+    for (size_t i = 0; i < sorted; i++)
         if (i == 0 || m->items[i].name != m->items[i - 1].name) m->items[m->count++] = m->items[i];
-    }
     return true;
 }
 

@@ -61,9 +61,8 @@ static bool equal_names(const char *known, const char *requested)
 /* The rest of `name` after `word`; NULL if the name does not begin with it. */
 static const char *skip_word(const char *name, const char *word)
 {
-    while (*word != '\0') {
+    while (*word != '\0')
         if (next_letter(&name) != *word++) return NULL;
-    }
     return name;
 }
 

@@ -94,9 +94,8 @@ static bool number_all(const mdot_job *job, bool (*has)(const mdot_job_operator 
     n->first = calloc(count, sizeof(*n->first));
     n->of = calloc(count, sizeof *n->of);
     if (n->first == NULL || n->of == NULL) return false;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (has(&job->operators[i])) n->first[sorted++] = &job->operators[i];
-    }
     qsort(n->first, sorted, sizeof(*n->first), compare);
     for (size_t i = 0; i < sorted; i++) {
         const mdot_job_operator *op = n->first[i];
