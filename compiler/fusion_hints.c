@@ -4,7 +4,6 @@
 #include "ir/ops.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { MAX_NAMED = 3 };
 

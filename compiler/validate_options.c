@@ -3,7 +3,6 @@
  * frontend validates dimensions (fe_options) and targets.c the names of targets. */
 #include "compiler/compiler.h"
 
-#include <math.h>
 #include <string.h>
 
 static bool is_missing(const char *name) { return name == NULL || *name == '\0'; }

@@ -12,9 +12,6 @@
 
 #include "ir/ops/families.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 typedef struct node_memory {
     ir_arena *arena;  /* NULL: freed, or the caller's */
     int live_outputs; /* number of outputs with pending readers */

@@ -7,8 +7,6 @@
 
 #include "ir/ops/families.h"
 
-#include <string.h>
-
 typedef struct checker {
     const ir_graph *graph;
     ir_arena *arena;

@@ -11,8 +11,6 @@
 #include "plan/kernel_kind.h"
 #include "plan/plan_builder.h"
 
-#include <string.h>
-
 static bool add_inputs_and_outputs(pl_builder *b)
 {
     const ir_graph *graph = b->graph;

@@ -1,7 +1,6 @@
 /* lists.c — options with several values, whose combinations a subcommand evaluates in turn (command.h, cli_lists). */
 #include "base/command/command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_VALUE_BYTES = 256 };

@@ -3,8 +3,6 @@
 #include "base/file.h"
 #include "base/suggest.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_OPTIONS = 64, MAX_VALUES = 256 };

@@ -9,7 +9,6 @@
 #include "benchmarks/gpu/result_rows.h"
 #include "mdot/mdot_abi.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Offsets in the two blocks of the GPU's memory. */

@@ -6,7 +6,6 @@
 #include "cli/bench/bench.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { LEAST_ROUNDS = 3, MAX_ROUNDS = 10000, GPU_COUNT = 4, WIDTHS = 5, BATCHES = 5, FIRST_BATCH = 16 };
 static const char *const gpus[GPU_COUNT] = {"T4", "RTX-3090", "A100", "H100"};

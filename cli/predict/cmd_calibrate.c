@@ -8,8 +8,6 @@
 #include "cli/cli.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct calibrate_request {
     const char *output, *model_path;

@@ -6,7 +6,6 @@
 #include "cli/report/report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct report_request {
     cli_training training; /* must be first, where option calls expect it */

@@ -10,8 +10,6 @@
 #include "codegen/cpu/signatures.h"
 #include "plan/kernel_kind.h"
 
-#include <assert.h>
-
 typedef struct sequential {
     cg_emitter *e;
     const pl_plan *plan;

@@ -17,9 +17,6 @@
 #include "codegen/subprocess.h"
 #include "plan/kernel_kind.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* ---- Scratch memory ---------------------------------------------------------------------------------------------- */
 
 /* Offset of the kernels' own working memory, after the plan's buffers. */

@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Limit per step. Shared sub-trees are printed at each use, so their number may explode. */
 enum { MAX_NODES = 20000 };

@@ -8,7 +8,6 @@
 #include "codegen/cuda/memory_placement.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A kernel's parameters have 4 KB; on sm_70 and later with driver 530 (CUDA 12.1) nearly 32 KB (CUDA C++ Programming

@@ -7,8 +7,6 @@
 
 #include "codegen/cuda/cuda_stages.h"
 
-#include <string.h>
-
 enum {
     PAD = 8,        /* padding elements after a row */
     ALIGNMENT = 16, /* of shared memory, as ldmatrix and 16-byte accesses require */

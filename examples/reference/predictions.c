@@ -5,7 +5,6 @@
 #include "mdot/mdot.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* [example: mdot_warning_name, mdot_warning_text, mdot_implausible_name, mdot_implausible_text] */
 static void print_warnings(const mdot_prediction *p)

@@ -13,7 +13,6 @@
 #include "frontend/onnx/names.h"
 #include "ir/passes/graph_builder.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Larger constants are not computed, because they are weights that a test file writes as ConstantOfShape. */

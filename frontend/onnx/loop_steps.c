@@ -5,8 +5,6 @@
 #include "ir/ops.h"
 #include "ir/ops/families.h"
 
-#include <string.h>
-
 typedef struct counting {
     fe_upgrader *u;
     const char *name;

@@ -7,7 +7,6 @@
 #include "frontend/onnx/import_context.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Limit for the copies that sets need. */
 enum { MOST_COPIED_NODES = 1 << 20 };

@@ -3,8 +3,6 @@
 
 #include "frontend/onnx/graph_edit.h"
 
-#include <string.h>
-
 /* Turns a list attribute into input `index`. An absent attribute leaves the input absent. */
 static bool list_to_input(const fe_upgrader *u, ir_node *node, const char *name, int index)
 {

@@ -9,7 +9,6 @@
 #include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { NO_SYMBOL = -1 };

@@ -4,8 +4,6 @@
  * accordingly. */
 #include "ir/ops/operands.h"
 
-#include <string.h>
-
 enum { X, POSITIONS, COS, SIN };
 
 mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const ir_type *cache, int64_t *out_heads,

@@ -3,8 +3,6 @@
 
 #include "ir/ops/operands.h"
 
-#include <string.h>
-
 mdot_status ir_shape_loop_begin(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     if (node->output_count != node->input_count + 1)

@@ -2,7 +2,6 @@
  * shapes and costs. Their evaluation is in recurrent_eval.c. */
 #include "ir/ops/mdot_ops.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -10,7 +10,6 @@
 #include "runtime/job/job_model.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, frozen_parameters);

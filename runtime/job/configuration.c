@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 enum { FIRST_COMPILED = 200 }; /* PyTorch 2.0 came with torch.compile */
 

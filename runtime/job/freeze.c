@@ -8,7 +8,6 @@
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const bs_struct_version freezing_type = BS_SIZED(mdot_job_freezing, trained_count);
 static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, frozen_parameters);

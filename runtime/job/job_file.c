@@ -12,7 +12,6 @@
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
 
