@@ -248,8 +248,7 @@ static mdot_status sweep_indices(verification *v, int64_t longest, mdot_error *e
     double work = 1;
     mdot_status status = MDOT_OK;
     for (const ir_node *node = v->typed->first; node != NULL; node = node->next) {
-        ir_cost cost = {0};
-        if (node->op != NULL && node->op->cost != NULL) node->op->cost(node, longest, &cost);
+        ir_cost cost = node->op != NULL ? ir_node_cost(node, longest) : (ir_cost){0};
         work += cost.flops + cost.bytes_read + cost.bytes_written;
     }
     double most = fmin(MAX_SWEEPS, max_sweep_work / work);

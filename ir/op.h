@@ -52,7 +52,8 @@ typedef struct ir_cost {
 typedef mdot_status (*ir_shape_fn)(struct ir_graph *graph, struct ir_node *node, mdot_error *err);
 /* Computes the output's type from the operands: the rule of an operator with a single output. */
 typedef mdot_status (*ir_result_fn)(const struct ir_operands *args, ir_type *out_type);
-typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *out_cost);
+/* Sets the FLOPs in *io_cost, and corrects the bytes and parameters of ir_node_cost, which calls it. */
+typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *io_cost);
 /* Evaluates on concrete tensors. Inputs that the node lacks are NULL. Allocates each present output in the arena. */
 typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const struct ir_node *node, const ir_wide *const *in, ir_wide **out,
                                   mdot_error *err);
@@ -73,8 +74,8 @@ typedef struct ir_op {
     unsigned traits;
     ir_shape_fn shape;
     ir_result_fn result; /* of the only output; NULL: `shape` has a rule of its own */
-    ir_cost_fn cost;
-    ir_eval_fn eval; /* NULL: shape and cost only */
+    ir_cost_fn cost;     /* NULL: no FLOPs */
+    ir_eval_fn eval;     /* NULL: shape and cost only */
     ir_lowering lowering;
 } ir_op;
 

@@ -14,6 +14,11 @@ const ir_op *ir_op_find(const char *domain, const char *name);
 /* Types the outputs of a node of the table, and sets `known` (ir/infer.c). */
 mdot_status ir_infer_node(ir_graph *graph, ir_node *node, mdot_error *err);
 
+/* The cost of one forward evaluation (ir/ops/helpers.c): bytes read (each distinct input once), bytes written,
+ * parameters (the elements of distinct floating constants with more than one element), and the FLOPs of the operator's
+ * cost rule. */
+ir_cost ir_node_cost(const ir_node *node, int64_t length);
+
 /* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs
  * are allocated in `arena`. Shapes come from the data. Evaluators assume well-formed nodes, because ir_infer_node
  * accepted them before. */

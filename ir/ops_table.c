@@ -9,6 +9,7 @@
 #define SHP IR_SHAPE_ONLY
 #define MANY INT_MAX
 #define ir_eval_none NULL
+#define ir_cost_traffic NULL
 #define SHAPE_RULE(name) ir_shape_##name, NULL
 #define SHAPE_RESULT(name) ir_shape_by_result, ir_result_##name
 #define SHAPE_MOVES(name) ir_shape_by_move, ir_result_##name

@@ -92,11 +92,10 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
 static double reads_per_element(const pl_builder *b, const pl_use *use, double elements)
 {
     const ir_node *node = use->node;
-    ir_cost cost = {0};
     switch (ir_node_opcode(node)) {
     case IR_OP_MatMul:
     case IR_OP_Einsum:
-    case IR_OP_Linear: node->op->cost(node, b->plan->max_length, &cost); return cost.flops / 2 / elements;
+    case IR_OP_Linear: return ir_node_cost(node, b->plan->max_length).flops / 2 / elements;
     case IR_OP_Concat: return 1;
     case IR_OP_ReduceLogSumExp: return 2;
     default: break;

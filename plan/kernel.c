@@ -230,12 +230,7 @@ static const char *join_origins(pl_builder *b)
 /* Inlined values count in each kernel that computes them. */
 static bool describe(pl_builder *b, pl_kernel *kernel)
 {
-    for (int k = 0; k < b->origin_count; k++) {
-        const ir_node *node = b->origins[k];
-        ir_cost cost = {0};
-        node->op->cost(node, b->plan->max_length, &cost);
-        kernel->flops += cost.flops;
-    }
+    for (int k = 0; k < b->origin_count; k++) kernel->flops += ir_node_cost(b->origins[k], b->plan->max_length).flops;
     kernel->origin = join_origins(b);
     return kernel->origin != NULL;
 }

@@ -161,8 +161,6 @@ void ir_cost_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_graph range = {.max_length = length};
     ir_operands args = ir_operands_of_graph(&range, node, NULL);
     geometry g;
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = 0;
     if (read_geometry(&args, &g) != MDOT_OK) return;
     out_cost->flops = ir_attention_flops((double)ir_dim_at(g.batch, length), (double)g.heads.offset,
                                          (double)ir_dim_at(g.queries, length), (double)ir_dim_at(g.keys, length),

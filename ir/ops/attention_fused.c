@@ -89,7 +89,6 @@ static mdot_status read_past(const ir_operands *args, int first, int last_index,
 
 static void set_cost(const ir_node *node, int64_t length, const geometry *g, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     out_cost->flops = ir_attention_flops((double)ir_dim_at(g->batch, length), (double)g->heads,
                                          (double)ir_dim_at(g->queries, length), (double)ir_dim_at(g->keys, length),
                                          (double)ir_dim_at(g->dim, length), (double)ir_dim_at(g->value_dim, length));

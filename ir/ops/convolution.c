@@ -82,7 +82,6 @@ mdot_status ir_result_convolution(const ir_operands *args, ir_type *out_type)
 /* One multiply-add per weight at each position of the result (Conv) or of the input (ConvTranspose). */
 void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const ir_value *map = is_transposed(node) ? node->inputs[0] : node->outputs[0];
     int64_t channels = map->type.rank > 1 ? ir_dim_at(map->type.dim[1], length) : 0;
     double positions = channels > 0 ? ir_value_elements(map, length) / (double)channels : 0;

@@ -235,8 +235,6 @@ void ir_cost_einsum(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_graph range = {.max_length = length};
     ir_operands args = ir_operands_of_graph(&range, node, NULL);
     einsum e;
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = 0;
     if (read_einsum(&args, &e) != MDOT_OK) return;
     double points = 1;
     for (int label = 0; label < LABEL_COUNT; label++)

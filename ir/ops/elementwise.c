@@ -142,5 +142,4 @@ void ir_cost_pointwise(const ir_node *node, int64_t length, ir_cost *out_cost)
     double part = unary != NULL ? unary->flops : binary != NULL ? binary->flops : 1;
     if (node->op->traits & IR_VARIADIC) part *= node->input_count - (ir_node_opcode(node) == IR_OP_Mean ? 0 : 1);
     out_cost->flops = part * ir_value_elements(node->outputs[0], length);
-    ir_cost_traffic(node, length, out_cost);
 }

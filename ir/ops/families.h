@@ -140,9 +140,6 @@ double ir_nearest_float(mdot_dtype dtype, double value);
 
 double ir_value_elements(const ir_value *value, int64_t length); /* 0 for NULL or for an unknown shape */
 double ir_value_bytes(const ir_value *value, int64_t length);
-/* Sets bytes read (each distinct input once), bytes written, and parameters: the elements of distinct floating
- * constants with more than one element. FLOPs stay as they are. */
-void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost);
 
 /* ---- RotaryEmbedding of com.microsoft (ir/ops/contrib_variants.c) ------------------------------------------------ */
 

@@ -204,17 +204,19 @@ double ir_value_bytes(const ir_value *value, int64_t length)
     return value != NULL ? ir_value_elements(value, length) * (double)mdot_dtype_size_bytes(value->type.dtype) : 0;
 }
 
-void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost)
+ir_cost ir_node_cost(const ir_node *node, int64_t length)
 {
-    out_cost->bytes_read = out_cost->bytes_written = out_cost->parameters = 0;
+    ir_cost cost = {0};
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
         if (value == NULL || ir_node_reads_before(node, i)) continue;
-        out_cost->bytes_read += ir_value_bytes(value, length);
+        cost.bytes_read += ir_value_bytes(value, length);
         /* A single number, for example an epsilon or a scale, is not a parameter. */
         double elements = ir_value_elements(value, length);
         if (value->constant != NULL && ir_dtype_is_float(value->type.dtype) && elements > 1)
-            out_cost->parameters += elements;
+            cost.parameters += elements;
     }
-    for (int i = 0; i < node->output_count; i++) out_cost->bytes_written += ir_value_bytes(node->outputs[i], length);
+    for (int i = 0; i < node->output_count; i++) cost.bytes_written += ir_value_bytes(node->outputs[i], length);
+    if (node->op->cost != NULL) node->op->cost(node, length, &cost);
+    return cost;
 }

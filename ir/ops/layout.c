@@ -397,8 +397,6 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
  * table. */
 void ir_cost_move(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = 0;
     for (int i = 0; i < node->input_count; i++) {
         double bytes = ir_value_bytes(node->inputs[i], length);
         if (bytes > out_cost->bytes_written) out_cost->bytes_read -= bytes - out_cost->bytes_written;

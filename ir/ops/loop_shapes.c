@@ -99,10 +99,3 @@ mdot_status ir_shape_loop_end(ir_graph *graph, ir_node *node, mdot_error *err)
     for (int k = 0; k < ir_loop_elements(node) && status == MDOT_OK; k++) status = type_stack(node, k, steps, err);
     return status;
 }
-
-/* The body's nodes count the work. */
-void ir_cost_loop(const ir_node *node, int64_t length, ir_cost *out_cost)
-{
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = 0;
-}

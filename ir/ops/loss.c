@@ -32,7 +32,6 @@ mdot_status ir_shape_loss(ir_graph *graph, ir_node *node, mdot_error *err)
  * label. */
 void ir_cost_loss(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     bool softmax = ir_node_opcode(node) == IR_OP_SoftmaxCrossEntropyLoss;
     out_cost->flops = ir_value_elements(node->inputs[1], length);
     if (softmax) out_cost->flops += 5 * ir_value_elements(node->inputs[0], length);

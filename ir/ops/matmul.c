@@ -202,13 +202,7 @@ void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_graph range = {.max_length = length};
     ir_operands args = ir_operands_of_graph(&range, node, NULL);
     matmul p;
-    ir_cost_traffic(node, length, out_cost);
     out_cost->flops = read_mat_mul(&args, &p) != MDOT_OK ? 0 : matmul_flops(&p, length);
-}
-
-void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
-{
-    ir_cost_mat_mul(node, length, out_cost);
 }
 
 /* ---- Gemm: alpha · A' · B' + beta · C --------------------------------------------------------------------------- */
@@ -317,5 +311,3 @@ mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *
     if (bias != NULL) add_scaled(out[0], bias, 1);
     return MDOT_OK;
 }
-
-void ir_cost_linear(const ir_node *node, int64_t length, ir_cost *out_cost) { ir_cost_gemm(node, length, out_cost); }

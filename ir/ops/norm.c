@@ -225,7 +225,6 @@ static double flops_per_element(const ir_node *node)
 
 void ir_cost_norm(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     out_cost->flops = flops_per_element(node) * ir_value_elements(node->inputs[0], length);
     if (ir_node_opcode(node) != IR_OP_BatchNormalization) return;
     for (int i = 3; i < 5; i++) { /* running statistics are tracked and not trained */

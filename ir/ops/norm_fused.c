@@ -202,7 +202,6 @@ void ir_cost_embed_layer_normalization(const ir_node *node, int64_t length, ir_c
 {
     double elements = ir_value_elements(node->outputs[0], length), bytes = ir_value_bytes(node->outputs[0], length);
     int tables[3] = {EMBED_WORDS, EMBED_POSITIONS, EMBED_SEGMENT_TABLE}, count = 0;
-    ir_cost_traffic(node, length, out_cost);
     for (int i = 0; i < 3; i++) {
         double table = ir_value_bytes(ir_node_input(node, tables[i]), length);
         if (table > bytes) out_cost->bytes_read -= table - bytes;

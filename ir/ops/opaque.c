@@ -26,9 +26,3 @@ mdot_status ir_shape_opaque(ir_graph *graph, ir_node *node, mdot_error *err)
     }
     return MDOT_OK;
 }
-
-void ir_cost_opaque(const ir_node *node, int64_t length, ir_cost *out_cost)
-{
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = 0;
-}

@@ -37,7 +37,6 @@ mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
 
 void ir_cost_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const ir_attr *kernel = ir_node_ints(node, "kernel_shape");
     double taps = 1;
     for (int i = 0; kernel != NULL && i < kernel->count; i++) taps *= (double)kernel->ints[i];
@@ -187,7 +186,6 @@ mdot_status ir_result_global_pool(const ir_operands *args, ir_type *out_type)
 
 void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     out_cost->flops = ir_value_elements(node->inputs[0], length);
 }
 
@@ -222,7 +220,6 @@ mdot_status ir_result_lrn(const ir_operands *args, ir_type *out_type)
 /* A square and a sum for each neighbour, then scale, power and quotient. */
 void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     out_cost->flops = (2 * (double)ir_node_int(node, "size", 0) + 4) * ir_value_elements(node->inputs[0], length);
 }
 

@@ -215,8 +215,4 @@ void ir_cost_mat_mul_integer(const ir_node *node, int64_t length, ir_cost *out_c
     like.inputs = factors;
     like.input_count = 2;
     ir_cost_mat_mul(&like, length, out_cost);
-    ir_cost own_item;
-    ir_cost_traffic(node, length, &own_item);
-    own_item.flops = out_cost->flops;
-    *out_cost = own_item;
 }

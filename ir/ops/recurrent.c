@@ -207,7 +207,6 @@ mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
 /* One multiply-add per weight of W and R in each step of each sample, and about ten FLOPs of activations per gate. */
 void ir_cost_recurrent(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const ir_type *x = &node->inputs[0]->type, *recurrence = &node->inputs[2]->type;
     double positions = (double)ir_dim_at(x->dim[0], length) * (double)ir_dim_at(x->dim[1], length);
     double weights = ir_value_elements(node->inputs[1], length) + ir_value_elements(node->inputs[2], length);
@@ -259,7 +258,6 @@ mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
 
 void ir_cost_recurrence(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const ir_type *x = &node->inputs[0]->type;
     double positions = (double)ir_dim_at(x->dim[0], length) * (double)ir_dim_at(x->dim[1], length);
     double weights = ir_value_elements(node->inputs[1], length);

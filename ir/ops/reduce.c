@@ -183,7 +183,6 @@ void ir_cost_reduce(const ir_node *node, int64_t length, ir_cost *out_cost)
     const fold *f = &folds[ir_node_opcode(node)];
     out_cost->flops = f->step_flops * ir_value_elements(node->inputs[0], length) +
                       f->finish_flops * ir_value_elements(node->outputs[0], length);
-    ir_cost_traffic(node, length, out_cost);
 }
 
 /* ---- Evaluators ------------------------------------------------------------------------------------------------ */

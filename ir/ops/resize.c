@@ -369,7 +369,6 @@ mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *
  * dimension. */
 void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const char *mode = ir_node_string(node, "mode", "nearest");
     double along = strcmp(mode, "linear") == 0 ? 2 : strcmp(mode, "cubic") == 0 ? 4 : 0, taps = along > 0;
     const ir_type *input = &node->inputs[0]->type, *out = &node->outputs[0]->type;
@@ -395,7 +394,6 @@ mdot_status ir_result_grid_sample(const ir_operands *args, ir_type *out_type)
 
 void ir_cost_grid_sample(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const char *mode = ir_node_string(node, "mode", "linear");
     double along = strcmp(mode, "nearest") == 0 ? 1 : strcmp(mode, "cubic") == 0 ? 4 : 2;
     out_cost->flops = 2 * pow(along, node->inputs[0]->type.rank - 2) * ir_value_elements(node->outputs[0], length);

@@ -83,8 +83,7 @@ void ir_cost_rotary_embedding(const ir_node *node, int64_t length, ir_cost *out_
     ir_graph range = {.max_length = length};
     ir_operands args = ir_operands_of_graph(&range, node, NULL);
     geometry g;
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = out_cost->parameters = 0;
+    out_cost->parameters = 0;
     if (read_geometry(&args, &g) != MDOT_OK) return;
     double vectors = ir_value_elements(node->inputs[X], length) / (double)g.channels;
     out_cost->flops = vectors * (double)(g.rotated / 2) * 6;

@@ -394,8 +394,6 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
 /* One FLOP per element that is added or otherwise combined. Comparing and moving cost nothing. */
 void ir_cost_sequential(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = 0;
     if (ir_node_opcode(node) == IR_OP_CumSum) out_cost->flops = ir_value_elements(node->inputs[0], length);
     const ir_value *updates = ir_node_input(node, 2); /* updates of a scatter; other operators may have the attribute,
                                                        * too */

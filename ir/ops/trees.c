@@ -194,7 +194,6 @@ mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *c
 /* One FLOP per comparison and per addition of a leaf. */
 void ir_cost_trees(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_traffic(node, length, out_cost);
     const ir_tensor *trees = node->inputs[TREES]->constant;
     const ir_type *result = &node->outputs[0]->type;
     double steps = 0;

@@ -155,8 +155,8 @@ static void widen_by_check(const mdot_job *job, const rt_configuration *configur
     if (surplus > least_difference) out->lower_ms *= 1 - fmin(surplus, most_missing);
     if (check->unpriced_bytes <= 0) return;
     double batches = (double)configuration->c.batch / (double)(job->info.batch > 0 ? job->info.batch : 1);
-    out->upper_ms += times_traffic * check->unpriced_bytes * batches /
-                     (configuration->gpu.memory_gbps * bytes_per_gb_ms);
+    out->upper_ms +=
+        times_traffic * check->unpriced_bytes * batches / (configuration->gpu.memory_gbps * bytes_per_gb_ms);
 }
 
 static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)

@@ -293,7 +293,6 @@ static void operator_table_rows_are_consistent(void **state)
         assert_compare(op->min_outputs, >=, 0);
         assert_compare(op->max_outputs, >=, 1);
         assert_non_null(op->shape);
-        assert_non_null(op->cost);
         assert_in_range(op->lowering, 0, IR_LOWER_COUNT - 1);
     }
 }

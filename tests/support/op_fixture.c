@@ -234,9 +234,8 @@ void op_assert_cost(op_case c, double flops, double bytes_read, double bytes_wri
 {
     one_node made = make(&c);
     mdot_error err = {0};
-    ir_cost cost = {0};
     expect_ok(ir_infer(made.graph, &err), &err, file, line);
-    made.node->op->cost(made.node, 10, &cost);
+    ir_cost cost = ir_node_cost(made.node, 10);
     bool equal = cost.flops == flops && cost.bytes_read == bytes_read && cost.bytes_written == bytes_written &&
                  cost.parameters == parameters;
     if (!equal) {

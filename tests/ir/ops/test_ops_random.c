@@ -51,13 +51,12 @@ static bool run_node(uint64_t *state, const ir_op *op)
     ir_arena *arena = ir_arena_create(ARENA_BYTES);
     ir_graph *graph = ir_graph_create(arena, "test");
     ir_node *node = random_node(state, graph, op, in);
-    ir_cost cost;
     mdot_status inferred = ir_infer_node(graph, node, &infer_err);
     bool evaluates = inferred != MDOT_MALFORMED && op->eval; /* some operators have only a shape and a cost */
     mdot_status evaluated = evaluates ? op->eval(arena, node, in, out, &eval_err) : MDOT_UNSUPPORTED;
     expect_named(inferred, &infer_err, op->name);
     if (evaluates) expect_named(evaluated, &eval_err, op->name);
-    if (inferred == MDOT_OK) op->cost(node, 1, &cost);
+    if (inferred == MDOT_OK) (void)ir_node_cost(node, 1);
     bool both = inferred == MDOT_OK && evaluated == MDOT_OK;
     for (int i = 0; both && i < node->output_count; i++) {
         ir_type type = type_of(out[i]);
