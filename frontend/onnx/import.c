@@ -225,24 +225,22 @@ static mdot_status import_node(importer *im, const fe_node *source)
     int64_t opset = opset_of(im, source);
     ir_node *node = add_node(im, source, fe_find_operator(source->domain, source->op_type, opset));
     if (node == NULL) return fe_out_of_memory(&im->context);
-    mdot_status status = fe_import_attributes(&im->context, source, node);
-    if (status == MDOT_OK && node->op != NULL && standard) status = fe_upgrade_node(&im->upgrader, node, opset);
+    BS_TRY(fe_import_attributes(&im->context, source, node));
+    if (node->op != NULL && standard) BS_TRY(fe_upgrade_node(&im->upgrader, node, opset));
     bool rewrites = node->op == NULL && !im->context.options->job;
-    if (status == MDOT_OK && rewrites) status = fe_write_q_operator(&im->upgrader, node);
-    if (status == MDOT_OK && rewrites && standard && !fe_write_dft(&im->upgrader, node, opset))
-        status = fe_out_of_memory(&im->context);
-    if (status == MDOT_OK && rewrites) status = fe_write_ml_operator(&im->upgrader, node);
-    if (status == MDOT_OK && rewrites) status = fe_write_composite(&im->upgrader, node);
+    if (rewrites) BS_TRY(fe_write_q_operator(&im->upgrader, node));
+    if (rewrites && standard && !fe_write_dft(&im->upgrader, node, opset)) return fe_out_of_memory(&im->context);
+    if (rewrites) BS_TRY(fe_write_ml_operator(&im->upgrader, node));
+    if (rewrites) BS_TRY(fe_write_composite(&im->upgrader, node));
     bool restructures = !im->context.options->job;
     bool restores = restructures && node->op == &ir_ops[IR_OP_Reshape];
-    if (status == MDOT_OK && restores && !fe_join_group_norm(&im->upgrader, node))
-        status = fe_out_of_memory(&im->context);
-    if (status == MDOT_OK && restructures) status = fe_keep_pairs_apart(&im->upgrader, node);
-    if (status == MDOT_OK && restructures) status = fe_slice_by_counter(&im->upgrader, node);
-    if (status == MDOT_OK && restructures) status = fe_reduce_bag(&im->upgrader, node);
-    if (status == MDOT_OK && source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
-        status = fe_out_of_memory(&im->context);
-    return status == MDOT_OK ? check_arity(im, node) : status;
+    if (restores && !fe_join_group_norm(&im->upgrader, node)) return fe_out_of_memory(&im->context);
+    if (restructures) BS_TRY(fe_keep_pairs_apart(&im->upgrader, node));
+    if (restructures) BS_TRY(fe_slice_by_counter(&im->upgrader, node));
+    if (restructures) BS_TRY(fe_reduce_bag(&im->upgrader, node));
+    if (source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
+        return fe_out_of_memory(&im->context);
+    return check_arity(im, node);
 }
 
 /* ---- Branches: both are inlined among the nodes around their If (functions.c) ------------------------------------ */

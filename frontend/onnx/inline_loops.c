@@ -426,9 +426,8 @@ static mdot_status length_of(const loop *l, int read, int *out_value)
     fe_attribute attributes[2];
     if (!set_int(l, "start", axis, &attributes[0]) || !set_int(l, "end", axis + 1, &attributes[1]))
         return fe_out_of_memory(l->f->context);
-    mdot_status status =
-        compute(l, "Shape", "shape", &l->node->inputs[l->states + read], 1, attributes, axis == -1 ? 1 : 2, &shape);
-    return status == MDOT_OK ? compute(l, "Squeeze", "steps", &shape, 1, NULL, 0, out_value) : status;
+    BS_TRY(compute(l, "Shape", "shape", &l->node->inputs[l->states + read], 1, attributes, axis == -1 ? 1 : 2, &shape));
+    return compute(l, "Squeeze", "steps", &shape, 1, NULL, 0, out_value);
 }
 
 /* Element `read` of the step: a tensor slice. */
@@ -437,15 +436,14 @@ static mdot_status read_element(const loop *l, const kept *k, int read, int *out
     int last_index[] = {k->steps, FE_NO_VALUE}, place[] = {FE_NO_VALUE, k->index};
     int inputs[] = {l->node->inputs[l->states + read], k->index};
     fe_attribute attribute;
-    mdot_status status = MDOT_OK;
     if (!set_int(l, "axis", listed(l->node, "scan_input_axes", read), &attribute))
         return fe_out_of_memory(l->f->context);
     if (listed(l->node, "scan_input_directions", read) != 0) { /* steps - 1 - index */
-        status = number(l, "one", MDOT_DTYPE_I64, 0, 1, &last_index[1]);
-        if (status == MDOT_OK) status = compute(l, "Sub", "last", last_index, 2, NULL, 0, &place[0]);
-        if (status == MDOT_OK) status = compute(l, "Sub", "place", place, 2, NULL, 0, &inputs[1]);
+        BS_TRY(number(l, "one", MDOT_DTYPE_I64, 0, 1, &last_index[1]));
+        BS_TRY(compute(l, "Sub", "last", last_index, 2, NULL, 0, &place[0]));
+        BS_TRY(compute(l, "Sub", "place", place, 2, NULL, 0, &inputs[1]));
     }
-    return status == MDOT_OK ? compute(l, "Gather", "element", inputs, 2, &attribute, 1, out_value) : status;
+    return compute(l, "Gather", "element", inputs, 2, &attribute, 1, out_value);
 }
 
 /* The inputs of the node LoopSteps (rewrites.h). */

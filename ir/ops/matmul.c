@@ -210,13 +210,12 @@ void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
 static mdot_status read_gemm(const ir_operands *args, matmul *out)
 {
     ir_type matrix, c;
-    mdot_status status = ir_operand_need(args, 0, "matrix A", 2, &matrix);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "matrix B", 2, &matrix);
-    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
-    if (status == MDOT_OK)
-        status = read_matmul(args, ir_node_int(args->node, "transA", 0) != 0, ir_node_int(args->node, "transB", 0) != 0,
-                             out);
-    if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
+    BS_TRY(ir_operand_need(args, 0, "matrix A", 2, &matrix));
+    BS_TRY(ir_operand_need(args, 1, "matrix B", 2, &matrix));
+    BS_TRY(ir_operand_need_same(args, 2, 0));
+    BS_TRY(
+        read_matmul(args, ir_node_int(args->node, "transA", 0) != 0, ir_node_int(args->node, "transB", 0) != 0, out));
+    if (!ir_operand_given(args, 2)) return MDOT_OK;
     c = ir_operand_type(args, 2);
     bool fits = c.rank <= 2;
     for (int i = 1; i <= c.rank && fits; i++) {

@@ -246,10 +246,10 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
         input[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
         if (input[i] == NULL) return ir_arena_failed(scratch) ? ir_fail_memory(node, err) : MDOT_OK;
     }
-    mdot_status status = node->op->eval(scratch, node, input, out, err);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
-        if (node->outputs[i] != NULL) status = record(graph, node, i, out[i], &pool, err);
-    return status;
+    BS_TRY(node->op->eval(scratch, node, input, out, err));
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL) BS_TRY(record(graph, node, i, out[i], &pool, err));
+    return MDOT_OK;
 }
 
 mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_error *err)

@@ -142,14 +142,14 @@ mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_
     mdot_training_run read;
     mdot_plan_layout priced;
     mdot_training_cost cost;
-    mdot_status status = bs_read_struct(&run_type, run, &read, err);
-    if (status == MDOT_OK) status = bs_read_struct(&layout_type, layout, &priced, err);
-    if (status == MDOT_OK) status = bs_check_struct(&cost_type, out_cost, err);
-    if (status == MDOT_OK) status = check_run(&read, err);
-    if (status == MDOT_OK && !(priced.samples > 0 && priced.prediction.step_ms > 0))
-        status =
-            mdot_fail(err, MDOT_INVALID_ARGUMENT, "the layout has %g samples and a step of %g ms; both must be above 0",
-                      priced.samples, priced.prediction.step_ms);
-    if (status == MDOT_OK) status = compute(&read, &priced, &cost, err);
-    return status == MDOT_OK ? bs_fill_struct(&cost_type, &cost, out_cost, err) : status;
+    BS_TRY(bs_read_struct(&run_type, run, &read, err));
+    BS_TRY(bs_read_struct(&layout_type, layout, &priced, err));
+    BS_TRY(bs_check_struct(&cost_type, out_cost, err));
+    BS_TRY(check_run(&read, err));
+    if (!(priced.samples > 0 && priced.prediction.step_ms > 0))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the layout has %g samples and a step of %g ms; both must be above 0", priced.samples,
+                         priced.prediction.step_ms);
+    BS_TRY(compute(&read, &priced, &cost, err));
+    return bs_fill_struct(&cost_type, &cost, out_cost, err);
 }
