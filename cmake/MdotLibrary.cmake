@@ -128,3 +128,14 @@ function(add_mdot_objects name)
   add_library(${name} OBJECT ${ARGN})
   set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden)
 endfunction()
+
+# mdot_embed_texts(OUTPUT HEADER PREFIX TEXT…): writes OUTPUT, a C file with the texts as constants (embed_text.cmake).
+function(mdot_embed_texts output header prefix)
+  string(REPLACE ";" "," texts "${ARGN}")
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D HEADER=${header} -D PREFIX=${prefix} -D TEXTS=${texts} -P
+            ${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake
+    VERBATIM)
+endfunction()

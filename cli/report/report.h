@@ -30,6 +30,8 @@ typedef struct report_job {
     size_t calibrated_rows; /* calibration rows behind the predictions; 0: uncalibrated */
 } report_job;
 
+extern const char cli_report_head[]; /* report_head.html */
+
 /* Write a document: the head, one part for each job, the end. With several PyTorch versions, one table compares them,
  * and the rest of the page describes the first. */
 void report_begin(FILE *out);

@@ -6,52 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-    "<title>Training time: mdot</title>\n<style>\n"
-    ":root{--paper:#fbfaf7;--sheet:#fff;--ink:#22262b;--soft:#6b7178;--line:#e4e1da;--good:#2c7a51;--bad:#b3392f;"
-    "--p0:#2f6db5;--p1:#c8741f;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#229198;--p7:#8a6d4b}\n"
-    "@media "
-    "(prefers-color-scheme:dark){:root{--paper:#16181b;--sheet:#1e2125;--ink:#e7e5e0;--soft:#9aa0a6;--line:#33373d;"
-    "--good:#6cc293;--bad:#ef8379;--p0:#6ea8e6;--p1:#eaa659;--p2:#6cc293;--p3:#cd8bc8;--p4:#ef8379;--p5:#a9c75f;--p6:#"
-    "63cdd3;"
-    "--p7:#c2a380}}\n"
-    "*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);"
-    "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
-    "main{max-width:960px;margin:0 auto;padding:40px 24px 64px}section.job{margin-bottom:72px}\n"
-    "h1{font-size:30px;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}"
-    "h2{font-size:18px;margin:0 0 12px}p{margin:0 0 8px}.soft{color:var(--soft)}\n"
-    ".tiles{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}.tile{background:var(--sheet);border:1px solid "
-    "var(--line);"
-    "border-radius:10px;padding:12px 18px;flex:1 1 150px}.tile b{display:block;font-size:24px;line-height:1.3}"
-    ".tile span{color:var(--soft);font-size:14px}\n"
-    ".sheet{background:var(--sheet);border:1px solid var(--line);border-radius:12px;padding:20px 24px;margin:18px "
-    "0;overflow-x:auto}\n"
-    "table{border-collapse:collapse;width:100%;font-size:15px;font-variant-numeric:tabular-nums}"
-    "th{font-weight:600;color:var(--soft);font-size:13px}th,td{text-align:right;padding:7px 10px;border-bottom:1px "
-    "solid "
-    "var(--line);white-space:nowrap}tr:last-child "
-    "td{border-bottom:0}th:first-child,td:first-child{text-align:left;padding-left:0}"
-    "td:last-child,th:last-child{padding-right:0}.best "
-    "td:first-child{font-weight:700}.yes{color:var(--good)}.no{color:var(--bad)}\n"
-    "svg{width:100%;height:auto}.narrow{display:none}.wide{display:block}svg text{font:13px "
-    "system-ui,-apple-system,'Segoe "
-    "UI',Roboto,"
-    "'DejaVu Sans',sans-serif}.tick{fill:var(--soft)}.name{fill:var(--ink)}.grid{stroke:var(--line);fill:none}"
-    ".line{fill:none;stroke:var(--c);stroke-width:2.2;stroke-linejoin:round}.lead{fill:none;stroke:var(--c);opacity:."
-    "45}"
-    "circle,.fill{fill:var(--c)}.limit{stroke:var(--ink);stroke-width:2;fill:none}\n"
-    ".c0{--c:var(--p0)}.c1{--c:var(--p1)}.c2{--c:var(--p2)}.c3{--c:var(--p3)}.c4{--c:var(--p4)}.c5{--c:var(--p5)}"
-    ".c6{--c:var(--p6)}.c7{--c:var(--p7)}\n"
-    "ul{margin:0;padding-left:20px}li{margin:4px 0}footer{color:var(--soft);font-size:14px;border-top:1px solid "
-    "var(--line);"
-    "padding-top:16px}\n@media(max-width:700px){.wide,.more{display:none}.narrow{display:block}main{padding:24px "
-    "12px 40px}.sheet{padding:14px 12px}h1{font-size:24px}th,td{padding:6px 5px;font-size:14px}}\n@media "
-    "print{.sheet,.tile{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
-
-void report_begin(FILE *out) { fputs(head, out); }
+void report_begin(FILE *out) { fputs(cli_report_head, out); }
 
 void report_end(FILE *out, const char *predictor)
 {
