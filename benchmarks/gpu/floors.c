@@ -209,9 +209,7 @@ static mdot_status send_through_memory(floors *f, rt_cu_function function, const
     unsigned char *mapped = f->c.mapped + MAPPED_INPUT_AT;
     call.input = is_copied ? f->c.memory + INPUT_AT : f->c.mapped_at + MAPPED_INPUT_AT;
     memcpy(mapped, words, bytes);
-    mdot_status status = MDOT_OK;
-    if (is_copied) status = GPU_CALL(&f->c, cuMemcpyHtoDAsync, err, call.input, mapped, bytes, f->c.stream);
-    if (status != MDOT_OK) return status;
+    if (is_copied) BS_TRY(GPU_CALL(&f->c, cuMemcpyHtoDAsync, err, call.input, mapped, bytes, f->c.stream));
     return launch(f, function, 1, FLOOR_THREADS, &call, err);
 }
 
@@ -273,11 +271,10 @@ static mdot_status measure_resident(floors *f, const measurement *m, samples *ou
     enum { PATIENCE_NS = 2000000000 };
     uint32_t *request = (uint32_t *)(f->c.mapped + REQUEST_AT);
     rt_cu_function function;
-    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(gpu_device_find(&f->c, m->kernel, &function, err));
     mdot_abi_cuda_call call = next_call(f, PATIENCE_NS);
     __atomic_store_n(request, 0, __ATOMIC_RELEASE);
-    status = launch(f, function, 1, 32, &call, err);
+    mdot_status status = launch(f, function, 1, 32, &call, err);
     double begin = gpu_now_us();
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
         double start = gpu_now_us();
@@ -295,10 +292,8 @@ static mdot_status measure_resident(floors *f, const measurement *m, samples *ou
 static mdot_status clear(floors *f, mdot_error *err)
 {
     const rt_cuda_driver *d = &f->c.driver;
-    mdot_status status = RT_CUDA_CALL(d, cuMemsetD32Async, err, f->c.memory + BARRIER_AT, 0, 1, f->c.stream);
-    if (status == MDOT_OK)
-        status = RT_CUDA_CALL(d, cuMemsetD32Async, err, f->c.memory + SCRATCH_AT, 0, SCRATCH_WORDS, f->c.stream);
-    return status;
+    BS_TRY(RT_CUDA_CALL(d, cuMemsetD32Async, err, f->c.memory + BARRIER_AT, 0, 1, f->c.stream));
+    return RT_CUDA_CALL(d, cuMemsetD32Async, err, f->c.memory + SCRATCH_AT, 0, SCRATCH_WORDS, f->c.stream);
 }
 
 /* The first rounds are left out, because blocks do not start together. */

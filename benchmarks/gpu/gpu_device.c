@@ -101,13 +101,11 @@ mdot_status gpu_device_find(const gpu_device *c, const char *name, rt_cu_functio
 static mdot_status allocate(gpu_device *c, mdot_error *err)
 {
     const rt_cuda_driver *d = &c->driver;
-    mdot_status status = RT_CUDA_CALL(d, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuMemAlloc, err, &c->memory, GPU_MEMORY_BYTES);
+    BS_TRY(RT_CUDA_CALL(d, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING));
+    BS_TRY(RT_CUDA_CALL(d, cuMemAlloc, err, &c->memory, GPU_MEMORY_BYTES));
     void *mapped = NULL;
-    if (status == MDOT_OK)
-        status = RT_CUDA_CALL(d, cuMemHostAlloc, err, &mapped, GPU_MAPPED_BYTES,
-                              RT_CU_MEMHOSTALLOC_PORTABLE | RT_CU_MEMHOSTALLOC_DEVICEMAP);
-    if (status != MDOT_OK) return status;
+    BS_TRY(RT_CUDA_CALL(d, cuMemHostAlloc, err, &mapped, GPU_MAPPED_BYTES,
+                        RT_CU_MEMHOSTALLOC_PORTABLE | RT_CU_MEMHOSTALLOC_DEVICEMAP));
     c->mapped = mapped;
     memset(c->mapped, 0, GPU_MAPPED_BYTES);
     return RT_CUDA_CALL(d, cuMemHostGetDevicePointer, err, &c->mapped_at, mapped, 0);
@@ -116,13 +114,12 @@ static mdot_status allocate(gpu_device *c, mdot_error *err)
 mdot_status gpu_device_open(gpu_device *c, const char *folder, mdot_error *err)
 {
     *c = (gpu_device){0};
-    mdot_status status = load_driver(c, err);
-    if (status == MDOT_OK) status = read_device(c, err);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(&c->driver, cuDevicePrimaryCtxRetain, err, &c->context, c->device);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(&c->driver, cuCtxPushCurrent, err, c->context);
-    if (status == MDOT_OK && folder != NULL) status = load_floors(c, folder, err);
-    if (status == MDOT_OK) status = allocate(c, err);
-    return status;
+    BS_TRY(load_driver(c, err));
+    BS_TRY(read_device(c, err));
+    BS_TRY(RT_CUDA_CALL(&c->driver, cuDevicePrimaryCtxRetain, err, &c->context, c->device));
+    BS_TRY(RT_CUDA_CALL(&c->driver, cuCtxPushCurrent, err, c->context));
+    if (folder != NULL) BS_TRY(load_floors(c, folder, err));
+    return allocate(c, err);
 }
 
 void gpu_device_close(gpu_device *c)

@@ -70,8 +70,7 @@ static mdot_status measure_host(latency *l, const batch *b, const mdot_abi_bucke
                                 mdot_error *err)
 {
     measure(l, l->s.gpu_context, b, rt_run_many, seconds);
-    mdot_status status = subject_check(&l->s, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(subject_check(&l->s, err));
     begin_row(l, "latency", b, bucket);
     row_text(l->out, "side", "mdot");
     row_text(l->out, "kernel_precision", l->s.info.device_kernel_precision);
