@@ -465,7 +465,7 @@ static mdot_status run_nodes(evaluation *e, mdot_error *err)
     return MDOT_OK;
 }
 
-static mdot_status take_inputs(evaluation *e, const ir_wide *const *inputs, mdot_error *err)
+static mdot_status take_inputs(evaluation *e, ir_inputs inputs, mdot_error *err)
 {
     const ir_graph *graph = e->graph;
     for (int i = 0; i < graph->input_count; i++) {
@@ -522,7 +522,7 @@ static bool make_tables(evaluation *e)
     return true;
 }
 
-static mdot_status evaluate(const ir_graph *graph, mdot_dtype rounding, uint64_t noise, const ir_wide *const *inputs,
+static mdot_status evaluate(const ir_graph *graph, mdot_dtype rounding, uint64_t noise, ir_inputs inputs,
                             ir_arena *arena, ir_wide **out_outputs, mdot_error *err)
 {
     evaluation e = {
@@ -543,19 +543,19 @@ done:
     return status;
 }
 
-mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, const ir_wide *const *inputs, ir_arena *arena,
+mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, ir_inputs inputs, ir_arena *arena,
                            ir_wide **out_outputs, mdot_error *err)
 {
     return evaluate(graph, rounding, 0, inputs, arena, out_outputs, err);
 }
 
-mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, const ir_wide *const *inputs, ir_arena *arena,
+mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, ir_inputs inputs, ir_arena *arena,
                                 ir_wide **out_outputs, mdot_error *err)
 {
     return evaluate(graph, MDOT_DTYPE_F32, seed | 1, inputs, arena, out_outputs, err);
 }
 
-mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
+mdot_status ir_evaluate(const ir_graph *graph, ir_inputs inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err)
 {
     return ir_evaluate_in(graph, MDOT_DTYPE_NONE, inputs, arena, out_outputs, err);

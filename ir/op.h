@@ -55,13 +55,12 @@ typedef mdot_status (*ir_result_fn)(const struct ir_operands *args, ir_type *out
 /* Sets the FLOPs in *io_cost, and corrects the bytes and parameters of ir_node_cost, which calls it. */
 typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *io_cost);
 /* Evaluates on concrete tensors. Inputs that the node lacks are NULL. Allocates each present output in the arena. */
-typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const struct ir_node *node, const ir_wide *const *in, ir_wide **out,
+typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const struct ir_node *node, ir_inputs in, ir_wide **out,
                                   mdot_error *err);
 
 typedef enum ir_opcode {
 #define OP(name, ...) IR_OP_##name,
 #include "ir/ops.def"
-#undef OP
     IR_OP_COUNT
 } ir_opcode;
 

@@ -22,18 +22,18 @@ ir_cost ir_node_cost(const ir_node *node, int64_t length);
 /* The reference evaluation in double precision (ir/evaluate.c). Inputs are concrete and in the graph's order; outputs
  * are allocated in `arena`. Shapes come from the data. Evaluators assume well-formed nodes, because ir_infer_node
  * accepted them before. */
-mdot_status ir_evaluate(const ir_graph *graph, const ir_wide *const *inputs, ir_arena *arena, ir_wide **out_outputs,
+mdot_status ir_evaluate(const ir_graph *graph, ir_inputs inputs, ir_arena *arena, ir_wide **out_outputs,
                         mdot_error *err);
 
 /* Does the same with less precision, which shows what it costs this model on these inputs, independent of kernels.
  * BF16 or F16: the factors of every matmul are rounded beforehand. F32: every result is rounded to f32, as in an
  * implementation with one kernel per operator. NONE: equals ir_evaluate. */
-mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, const ir_wide *const *inputs, ir_arena *arena,
+mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, ir_inputs inputs, ir_arena *arena,
                            ir_wide **out_outputs, mdot_error *err);
 
 /* Like F32, with random noise of some units in the last place on the results of sums and approximated functions. The
  * difference from the evaluation without noise shows the sensitivity of each output to an implementation's freedom. */
-mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, const ir_wide *const *inputs, ir_arena *arena,
+mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, ir_inputs inputs, ir_arena *arena,
                                 ir_wide **out_outputs, mdot_error *err);
 
 /* Checks that a graph can be compiled. UNSUPPORTED lists all nodes whose operator is unknown or lacks a lowering in

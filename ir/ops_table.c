@@ -19,5 +19,4 @@ const ir_op ir_ops[IR_OP_COUNT] = {
     [IR_OP_##id] = {IR_OP_##id, name,   domain,        least_in,  most_in,   least_out,                                \
                     most_out,   traits, SHAPE_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
 #include "ir/ops.def"
-#undef OP
 };

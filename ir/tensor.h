@@ -26,6 +26,8 @@ typedef struct ir_wide {
     int64_t *i; /* elements of integers and bool (0 or 1) */
 } ir_wide;
 
+typedef const ir_wide *const *ir_inputs; /* tensors of an evaluation, by input; an element is NULL if it is absent */
+
 bool ir_dtype_is_float(mdot_dtype dtype);    /* f16, bf16, f32, f64 */
 bool ir_dtype_is_unsigned(mdot_dtype dtype); /* u8 … u64, bool */
 

@@ -9,12 +9,10 @@
 enum {
 #define TYPES(id, ...) ROW_##id,
 #include "ir/ops_types.def"
-#undef TYPES
     ROW_COUNT
 };
 #define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " has another position in ops_types.def");
 #include "ir/ops.def"
-#undef OP
 _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_types.def and ops.def differ");
 
 /* Sets of element types, one bit per type number. */
@@ -41,7 +39,6 @@ typedef struct row {
 static const row rows[IR_OP_COUNT] = {
 #define TYPES(id, letters, ...) [IR_OP_##id] = {letters, {__VA_ARGS__}},
 #include "ir/ops_types.def"
-#undef TYPES
 };
 
 /* Distinct letters before `cursor`: the position of the letter's set. */

@@ -4,7 +4,6 @@
 const pl_kind_ops *const pl_kinds[PL_KIND_COUNT] = {
 #define PL_KERNEL_KIND(identifier, name) [PL_##identifier] = &pl_##name##_kind,
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
 };
 
 const char *pl_kind_name(pl_kind kind)
@@ -12,7 +11,6 @@ const char *pl_kind_name(pl_kind kind)
     static const char *const names[PL_KIND_COUNT] = {
 #define PL_KERNEL_KIND(identifier, name) [PL_##identifier] = #name,
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
     };
     return names[kind];
 }

@@ -34,7 +34,6 @@ typedef struct pl_kind_ops {
 
 #define PL_KERNEL_KIND(identifier, name) extern const pl_kind_ops pl_##name##_kind;
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
 
 extern const pl_kind_ops *const pl_kinds[PL_KIND_COUNT]; /* indexed by pl_kind */
 

@@ -78,7 +78,6 @@ typedef struct pl_windows {
 typedef enum pl_kind {
 #define PL_KERNEL_KIND(identifier, name) PL_##identifier,
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
     PL_KIND_COUNT
 } pl_kind;
 

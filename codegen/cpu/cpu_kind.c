@@ -5,7 +5,6 @@ const cg_kind_ops *const cg_kinds[PL_KIND_COUNT] = {
 #define PL_KERNEL_KIND(identifier, name) [PL_##identifier] = &cg_##name##_kind,
 #include "codegen/cpu/cpu_target.h"
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
 };
 
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)

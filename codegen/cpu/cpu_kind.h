@@ -21,7 +21,6 @@ typedef struct cg_kind_ops {
 
 #define PL_KERNEL_KIND(identifier, name) extern const cg_kind_ops cg_##name##_kind;
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
 
 extern const cg_kind_ops *const cg_kinds[PL_KIND_COUNT]; /* indexed by pl_kind */
 

@@ -16,7 +16,6 @@ static const fe_job_op rows[] = {
      .inputs = kept_inputs,                                                                                            \
      .outputs = kept_outputs},
 #include "frontend/job/job_only_ops.def"
-#undef JOB_ONLY_OP
 };
 
 /* A * in the pattern matches any characters. */

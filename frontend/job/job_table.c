@@ -9,12 +9,10 @@
 enum {
 #define JOB(id, ...) ROW_##id,
 #include "ir/ops_job.def"
-#undef JOB
     ROW_COUNT
 };
 #define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " has another position in ops_job.def");
 #include "ir/ops.def"
-#undef OP
 _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_job.def and ops.def differ");
 
 #define ALL 0 /* all operands; for saved tensors, the treatment of unknown operators */
@@ -51,7 +49,6 @@ static const fe_row rows[IR_OP_COUNT] = {
                     .reads_numbers = ((all_traits)&FE_NUMBERS) != 0,                                                   \
                     .parameter_operands = (parameters) == ALL ? INT_MAX : (parameters)},
 #include "ir/ops_job.def"
-#undef JOB
 };
 
 const fe_row *fe_row_at(ir_opcode opcode) { return &rows[opcode]; }

@@ -201,7 +201,7 @@ static void join_past(const geometry *g, const ir_wide *past, const ir_wide *fre
 }
 
 /* Reads the options from attributes and masks. */
-static void read_options(const ir_node *node, const ir_wide *const *input, const geometry *g, ir_attention *a)
+static void read_options(const ir_node *node, ir_inputs input, const geometry *g, ir_attention *a)
 {
     a->scale = ir_node_float(node, "scale", 1 / sqrt((double)g->dim.offset));
     a->softcap = ir_node_float(node, "softcap", 0);
@@ -219,8 +219,7 @@ static void read_options(const ir_node *node, const ir_wide *const *input, const
     }
 }
 
-mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                              mdot_error *err)
+mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;

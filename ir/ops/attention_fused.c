@@ -233,8 +233,8 @@ void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *
 }
 
 /* Query, key or value of `rows` by head, plus the bias (NULL: absent) from `first` on. */
-static mdot_status project(ir_arena *arena, const ir_operands *args, const ir_wide *const *in, int operand,
-                           const int64_t dims[4], const ir_wide *bias, int64_t first, ir_wide **out)
+static mdot_status project(ir_arena *arena, const ir_operands *args, ir_inputs in, int operand, const int64_t dims[4],
+                           const ir_wide *bias, int64_t first, ir_wide **out)
 {
     operand_slice position = slice_of(args, operand);
     const ir_wide *input = in[position.input];
@@ -249,8 +249,8 @@ static mdot_status project(ir_arena *arena, const ir_operands *args, const ir_wi
     return MDOT_OK;
 }
 
-mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
-                                         ir_wide **out, mdot_error *err)
+mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
+                                         mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
@@ -376,8 +376,7 @@ void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost
 }
 
 /* Computes Q, K and V of every token, concatenated: input · weights + bias. */
-static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                                  mdot_error *err)
+static mdot_status project_packed(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = input[MSA_INPUT], *weights = input[MSA_WEIGHTS], *bias = ir_tensor_input(node, input, MSA_BIAS);
     int64_t width = weights->dims[0], columns = weights->dims[1];
@@ -391,8 +390,7 @@ static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir
     return status;
 }
 
-mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                                 mdot_error *err)
+mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;

@@ -58,8 +58,7 @@ static ir_wide *positions_of(ir_arena *arena, const ir_wide *x, const ir_wide *p
     return positions;
 }
 
-mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                                   mdot_error *err)
+mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
     ir_type x, cache = ir_operand_type(&from, COS);
@@ -109,7 +108,7 @@ mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error 
     return MDOT_OK;
 }
 
-mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                     mdot_error *err)
 {
     const ir_wide *bias = ir_tensor_input(node, input, BIAS);

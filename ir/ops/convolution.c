@@ -159,8 +159,7 @@ static void fill_with_bias(ir_wide *out, const ir_wide *bias)
     for (int64_t k = 0; bias != NULL && k < out->count; k++) out->f[k] = bias->f[k / view.inner % view.extent];
 }
 
-mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                                mdot_error *err)
+mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     convolution c;
     ir_operands args = ir_operands_of_tensors(node, input, err);

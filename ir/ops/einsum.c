@@ -210,8 +210,7 @@ static void contract(const einsum *e, const term *terms, int term_count, const i
         out->i[target] = ir_wrap_integer(out->dtype, (int64_t)integer_sum);
 }
 
-mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     einsum e;

@@ -20,7 +20,7 @@ typedef struct rows {
     int64_t step[MAX_OPERANDS];
 } rows;
 
-static rows rows_begin(const ir_wide *result, const ir_wide *const *operands, int operand_count)
+static rows rows_begin(const ir_wide *result, ir_inputs operands, int operand_count)
 {
     rows r = {.rank = result->rank ? result->rank : 1, .dims = {1}, .operand_count = operand_count};
     if (result->rank) memcpy(r.dims, result->dims, (size_t)result->rank * sizeof *r.dims);
@@ -52,7 +52,7 @@ static mdot_status make_like(ir_arena *arena, const ir_node *node, const ir_wide
 }
 
 /* Allocates a tensor with the broadcast shape of all present inputs. */
-static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir_wide *const *input, mdot_dtype dtype,
+static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, ir_inputs input, mdot_dtype dtype,
                                   ir_wide **out, mdot_error *err)
 {
     int64_t dims[MDOT_MAX_RANK];
@@ -93,8 +93,7 @@ static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir
     }
 }
 
-mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     const ir_unary_rule *rule = ir_unary_rule_of(node);
     BS_TRY(ir_check_accepts(node, rule->accepts, input[0]->dtype, err));
@@ -146,8 +145,7 @@ static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, cons
     } while (rows_next(&r));
 }
 
-mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     const ir_binary_rule *rule = ir_binary_rule_of(node);
     BS_TRY(ir_check_accepts(node, rule->accepts, input[0]->dtype, err));
@@ -177,8 +175,7 @@ static void fill_broadcast(const ir_wide *source, ir_wide *result)
     } while (rows_next(&r));
 }
 
-mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     const ir_binary_rule *rule = ir_binary_rule_of(node);
     for (int k = 0; k < node->input_count; k++) {
@@ -197,8 +194,7 @@ mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, const ir_wide
 
 /* ---- Selection and limits -------------------------------------------------------------------------------------- */
 
-mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     if (input[0]->dtype != MDOT_DTYPE_BOOL || input[1]->dtype != input[2]->dtype)
         return ir_fail(node, err, MDOT_MALFORMED, "a bool and two tensors of one type are needed");
@@ -218,7 +214,7 @@ mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *c
 }
 
 /* Max(x, least), then Min(…, greatest): if the limits cross, the greatest wins (ONNX Clip-13). */
-mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
     BS_TRY(ir_check_accepts(node, IR_ON_FLOAT | IR_ON_INTEGER, x->dtype, err));
@@ -238,8 +234,7 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *co
 
 /* ---- Copies and conversions ------------------------------------------------------------------------------------ */
 
-mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_wide *y = NULL;
     BS_TRY(make_like(arena, node, input[0], input[0]->dtype, &y, err));
@@ -249,8 +244,7 @@ mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide
 }
 
 /* In inference everything is kept, and the mask is true. */
-mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     const ir_wide *ratio = ir_node_input(node, 1) != NULL ? input[1] : NULL,
                   *mode = ir_node_input(node, 2) != NULL ? input[2] : NULL;
@@ -267,7 +261,7 @@ mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide 
     return ir_eval_identity(arena, node, input, out, err);
 }
 
-mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
     mdot_dtype target_dtype = MDOT_DTYPE_NONE;
@@ -286,8 +280,7 @@ mdot_status ir_eval_cast(ir_arena *arena, const ir_node *node, const ir_wide *co
 }
 
 /* com.microsoft: GELU of x plus an optional bias, which broadcasts to x. */
-mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                              mdot_error *err)
+mdot_status ir_eval_bias_gelu(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_unary_rule *rule = ir_unary_rule_of(node);
     for (int k = 0; k < node->input_count; k++)

@@ -19,10 +19,8 @@ typedef struct ir_operands ir_operands; /* operands.h */
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
     IR_DECLARE_##shape;                                                                                                \
     void ir_##cost(const ir_node *node, int64_t length, ir_cost *out_cost);                                            \
-    mdot_status ir_##eval(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,               \
-                          mdot_error *err);
+    mdot_status ir_##eval(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err);
 #include "ir/ops.def"
-#undef OP
 
 /* ---- Errors (ir/ops/helpers.c) --------------------------------------------------------------------------------- */
 

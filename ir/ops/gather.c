@@ -43,8 +43,7 @@ mdot_status ir_result_gather(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
     BS_TRY(ir_make_by(arena, node, input, ir_result_gather, &out[0], err));
@@ -81,7 +80,7 @@ mdot_status ir_result_gather_elements(const ir_operands *args, ir_type *out_type
     return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
 }
 
-mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                     mdot_error *err)
 {
     int axis;
@@ -137,8 +136,7 @@ mdot_status ir_result_gather_nd(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                              mdot_error *err)
+mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_gather_nd, &out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
@@ -194,8 +192,7 @@ mdot_status ir_result_one_hot(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
     BS_TRY(ir_make_by(arena, node, input, ir_result_one_hot, &out[0], err));

@@ -50,8 +50,7 @@ mdot_status ir_shape_fused_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
     return status != MDOT_OK ? status : ir_shape_by(graph, node, ir_result_gemm, err);
 }
 
-mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                               mdot_error *err)
+mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_activation activation;
     ir_wide *product;

@@ -32,8 +32,7 @@ mdot_status ir_shape_shape(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_set_known(graph, node, 0, input->dim + first, count, err);
 }
 
-mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_shape(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int first, count;
     shape_range(node, input[0]->rank, &first, &count);
@@ -52,7 +51,7 @@ mdot_status ir_shape_size(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_set_known(graph, node, 0, &count, 1, err);
 }
 
-mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     mdot_status status = ir_make_wide(arena, node, MDOT_DTYPE_I64, 0, NULL, &out[0], err);
     if (status == MDOT_OK) out[0]->i[0] = in[0]->count;
@@ -130,8 +129,7 @@ static mdot_status widen(ir_arena *arena, const ir_node *node, const ir_tensor *
     return MDOT_OK;
 }
 
-mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     constant_content content = {.dtype = MDOT_DTYPE_NONE};
     BS_TRY(read_constant(node, &content, err));
@@ -195,7 +193,7 @@ mdot_status ir_shape_constant_of_shape(ir_graph *graph, ir_node *node, mdot_erro
     return ir_set_known(graph, node, 0, element, (int)count.offset, err);
 }
 
-mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                       mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
@@ -223,8 +221,7 @@ mdot_status ir_result_eye_like(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_eye_like, &out[0], err));
     int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
@@ -334,8 +331,7 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_set_known(graph, node, 0, element, (int)r.count.offset, err);
 }
 
-mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_range(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     range r;

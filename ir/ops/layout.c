@@ -178,8 +178,7 @@ mdot_status ir_result_unsqueeze(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, node->op->result, &out[0], err));
     ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
@@ -226,8 +225,7 @@ static void copy_permuted(ir_wide *out, const ir_wide *input, int rank, const in
     ir_copy_strided(&view, input, 0, permuted);
 }
 
-mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                              mdot_error *err)
+mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int64_t perm[MDOT_MAX_RANK];
     ir_operands args = ir_operands_of_tensors(node, input, err);
@@ -271,7 +269,7 @@ mdot_status ir_result_space_to_depth(const ir_operands *args, ir_type *out_type)
     return block_result(args, false, out_type);
 }
 
-mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                    mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_depth_to_space, &out[0], err));
@@ -286,7 +284,7 @@ mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const i
     return MDOT_OK;
 }
 
-mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                    mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_space_to_depth, &out[0], err));
@@ -314,8 +312,7 @@ mdot_status ir_result_expand(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int64_t strides[MDOT_MAX_RANK];
     BS_TRY(ir_make_by(arena, node, input, ir_result_expand, &out[0], err));
@@ -347,8 +344,7 @@ mdot_status ir_result_tile(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                         mdot_error *err)
+mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_tile, &out[0], err));
     const ir_wide *source = input[0];
@@ -375,8 +371,7 @@ mdot_status ir_result_trilu(const ir_operands *args, ir_type *out_type)
 }
 
 /* Keeps the elements on and above diagonal k (upper) or on and below it. The rest of the new tensor is zero. */
-mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_trilu, &out[0], err));
     const ir_wide *diagonal = ir_tensor_input(node, input, 1);

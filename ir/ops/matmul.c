@@ -162,8 +162,7 @@ mdot_status ir_result_mat_mul(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
@@ -189,8 +188,7 @@ static void scale_elements(ir_wide *wide, double factor)
     }
 }
 
-mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                                  mdot_error *err)
+mdot_status ir_eval_fused_mat_mul(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     mdot_status status = ir_eval_mat_mul(arena, node, input, out, err);
     if (status == MDOT_OK) scale_elements(out[0], ir_node_float(node, "alpha", 1));
@@ -253,8 +251,7 @@ static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
     }
 }
 
-mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                         mdot_error *err)
+mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
@@ -298,8 +295,7 @@ mdot_status ir_result_linear(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;

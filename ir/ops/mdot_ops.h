@@ -71,8 +71,8 @@ mdot_status ir_read_recurrent(const ir_node *node, int direction, ir_recurrent *
 int ir_recurrent_directions(const ir_node *node);
 
 /* Checks evaluation operands like the shape rules: for LSTM, GRU and RNN, and for mdot.Recurrence. */
-mdot_status ir_check_recurrent(const ir_node *node, const ir_wide *const *in, mdot_error *err);
-mdot_status ir_check_recurrence(const ir_node *node, const ir_wide *const *in, mdot_error *err);
+mdot_status ir_check_recurrent(const ir_node *node, ir_inputs in, mdot_error *err);
+mdot_status ir_check_recurrence(const ir_node *node, ir_inputs in, mdot_error *err);
 
 /* ---- trees.c: the constants of mdot.Trees: ensembles of decision trees in one form, whatever comparisons the model
  * makes.

@@ -53,8 +53,7 @@ mdot_status ir_shape_non_zero(ir_graph *graph, ir_node *node, mdot_error *err)
     return status;
 }
 
-mdot_status ir_eval_non_zero(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_non_zero(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = input[0];
     ir_operands args = ir_operands_of_tensors(node, input, err);

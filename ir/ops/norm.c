@@ -94,8 +94,7 @@ static void softmax_row(const double *x, double *out, int64_t count, int64_t str
     }
 }
 
-mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
     BS_TRY(ir_make_by(arena, node, input, ir_result_softmax, &out[0], err));
@@ -159,8 +158,7 @@ static mdot_status make_statistics(ir_arena *arena, const ir_node *node, int ind
     return ir_make_typed(arena, node, type, &out[index], err);
 }
 
-mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                               mdot_error *err)
+mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, statistics;
@@ -182,8 +180,7 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, statistics;

@@ -42,8 +42,7 @@ mdot_status ir_result_group_norm(const ir_operands *args, ir_type *out_type)
                      ir_dim_text(channels, args->graph->symbol, text, sizeof text), (long long)groups);
 }
 
-mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                               mdot_error *err)
+mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_group_norm, &out[0], err));
     bool instance = ir_node_opcode(node) == IR_OP_InstanceNormalization;
@@ -67,8 +66,8 @@ mdot_status ir_result_batch_normalization(const ir_operands *args, ir_type *out_
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "variance", channels);
 }
 
-mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
-                                        ir_wide **out, mdot_error *err)
+mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
+                                        mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_batch_normalization, &out[0], err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
@@ -108,8 +107,7 @@ static int64_t statistics_strides(const ir_wide *input, unsigned mask, int64_t *
     return stride;
 }
 
-mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                        mdot_error *err)
+mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
@@ -151,8 +149,7 @@ mdot_status ir_result_lp_norm(const ir_operands *args, ir_type *out_type)
     return ir_refuse(args, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
 }
 
-mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
     BS_TRY(ir_make_by(arena, node, input, ir_result_lp_norm, &out[0], err));

@@ -60,8 +60,8 @@ mdot_status ir_shape_skip_layer_normalization(ir_graph *graph, ir_node *node, md
     return status;
 }
 
-mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
-                                             ir_wide **out, mdot_error *err)
+mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
+                                             mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
@@ -176,8 +176,8 @@ static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const i
     return MDOT_OK;
 }
 
-mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, const ir_wide *const *input,
-                                              ir_wide **out, mdot_error *err)
+mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
+                                              mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;

@@ -9,7 +9,7 @@ ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdo
     return (ir_operands){node, NULL, graph, err};
 }
 
-ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *tensors, mdot_error *err)
+ir_operands ir_operands_of_tensors(const ir_node *node, ir_inputs tensors, mdot_error *err)
 {
     static const ir_graph concrete = {.max_length = 1}; /* all dimensions are independent of L */
     return (ir_operands){node, tensors, &concrete, err};
@@ -181,8 +181,8 @@ mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdo
     return MDOT_OK;
 }
 
-mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_result_fn result,
-                       ir_wide **out, mdot_error *err)
+mdot_status ir_make_by(ir_arena *arena, const ir_node *node, ir_inputs input, ir_result_fn result, ir_wide **out,
+                       mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;

@@ -12,14 +12,14 @@
 
 struct ir_operands {
     const ir_node *node;
-    const ir_wide *const *tensors; /* tensors of an evaluation; NULL: use the types and known content of the graph's
+    ir_inputs tensors;     /* tensors of an evaluation; NULL: use the types and known content of the graph's
                                     * values */
-    const ir_graph *graph;         /* gives the range of L */
+    const ir_graph *graph; /* gives the range of L */
     mdot_error *err;
 };
 
 ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdot_error *err);
-ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *tensors, mdot_error *err);
+ir_operands ir_operands_of_tensors(const ir_node *node, ir_inputs tensors, mdot_error *err);
 
 /* ir_fail for the operands' node. */
 #define ir_refuse(args, ...) ir_fail((args)->node, (args)->err, __VA_ARGS__)
@@ -67,7 +67,7 @@ static inline bool ir_node_wants(const ir_node *node, int output)
 }
 
 /* Input i of an evaluation. NULL: absent. */
-static inline const ir_wide *ir_tensor_input(const ir_node *node, const ir_wide *const *in, int i)
+static inline const ir_wide *ir_tensor_input(const ir_node *node, ir_inputs in, int i)
 {
     return i < node->input_count ? in[i] : NULL;
 }
@@ -79,8 +79,8 @@ mdot_status ir_shape_by_result(ir_graph *graph, ir_node *node, mdot_error *err);
 mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, mdot_error *err);
 
 /* Evaluation: allocates the node's only output, typed by `result`. */
-mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
-                       ir_wide **out, mdot_error *err);
+mdot_status ir_make_by(ir_arena *arena, const ir_node *node, ir_inputs in, ir_result_fn result, ir_wide **out,
+                       mdot_error *err);
 
 /* Records the known content of the outputs of a node that only moves elements. Bit i of `moved` means that input i's
  * elements are moved; the others steer. Content that depends on L moves like any other, by evaluating the node on

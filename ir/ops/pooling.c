@@ -98,8 +98,7 @@ static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t chann
     return channel * plane + index;
 }
 
-mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_window window;
     ir_type type, index_type;
@@ -155,8 +154,7 @@ static double sum_window(const ir_window *w, const int64_t *position, const ir_w
 }
 
 /* AveragePool, and LpPool: the p-th root of summed p-th powers. */
-mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                             mdot_error *err)
+mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     ir_window window;
     ir_type type;
@@ -189,8 +187,7 @@ void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->flops = ir_value_elements(node->inputs[0], length);
 }
 
-mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                                mdot_error *err)
+mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_global_pool, &out[0], err));
     int64_t plane = ir_product(input[0]->dims, 2, input[0]->rank);
@@ -224,8 +221,7 @@ void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 }
 
 /* y = x / (bias + alpha / size * sum of squares over `size` channels around it) ^ beta (ONNX LRN-13). */
-mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                        mdot_error *err)
+mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_make_by(arena, node, input, ir_result_lrn, &out[0], err));
     ir_axis_view view = ir_view_axis(input[0], 1);

@@ -108,7 +108,7 @@ static double along_axis(const ir_wide *operand, const ir_axis_view *view, int64
     return ir_wide_get(operand, operand->count > 1 ? offset / view->inner % view->extent : 0);
 }
 
-mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                     mdot_error *err)
 {
     const ir_wide *x = input[0], *scale = input[1], *zero = ir_tensor_input(node, input, 2);
@@ -131,8 +131,7 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const 
 }
 
 /* y_scale = (max(0, x) - min(0, x)) / 255; the zero point is the position of the minimum. */
-mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                                     mdot_error *err)
+mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
     ir_wide *made[3];
@@ -196,7 +195,7 @@ static ir_wide *shifted(ir_arena *arena, const ir_wide *factor, const ir_wide *z
     return copy;
 }
 
-mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                     mdot_error *err)
 {
     const ir_wide *factors[] = {shifted(arena, input[0], ir_tensor_input(node, input, 2), true),

@@ -180,7 +180,7 @@ static mdot_status read_operands(const ir_operands *args, recurrent *r)
                      "the shapes of the weights do not match the input, the direction and hidden_size");
 }
 
-mdot_status ir_check_recurrent(const ir_node *node, const ir_wide *const *input, mdot_error *err)
+mdot_status ir_check_recurrent(const ir_node *node, ir_inputs input, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     recurrent r;
@@ -239,7 +239,7 @@ static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)
     return status;
 }
 
-mdot_status ir_check_recurrence(const ir_node *node, const ir_wide *const *input, mdot_error *err)
+mdot_status ir_check_recurrence(const ir_node *node, ir_inputs input, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type whole;

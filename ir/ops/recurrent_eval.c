@@ -176,8 +176,7 @@ static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype
     return MDOT_OK;
 }
 
-mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                              mdot_error *err)
+mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_check_recurrent(node, input, err));
     const ir_wide *x = input[0], *w = input[1], *r = input[2], *b = ir_tensor_input(node, input, 3);
@@ -236,8 +235,7 @@ static void copy_all(double *target, const ir_wide *tensor, int64_t count)
     for (int64_t k = 0; tensor != NULL && k < count; k++) target[k] = tensor->f[k];
 }
 
-mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                               mdot_error *err)
+mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_check_recurrence(node, input, err));
     const ir_wide *x = input[0], *weights = input[1], *candidate = ir_tensor_input(node, input, 2);

@@ -273,8 +273,7 @@ static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x
     return MDOT_OK;
 }
 
-mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
     const ir_wide *axes = ir_node_input(node, 1) != NULL ? in[1] : NULL;
@@ -303,7 +302,7 @@ static bool goes_before(const ir_wide *x, int64_t a, int64_t b, bool largest)
     return largest ? x->f[a] > x->f[b] : x->f[a] < x->f[b];
 }
 
-mdot_status ir_eval_arg(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_arg(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
     bool largest = ir_node_opcode(node) == IR_OP_ArgMax;

@@ -346,8 +346,7 @@ static mdot_status resize_axis(ir_arena *arena, const ir_node *node, const ir_re
     return MDOT_OK;
 }
 
-mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_resize r;
     ir_type type;

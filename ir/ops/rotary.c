@@ -101,7 +101,7 @@ static void rotate(const double *x, const double *cosine, const double *sine, in
     }
 }
 
-mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                      mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);

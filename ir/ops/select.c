@@ -109,8 +109,7 @@ mdot_status ir_result_slice(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
@@ -200,8 +199,7 @@ mdot_status ir_shape_split(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_move_known(graph, node, 1u << 0, err);
 }
 
-mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
@@ -255,8 +253,7 @@ mdot_status ir_shape_concat(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_move_known(graph, node, ~0u, err);
 }
 
-mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                           mdot_error *err)
+mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
     BS_TRY(ir_make_by(arena, node, input, concat_result, &out[0], err));
@@ -383,7 +380,7 @@ static int64_t padded_offset(pad_mode mode, const ir_wide *input, const int64_t 
     return offset;
 }
 
-mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
+mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, in, err);
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];

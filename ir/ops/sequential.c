@@ -40,8 +40,7 @@ static void cumulate(ir_wide *out, const ir_wide *input, int64_t offset, bool ex
     }
 }
 
-mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
     BS_TRY(ir_make_by(arena, node, input, ir_result_cum_sum, &out[0], err));
@@ -135,8 +134,7 @@ static candidate candidate_at(const ir_wide *input, int64_t offset, int64_t posi
     return (candidate){0, bits, position};
 }
 
-mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type, places_type;
@@ -251,7 +249,7 @@ mdot_status ir_result_scatter_elements(const ir_operands *args, ir_type *out_typ
 }
 
 /* Allocates the output of a scatter and copies the data into it. */
-static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_result_fn result,
+static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, ir_inputs input, ir_result_fn result,
                                  reduction *out_how, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
@@ -261,7 +259,7 @@ static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_
     return status;
 }
 
-mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                      mdot_error *err)
 {
     int axis;
@@ -306,8 +304,7 @@ mdot_status ir_result_scatter_nd(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                               mdot_error *err)
+mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     reduction how = REDUCE_NONE;
     BS_TRY(begin_scatter(arena, node, input, ir_result_scatter_nd, &how, &out[0], err));
@@ -363,7 +360,7 @@ mdot_status ir_result_tensor_scatter(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
+mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                    mdot_error *err)
 {
     int axis;

@@ -55,8 +55,7 @@ mdot_status ir_result_windows(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_eval_windows(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                            mdot_error *err)
+mdot_status ir_eval_windows(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     windows w;
     int64_t strides[MDOT_MAX_RANK], own_index[MDOT_MAX_RANK];

@@ -170,8 +170,7 @@ static int64_t walk(const ir_trees *t, int64_t tree, const double *x)
     return node.value;
 }
 
-mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, const ir_wide *const *input, ir_wide **out,
-                          mdot_error *err)
+mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_trees t;

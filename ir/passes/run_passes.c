@@ -7,7 +7,6 @@
 const ir_pass ir_passes[] = {
 #define PASS(name, function, needs, purpose) {#name, function, purpose},
 #include "ir/passes/passes.def"
-#undef PASS
 };
 const int ir_pass_count = (int)(sizeof ir_passes / sizeof *ir_passes);
 

@@ -80,11 +80,9 @@ int main(void)
     printf("null],\n\"operators\": [");
 #define OP(id, name, ...) printf("[\"%s\", \"%s\"], ", #id, name);
 #include "ir/ops.def"
-#undef OP
     printf("null],\n\"job_rows\": [");
 #define JOB(id, type, number, ...) printf("[\"%s\", \"%s\", %d], ", #id, #type, number);
 #include "ir/ops_job.def"
-#undef JOB
     printf("null],\n\"gpu_columns\": [");
 #define COLUMN(field, key, may_be_zero, scales, unit, meaning)                                                         \
     printf("[\"%s\", \"%s\", %d, \"%s\", \"%s\"], ", #field, key, may_be_zero, unit, meaning);

@@ -304,7 +304,6 @@ static void interpret_recurrence(const pl_kernel *kernel, pl_machine *m);
 static const interpret_kind interpreters[PL_KIND_COUNT] = {
 #define PL_KERNEL_KIND(identifier, name) [PL_##identifier] = interpret_##name,
 #include "plan/kernel_kinds.def"
-#undef PL_KERNEL_KIND
 };
 
 static void interpret_recurrence(const pl_kernel *kernel, pl_machine *m)

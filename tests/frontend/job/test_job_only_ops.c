@@ -17,7 +17,6 @@ static const fe_job_op rows[] = {
 #define JOB_ONLY_OP(domain, op_type, function, role, op, inputs, outputs)                                              \
     {domain, op_type, function, FE_JOB_OP_##role, IR_OP_##op, inputs, outputs},
 #include "frontend/job/job_only_ops.def"
-#undef JOB_ONLY_OP
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
