@@ -24,7 +24,7 @@ static mdot_status fail_file(mdot_error *err, const char *path)
 
 mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_size_bytes, mdot_error *err)
 {
-    if (path == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the name of a file is missing");
+    if (path == NULL) return BS_INVALID(err, "the name of a file is missing");
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0) return fail_file(err, path);
     struct stat info;
@@ -111,14 +111,14 @@ static bool is_for_devices(const char *path)
 mdot_status bs_check_output(const char *path, mdot_error *err)
 {
     struct stat info;
-    if (path == NULL || *path == '\0') return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the output has no name");
+    if (path == NULL || *path == '\0') return BS_INVALID(err, "the output has no name");
     bool exists = stat(path, &info) == 0;
     if (path[folder_length(path)] == '\0' || (exists && S_ISDIR(info.st_mode)))
         return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
     if ((exists && !S_ISREG(info.st_mode)) || is_for_devices(path))
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "%s: not a regular file; mdot replaces outputs atomically and therefore requires a regular file", path);
+        return BS_INVALID(
+            err, "%s: not a regular file; mdot replaces outputs atomically and therefore requires a regular file",
+            path);
     return MDOT_OK;
 }
 
@@ -132,7 +132,7 @@ mdot_status bs_check_replaces(const char *path, const char *input, mdot_error *e
 {
     mdot_status status = bs_check_output(path, err);
     if (status != MDOT_OK || !bs_is_same_file(path, input)) return status;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the output would replace its own input %s", path, input);
+    return BS_INVALID(err, "%s: the output would replace its own input %s", path, input);
 }
 
 static bool write_all(int descriptor, const unsigned char *bytes, size_t size_bytes)

@@ -15,3 +15,6 @@
 /* BS_OUT_OF_MEMORY(err, subject, ...) fills *err and returns MDOT_OUT_OF_MEMORY. `subject` is a string literal, a
  * format as in printf. */
 #define BS_OUT_OF_MEMORY(err, ...) mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for " __VA_ARGS__)
+
+/* BS_INVALID(err, format, ...) fills *err and returns MDOT_INVALID_ARGUMENT. */
+#define BS_INVALID(err, ...) mdot_fail(err, MDOT_INVALID_ARGUMENT, __VA_ARGS__)

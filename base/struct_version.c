@@ -5,12 +5,11 @@
 
 mdot_status bs_check_struct(const bs_struct_version *type, const void *caller_struct, mdot_error *err)
 {
-    if (caller_struct == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a %s is missing", type->name);
+    if (caller_struct == NULL) return BS_INVALID(err, "a %s is missing", type->name);
     size_t bytes = bs_struct_bytes(caller_struct);
     bool is_size = bytes >= type->least_bytes && bytes <= BS_STRUCT_MAX_BYTES && bytes % sizeof bytes == 0;
     if (is_size) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the struct_size of a %s is %zu instead of sizeof(%s)", type->name,
-                     bytes, type->name);
+    return BS_INVALID(err, "the struct_size of a %s is %zu instead of sizeof(%s)", type->name, bytes, type->name);
 }
 
 static bool is_zero(const char *bytes, size_t count)
@@ -40,9 +39,8 @@ mdot_status bs_read_element(const bs_struct_version *type, const void *first, si
 {
     const void *element = bs_struct_at(first, i);
     if (bs_struct_bytes(element) != bs_struct_bytes(first))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the struct_size of %s %zu of an array is %zu, but that of the first one is %zu", type->name,
-                         i, bs_struct_bytes(element), bs_struct_bytes(first));
+        return BS_INVALID(err, "the struct_size of %s %zu of an array is %zu, but that of the first one is %zu",
+                          type->name, i, bs_struct_bytes(element), bs_struct_bytes(first));
     return bs_read_struct(type, element, out_library_struct, err);
 }
 

@@ -21,8 +21,7 @@ mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot
     while (index > 0 && is_before(&target, &targets[index - 1])) index--;
     for (int i = index - 1; i >= 0 && !is_before(&targets[i], &target); i--)
         if (targets[i].kernel_precision == target.kernel_precision) return MDOT_OK;
-    if (*count == MDOT_ABI_MAX_IMAGES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "at most %d targets are supported", MDOT_ABI_MAX_IMAGES);
+    if (*count == MDOT_ABI_MAX_IMAGES) return BS_INVALID(err, "at most %d targets are supported", MDOT_ABI_MAX_IMAGES);
     for (int i = (*count)++; i > index; i--) targets[i] = targets[i - 1];
     targets[index] = target;
     return MDOT_OK;

@@ -39,8 +39,8 @@ static mdot_status check_code_dump(const cg_dump *dump, const cg_backend *backen
     if (!dump->needs_target) return MDOT_OK;
     for (int i = 0; i < targets->count; i++)
         if (targets->target[i].kind == backend->kind) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--dump %s requires a %s target, for example %s", dump->name,
-                     backend->name, backend->example);
+    return BS_INVALID(err, "--dump %s requires a %s target, for example %s", dump->name, backend->name,
+                      backend->example);
 }
 
 static mdot_status check_dump(const char *name, const co_targets *targets, mdot_error *err)
@@ -64,8 +64,7 @@ static mdot_status check_dump(const char *name, const co_targets *targets, mdot_
             bs_join_add(&list, "%s", dump->name);
             bs_suggest_add(&suggestion, dump->name);
         }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown dump \"%s\"%s; known are %s", name,
-                     bs_suggest_end(&suggestion).text, text);
+    return BS_INVALID(err, "unknown dump \"%s\"%s; known are %s", name, bs_suggest_end(&suggestion).text, text);
 }
 
 static bool is_code_dump(const char *name)
@@ -173,9 +172,8 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
 {
     size_t needed = graph->symbol != NULL ? bucket_count : 1;
     if (needed == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: the model has a symbolic length, %s, but the list of buckets is empty", graph->name,
-                         graph->symbol);
+        return BS_INVALID(err, "%s: the model has a symbolic length, %s, but the list of buckets is empty", graph->name,
+                          graph->symbol);
     pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, needed);
     if (plans == NULL) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
 
@@ -240,7 +238,7 @@ static const bs_struct_version options_type = BS_SIZED(mdotc_options, user);
 static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count, ir_arena *arena,
                                 const mdotc_entry **out_copy, mdot_error *err)
 {
-    if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the list of entry points is empty");
+    if (count == 0) return BS_INVALID(err, "the list of entry points is empty");
     mdot_status status = bs_check_struct(&entry_type, caller_entries, err);
     if (status != MDOT_OK) return status;
     mdotc_entry *entries_copy = IR_NEW_ARRAY(arena, mdotc_entry, count);

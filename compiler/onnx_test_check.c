@@ -267,8 +267,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
     mdotc_check_options o = {0};
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status == MDOT_OK) status = bs_check_struct(&report_type, out_report, err);
-    if (status == MDOT_OK && directory == NULL)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdotc_check requires a directory");
+    if (status == MDOT_OK && directory == NULL) status = BS_INVALID(err, "mdotc_check requires a directory");
     if (status == MDOT_OK) status = co_check_tolerance("relative tolerance", o.relative_tolerance, err);
     if (status == MDOT_OK) status = co_check_tolerance("absolute tolerance", o.absolute_tolerance, err);
     if (status != MDOT_OK) return status;

@@ -46,8 +46,8 @@ static mdot_status unknown_compute(const char *item, size_t length, mdot_error *
         }
     char unknown[BS_SUGGEST_LENGTH + 1];
     snprintf(unknown, sizeof unknown, "%.*s", (int)length, item);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown kernel precision \"%.*s\"%s; known are %s", (int)length, item,
-                     bs_suggest_among(unknown, text).text, text);
+    return BS_INVALID(err, "unknown kernel precision \"%.*s\"%s; known are %s", (int)length, item,
+                      bs_suggest_among(unknown, text).text, text);
 }
 
 /* Parses "cuda=bf16", or "bf16" for every kind that has it. */
@@ -91,10 +91,8 @@ static mdot_status unknown_target(const char *name, mdot_error *err)
     bs_join_begin(&list, text, sizeof text);
     for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->list(&list);
     if (strncmp(name, "sm", 2) == 0 && name[2] >= '0' && name[2] <= '9') /* the nearest name may be another one */
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown target \"%s\" (did you mean sm_%s?); known are %s", name,
-                         name + 2, text);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown target \"%s\"%s; known are %s", name,
-                     bs_suggest_among(name, text).text, text);
+        return BS_INVALID(err, "unknown target \"%s\" (did you mean sm_%s?); known are %s", name, name + 2, text);
+    return BS_INVALID(err, "unknown target \"%s\"%s; known are %s", name, bs_suggest_among(name, text).text, text);
 }
 
 /* NOT_FOUND: the backend does not know the name. */

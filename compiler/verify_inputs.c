@@ -13,17 +13,16 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
     if (provided.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     BS_TRY(co_read_tensors(arena, folder, "input", provided.tensors, &count, err));
     if (count != graph->input_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: the folder has %d files input_<k>.pb, but the model has %d inputs", folder, count,
-                         graph->input_count);
+        return BS_INVALID(err, "%s: the folder has %d files input_<k>.pb, but the model has %d inputs", folder, count,
+                          graph->input_count);
     for (int i = 0; i < count; i++) {
         const ir_value *input = graph->inputs[i];
         provided.tensors[i] = co_reinterpret(arena, provided.tensors[i], input->type.dtype);
         int64_t length = co_solve_length(&input->type, provided.tensors[i]);
         bool differs = length > 0 && provided.length > 0 && length != provided.length;
         if (length < 0 || differs || provided.tensors[i]->dtype != input->type.dtype)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb does not match input \"%s\" of the model%s",
-                             folder, i, input->name, differs ? " at the length of the preceding inputs" : "");
+            return BS_INVALID(err, "%s: input_%d.pb does not match input \"%s\" of the model%s", folder, i, input->name,
+                              differs ? " at the length of the preceding inputs" : "");
         if (length > 0) provided.length = length;
     }
     *out_inputs = provided;

@@ -378,11 +378,9 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
 
 static mdot_status check_options(const mdotc_verify_options *o, mdot_error *err)
 {
-    if (o->job_count > 0 && o->inputs != NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a folder of inputs and jobs exclude each other");
+    if (o->job_count > 0 && o->inputs != NULL) return BS_INVALID(err, "a folder of inputs and jobs exclude each other");
     if (o->job_count > 0 && (o->jobs == NULL || o->configurations == NULL))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job_count is %zu, but jobs or configurations is NULL",
-                         o->job_count);
+        return BS_INVALID(err, "job_count is %zu, but jobs or configurations is NULL", o->job_count);
     return MDOT_OK;
 }
 
@@ -395,8 +393,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     if (artefact_path == NULL || model_path == NULL || out_passed == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdotc_verify requires an artefact, a model and an output parameter for the result");
+        return BS_INVALID(err, "mdotc_verify requires an artefact, a model and an output parameter for the result");
     BS_TRY(co_check_tolerance("tolerance", o.tolerance, err));
     BS_TRY(check_options(&o, err));
     verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};

@@ -152,9 +152,8 @@ mdot_status co_verify_check_schema(const verification *v, const char *model_path
         is_same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
     }
     if (is_same) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "%s: the inputs and outputs of the model differ from those of entry point \"%s\"", model_path,
-                     v->info.name);
+    return BS_INVALID(err, "%s: the inputs and outputs of the model differ from those of entry point \"%s\"",
+                      model_path, v->info.name);
 }
 
 mdot_status co_verify_read_given(verification *v, ir_arena *arena, mdot_error *err)

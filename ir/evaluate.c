@@ -472,11 +472,11 @@ static mdot_status take_inputs(evaluation *e, ir_inputs inputs, mdot_error *err)
         const ir_value *value = graph->inputs[i];
         const ir_type *type = &value->type;
         if (inputs[i]->dtype != type->dtype && type->dtype != MDOT_DTYPE_NONE)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input \"%s\" is %s, not %s", graph->name, value->name,
-                             mdot_dtype_name(type->dtype), mdot_dtype_name(inputs[i]->dtype));
+            return BS_INVALID(err, "%s: input \"%s\" is %s, not %s", graph->name, value->name,
+                              mdot_dtype_name(type->dtype), mdot_dtype_name(inputs[i]->dtype));
         if (inputs[i]->rank != type->rank && type->rank >= 0)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input \"%s\" has rank %d, not %d", graph->name,
-                             value->name, type->rank, inputs[i]->rank);
+            return BS_INVALID(err, "%s: input \"%s\" has rank %d, not %d", graph->name, value->name, type->rank,
+                              inputs[i]->rank);
         e->content[value->id] = inputs[i];
     }
     return MDOT_OK;

@@ -79,15 +79,13 @@ static mdot_status bind_length(const char *name, const mdot_job_options *options
         bool is_length =
             info.length > 0 && (strcmp(dim->name, "length") == 0 || strcmp(dim->name, info.length_name) == 0);
         if (!is_length && info.length > 0)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the .job file has no dimension '%s' to bind; it has '%s'",
-                             name, dim->name, info.length_name);
+            return BS_INVALID(err, "%s: the .job file has no dimension '%s' to bind; it has '%s'", name, dim->name,
+                              info.length_name);
         if (!is_length)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "%s: a .job file has no dimension '%s' to bind; that was done when it was made", name,
-                             dim->name);
+            return BS_INVALID(err, "%s: a .job file has no dimension '%s' to bind; that was done when it was made",
+                              name, dim->name);
         if (dim->same_as != NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' of a .job file must be a number", name,
-                             dim->name);
+            return BS_INVALID(err, "%s: dimension '%s' of a .job file must be a number", name, dim->name);
         mdot_job *bound = NULL;
         mdot_error reason = {0};
         mdot_status status = mdot_job_with_length(*job, dim->value, &bound, &reason);

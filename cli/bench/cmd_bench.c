@@ -244,8 +244,8 @@ static mdot_status run_length(benchmark *s, mdot_error *err)
     mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
     if (s->request->bucket != 0 && info.max_length != s->request->bucket)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: length %lld runs in bucket %lld, not %lld", s->request->path,
-                         (long long)length, (long long)info.max_length, (long long)s->request->bucket);
+        return BS_INVALID(err, "%s: length %lld runs in bucket %lld, not %lld", s->request->path, (long long)length,
+                          (long long)info.max_length, (long long)s->request->bucket);
     return run_row(s, bucket, length, err);
 }
 

@@ -252,9 +252,8 @@ static mdot_status list_axes(plan_request *r, const plan_answers *answers, axis_
     }
     cli_set_combination("plan", &r->lists, 0, r);
     if (has_space) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "too many values of options: at most %d combinations of at most %d options", MAX_COMBINATIONS,
-                     MDOT_PLAN_AXES_MAX);
+    return BS_INVALID(err, "too many values of options: at most %d combinations of at most %d options",
+                      MAX_COMBINATIONS, MDOT_PLAN_AXES_MAX);
 }
 
 typedef struct progress {
@@ -335,10 +334,10 @@ static mdot_status count_samples(plan_request *r, plan_answers *answers, mdot_er
     double length = answers->tokens_per_sample;
     bool has_tokens = r->tokens > 0 || r->counts_tokens;
     if (has_tokens && length == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: the job has no tokens, because no operator looks up embeddings and attends to them: use "
-                         "--samples or --epochs, and --global-batch in samples",
-                         r->job_path);
+        return BS_INVALID(err,
+                          "%s: the job has no tokens, because no operator looks up embeddings and attends to them: use "
+                          "--samples or --epochs, and --global-batch in samples",
+                          r->job_path);
     r->run.samples = r->tokens > 0 ? ceil((double)r->tokens / length) : (double)r->samples;
     if (r->epochs > 0) r->run.samples = (double)r->epochs * (double)r->dataset;
     if (r->counts_tokens) r->global_batch = divisible_batch((double)r->global_batch / length);
@@ -392,8 +391,8 @@ static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot
         mdot_plan_get_layout(answers->plan, i, &row->layout);
         double price = r->prices.is_set ? cli_gpu_price_of(&r->prices, row->layout.configuration.gpu_spec->name) : 0;
         if (isnan(price))
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--price has no price of %s: add a line for it",
-                             row->layout.configuration.gpu_spec->name);
+            return BS_INVALID(err, "--price has no price of %s: add a line for it",
+                              row->layout.configuration.gpu_spec->name);
         run.price = price;
         if (run.samples == 0) run.samples = row->layout.samples; /* one step, for throughput alone */
         status = mdot_training_cost_of(&run, &row->layout, &row->cost, err);

@@ -183,8 +183,7 @@ static mdot_status look_through(const predict_request *r, predict_variant *v, md
     }
     v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
     if (works) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the job is empty, because every tensor has zero elements",
-                     r->job_path);
+    return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
 }
 
 /* If the job can be read although the dimension is unbound, it lacks that dimension, and every value would give the
@@ -198,8 +197,8 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     mdot_job_destroy(job);
     bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
     bs_suggest_add(&suggestion, "batch");
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
-                     r->swept_dim, bs_suggest_end(&suggestion).text);
+    return BS_INVALID(err, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path, r->swept_dim,
+                      bs_suggest_end(&suggestion).text);
 }
 
 /* Reads the job once for each value of the swept dimension. */
@@ -214,8 +213,7 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
         predict_variant *v = &answers->variants[i];
         reading.quiet = reading.quiet || i > 0;
         if (r->swept_dim != NULL) {
-            if (reading.dims.count == CLI_MAX_DIMS)
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "at most %d dimensions", CLI_MAX_DIMS);
+            if (reading.dims.count == CLI_MAX_DIMS) return BS_INVALID(err, "at most %d dimensions", CLI_MAX_DIMS);
             v->value = r->dim_values[i];
             reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = v->value};
         }
@@ -378,8 +376,7 @@ static mdot_status drop_refused(predict_answers *answers, mdot_error *err)
     }
     answers->count = kept;
     if (kept > 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "none of the combinations is possible, for example: %s",
-                     answers->reason.message);
+    return BS_INVALID(err, "none of the combinations is possible, for example: %s", answers->reason.message);
 }
 
 /* Opens the predictor and evaluates every configuration. */

@@ -61,8 +61,7 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
         if (row != NULL)
             out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->isa, 0, row->kernel_precision};
         else if (machine == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target %s does not support precision %s", name,
-                             cg_compute_name(kernel_precision));
+            return BS_INVALID(err, "target %s does not support precision %s", name, cg_compute_name(kernel_precision));
     }
     if (!is_known) return MDOT_NOT_FOUND;
     *out_count = count;
@@ -73,13 +72,11 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
 static mdot_status take_targets(const cg_cpu_target *const *targets, int count, cg_cpu_images *images, mdot_error *err)
 {
     if (count < 1 || count > MDOT_ABI_MAX_IMAGES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU targets: the number must be between 1 and %d", count,
-                         MDOT_ABI_MAX_IMAGES);
+        return BS_INVALID(err, "%d CPU targets: the number must be between 1 and %d", count, MDOT_ABI_MAX_IMAGES);
     for (int i = 0; i < count; i++) {
         if (images->machine != NULL && targets[i]->machine != images->machine)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "target %s is for another processor than the preceding targets (%s)", targets[i]->name,
-                             images->machine->name);
+            return BS_INVALID(err, "target %s is for another processor than the preceding targets (%s)",
+                              targets[i]->name, images->machine->name);
         images->machine = targets[i]->machine;
         images->image[images->count++] = (cg_cpu_image){.target = targets[i]};
     }

@@ -148,9 +148,8 @@ static mdot_status combine(const source *from, const mdot_job_options *options, 
     extraction other;
     mdot_status status = extract(from, options, batch, &other, err);
     if (status == MDOT_OK && other.job.operator_count != job->operator_count)
-        status =
-            mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu operators at batch %lld, and %zu at batch %lld",
-                      job->operator_count, (long long)job->batch, other.job.operator_count, (long long)other.job.batch);
+        status = BS_INVALID(err, "%zu operators at batch %lld, and %zu at batch %lld", job->operator_count,
+                            (long long)job->batch, other.job.operator_count, (long long)other.job.batch);
     if (status == MDOT_OK)
         status = mdot_operators_combine(job->operators, job->batch, other.job.operators, other.job.batch,
                                         job->operator_count, err);
@@ -213,7 +212,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *requeste
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
     if (path == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read requires a path and a pointer for the job");
+        return BS_INVALID(err, "mdot_job_read requires a path and a pointer for the job");
     return read_job(&(source){.name = path}, options, out_job, err);
 }
 
@@ -221,8 +220,7 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
                                 mdot_job **out_job, mdot_error *err)
 {
     if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
+        return BS_INVALID(err, "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
     return read_job(&(source){name, bytes != NULL ? bytes : "", size_bytes}, options, out_job, err);
 }
 

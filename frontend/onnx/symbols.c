@@ -153,16 +153,16 @@ mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
     const mdot_dim_binding *bindings = options->bindings;
     const int minimum = options->job ? 1 : 0;
     if (options->binding_count > 0 && bindings == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the number of dimension bindings is %zu, but their array is NULL",
-                         options->binding_count);
+        return BS_INVALID(err, "the number of dimension bindings is %zu, but their array is NULL",
+                          options->binding_count);
     for (size_t i = 0; i < options->binding_count; i++) {
         if (bindings[i].name == NULL || *bindings[i].name == '\0')
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %zu has no name", i);
+            return BS_INVALID(err, "dimension %zu has no name", i);
         if (bindings[i].same_as != NULL && *bindings[i].same_as == '\0')
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to an empty name", bindings[i].name);
+            return BS_INVALID(err, "dimension '%s' is bound to an empty name", bindings[i].name);
         if (bindings[i].same_as == NULL && bindings[i].value < minimum)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld, but must be at least %d",
-                             bindings[i].name, (long long)bindings[i].value, minimum);
+            return BS_INVALID(err, "dimension '%s' is bound to %lld, but must be at least %d", bindings[i].name,
+                              (long long)bindings[i].value, minimum);
     }
     return MDOT_OK;
 }

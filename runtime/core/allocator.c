@@ -17,8 +17,7 @@ mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *
     *allocator = (rt_allocator){libc_allocate, libc_release, NULL};
     if (options->allocate == NULL && options->release == NULL) return MDOT_OK;
     if (options->allocate == NULL || options->release == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the options set only one of allocate and release: set both or neither");
+        return BS_INVALID(err, "the options set only one of allocate and release: set both or neither");
     *allocator = (rt_allocator){options->allocate, options->release, options->user};
     return MDOT_OK;
 }

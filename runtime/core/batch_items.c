@@ -185,7 +185,7 @@ static mdot_status check_item(const mdot_abi_table *table, const mdot_abi_entry 
 {
     const mdot_item *item = &items[number];
     if (item->inputs == NULL || item->outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "item %zu: inputs or outputs is NULL", number);
+        return BS_INVALID(err, "item %zu: inputs or outputs is NULL", number);
     mdot_error reason;
     mdot_status status = rt_check_length(table, entry, item->length, &reason);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "item %zu: %s", number, reason.message);
@@ -203,7 +203,7 @@ static mdot_status run_many(mdot_context *context, size_t entry, const mdot_item
 mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err)
 {
     if (context == NULL || (items == NULL && count > 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_many: context or items is NULL");
+        return BS_INVALID(err, "mdot_run_many: context or items is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     mdot_status status = run_many(context, entry, items, count, err);
     rt_handle_leave(context);

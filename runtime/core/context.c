@@ -65,8 +65,7 @@ static mdot_status read_options(const mdot_context_options *theirs, mdot_context
                          "mdot, or set it to 0",
                          MDOT_VERSION_STRING);
     if (options.threads > RT_MOST_WORKERS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "threads is at most %d; it is %u", RT_MOST_WORKERS,
-                         options.threads);
+        return BS_INVALID(err, "threads is at most %d; it is %u", RT_MOST_WORKERS, options.threads);
     if (options.threads == 0) options.threads = 1;
     *out = options;
     return MDOT_OK;
@@ -115,7 +114,7 @@ static mdot_status create_validated(const mdot_predictor *predictor, const mdot_
                                     mdot_context **out_context, const char *function, mdot_error *err)
 {
     if (predictor == NULL || out_context == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: predictor or out_context is NULL", function);
+        return BS_INVALID(err, "%s: predictor or out_context is NULL", function);
     mdot_context_options read;
     mdot_status status = rt_handle_check(predictor, RT_PREDICTOR, function, err);
     if (status == MDOT_OK) status = read_options(options, &read, err);

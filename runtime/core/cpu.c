@@ -11,6 +11,7 @@
  * cpu_x86.c and cpu_aarch64.c read the CPU's features. cpu_generic.c replaces them on other processors. It reports an
  * empty set, because of which every CPU image is refused. */
 #include "runtime/core/cpu.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "runtime/core/table_reader.h"
 
@@ -154,7 +155,7 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     list_targets(table, held, sizeof held);
     uint32_t level = forced != NULL ? rt_cpu_isa_find(forced) : MDOT_CPU_NONE;
     if (forced != NULL && level == MDOT_CPU_NONE)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown CPU ISA level \"%s\"; the artefact has %s", forced, held);
+        return BS_INVALID(err, "unknown CPU ISA level \"%s\"; the artefact has %s", forced, held);
     const mdot_abi_image *lowest = rt_image(table, 0);
     /* If the lowest level has several precisions, its first image has the preferred one, which a higher level may
      * lack. */

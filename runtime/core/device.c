@@ -63,8 +63,7 @@ static mdot_status fail_unknown(const rt_components *components, const char *tex
         bs_join_add(&list, "%s and %s:0, %s:1 …", name, name, name);
         bs_suggest_add(&near, name);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown device \"%s\"%s; known are %s", text,
-                     bs_suggest_end(&near).text, known);
+    return BS_INVALID(err, "unknown device \"%s\"%s; known are %s", text, bs_suggest_end(&near).text, known);
 }
 
 static mdot_status parse_device(const rt_components *components, const char *text, wanted *out_wanted, mdot_error *err)

@@ -115,12 +115,11 @@ static mdot_status report(const void *object, rt_kind kind, life state, const ch
     mdot_error *e = err != NULL ? err : &fallback;
     const char *what = name_of(kind);
     if (state == DEAD)
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before this call", function, what, object);
+        BS_INVALID(e, "%s: the %s %p was destroyed before this call", function, what, object);
     else if (state == IN_USE)
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p is in use by another call: create one for each thread",
-                  function, what, object);
+        BS_INVALID(e, "%s: the %s %p is in use by another call: create one for each thread", function, what, object);
     else
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: %p is an invalid handle; expected: %s", function, object, what);
+        BS_INVALID(e, "%s: %p is an invalid handle; expected: %s", function, object, what);
     dprintf(STDERR_FILENO, "mdot: %s\n", e->message);
     return MDOT_INVALID_ARGUMENT;
 }

@@ -76,7 +76,7 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
                               mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open: path or out_predictor is NULL");
+        return BS_INVALID(err, "mdot_predictor_open: path or out_predictor is NULL");
     mdot_open_options o = {0};
     BS_TRY(options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK);
     rt_allocator allocator;

@@ -146,7 +146,7 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
                              void *const *outputs, mdot_error *err)
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered: context, inputs or outputs is NULL");
+        return BS_INVALID(err, "mdot_run_ordered: context, inputs or outputs is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     mdot_status status = run_ordered(context, entry, length, inputs, outputs, err);
     rt_handle_leave(context);
@@ -181,7 +181,7 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
                           void *const *outputs, size_t step, mdot_error *err)
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step: context, inputs or outputs is NULL");
+        return BS_INVALID(err, "mdot_run_step: context, inputs or outputs is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     mdot_status status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
     rt_handle_leave(context);
@@ -205,10 +205,9 @@ static const mdot_abi_tensor *find_tensor(const mdot_abi_table *table, const mdo
 static mdot_status check_data(const char *name, const void *data, size_t element_bytes, uint64_t size_bytes,
                               mdot_error *err)
 {
-    if (data == NULL && size_bytes > 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: data is NULL", name);
+    if (data == NULL && size_bytes > 0) return BS_INVALID(err, "%s: data is NULL", name);
     if ((uintptr_t)data % element_bytes != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be aligned to its element size of %zu bytes", name,
-                         element_bytes);
+        return BS_INVALID(err, "%s must be aligned to its element size of %zu bytes", name, element_bytes);
     return MDOT_OK;
 }
 
@@ -219,13 +218,13 @@ static mdot_status match_dim(const mdot_abi_dim *dim, const char *name, int i, i
 {
     if (!rt_has_length(dim)) {
         if (size == dim->offset) return MDOT_OK;
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld; it must be %lld", i, name,
-                         (long long)size, (long long)dim->offset);
+        return BS_INVALID(err, "dimension %d of %s is %lld; it must be %lld", i, name, (long long)size,
+                          (long long)dim->offset);
     }
     int64_t scaled;
     if (size < 0 || __builtin_sub_overflow(size, dim->offset, &scaled) || scaled % dim->scale != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld; it must be %lld * length + %lld", i,
-                         name, (long long)size, (long long)dim->scale, (long long)dim->offset);
+        return BS_INVALID(err, "dimension %d of %s is %lld; it must be %lld * length + %lld", i, name, (long long)size,
+                          (long long)dim->scale, (long long)dim->offset);
     int64_t solved = scaled / dim->scale;
     if (solved < 1)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "dimension %d of %s implies the invalid length %lld", i, name,
@@ -242,13 +241,11 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
                                int64_t *length, mdot_error *err)
 {
     if (input->dtype != (mdot_dtype)tensor->dtype)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is %s; it must be %s", name,
-                         mdot_dtype_name(input->dtype), mdot_dtype_name((mdot_dtype)tensor->dtype));
+        return BS_INVALID(err, "input %s is %s; it must be %s", name, mdot_dtype_name(input->dtype),
+                          mdot_dtype_name((mdot_dtype)tensor->dtype));
     if (input->rank != (int)tensor->rank)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s must have rank %u; it has %d", name, tensor->rank,
-                         input->rank);
-    if (input->rank > 0 && input->dims == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s: dims is NULL", name);
+        return BS_INVALID(err, "input %s must have rank %u; it has %d", name, tensor->rank, input->rank);
+    if (input->rank > 0 && input->dims == NULL) return BS_INVALID(err, "input %s: dims is NULL", name);
     for (int i = 0; i < input->rank; i++) BS_TRY(match_dim(&tensor->dim[i], name, i, input->dims[i], length, err));
     uint64_t count = 1;
     for (int i = 0; i < input->rank; i++) count = input->dims[i] == 0 ? 0 : count;
@@ -262,18 +259,16 @@ static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *ent
     const mdot_abi_table *table = context->predictor->table;
     const mdot_abi_tensor *tensors = rt_inputs(table, entry);
     if (input_count != entry->input_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s takes %u inputs; the call passes %zu",
-                         rt_string(table, entry->name_at), entry->input_count, input_count);
+        return BS_INVALID(err, "entry %s takes %u inputs; the call passes %zu", rt_string(table, entry->name_at),
+                          entry->input_count, input_count);
     memset(context->inputs, 0, input_count * sizeof *context->inputs);
     int64_t length = 0;
     for (size_t i = 0; i < input_count; i++) {
         const char *name = inputs[i].name != NULL ? inputs[i].name : "";
         const mdot_abi_tensor *tensor = find_tensor(table, tensors, entry->input_count, name, i);
         if (tensor == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s lacks an input \"%s\"",
-                             rt_string(table, entry->name_at), name);
-        if (context->inputs[tensor - tensors] != NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is given twice", name);
+            return BS_INVALID(err, "entry %s lacks an input \"%s\"", rt_string(table, entry->name_at), name);
+        if (context->inputs[tensor - tensors] != NULL) return BS_INVALID(err, "input %s is given twice", name);
         BS_TRY(match_input(tensor, name, &inputs[i], &length, err));
         /* an empty input may have NULL data; the pointer then only marks the input as given */
         context->inputs[tensor - tensors] = inputs[i].data != NULL ? inputs[i].data : context->scratch;
@@ -288,17 +283,15 @@ static mdot_status order_outputs(mdot_context *context, const mdot_abi_entry *en
     const mdot_abi_table *table = context->predictor->table;
     const mdot_abi_tensor *tensors = rt_outputs(table, entry);
     if (output_count != entry->output_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has %u outputs; the call passes %zu",
-                         rt_string(table, entry->name_at), entry->output_count, output_count);
+        return BS_INVALID(err, "entry %s has %u outputs; the call passes %zu", rt_string(table, entry->name_at),
+                          entry->output_count, output_count);
     memset(context->outputs, 0, output_count * sizeof *context->outputs);
     for (size_t i = 0; i < output_count; i++) {
         const char *name = outputs[i].name != NULL ? outputs[i].name : "";
         const mdot_abi_tensor *tensor = find_tensor(table, tensors, entry->output_count, name, i);
         if (tensor == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s lacks an output \"%s\"",
-                             rt_string(table, entry->name_at), name);
-        if (context->outputs[tensor - tensors] != NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "output %s is given twice", name);
+            return BS_INVALID(err, "entry %s lacks an output \"%s\"", rt_string(table, entry->name_at), name);
+        if (context->outputs[tensor - tensors] != NULL) return BS_INVALID(err, "output %s is given twice", name);
         size_t element_bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
         uint64_t size_bytes = rt_element_count(tensor, length) * element_bytes;
         if (outputs[i].size_bytes < size_bytes)
@@ -328,7 +321,7 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
                      const mdot_output *outputs, size_t output_count, mdot_error *err)
 {
     if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run: context, inputs or outputs is NULL");
+        return BS_INVALID(err, "mdot_run: context, inputs or outputs is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     mdot_status status = run_named(context, entry, inputs, input_count, outputs, output_count, err);
     rt_handle_leave(context);

@@ -145,8 +145,8 @@ mdot_status mdot_operators_combine(mdot_job_operator *operators, int64_t batch, 
     BS_TRY(bs_check_struct(&operator_type, operators, err));
     BS_TRY(bs_check_struct(&operator_type, others, err));
     if (batch < 1 || other_batch < 1 || batch == other_batch)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the batches are %lld and %lld; they must be positive and differ",
-                         (long long)batch, (long long)other_batch);
+        return BS_INVALID(err, "the batches are %lld and %lld; they must be positive and differ", (long long)batch,
+                          (long long)other_batch);
     const batches b = {(double)batch, (double)other_batch};
     for (int is_checked = 0; is_checked < 2; is_checked++) { /* nothing changes before everything is checked */
         for (size_t i = 0; i < operator_count; i++) {
@@ -154,10 +154,9 @@ mdot_status mdot_operators_combine(mdot_job_operator *operators, int64_t batch, 
             BS_TRY(bs_read_element(&operator_type, operators, i, &op, err));
             BS_TRY(bs_read_element(&operator_type, others, i, &other, err));
             if (!equal_operators(&op, &other))
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                                 "operator %zu differs between the batches %lld and %lld: %s and %s", i,
-                                 (long long)batch, (long long)other_batch, op.type != NULL ? op.type : "?",
-                                 other.type != NULL ? other.type : "?");
+                return BS_INVALID(err, "operator %zu differs between the batches %lld and %lld: %s and %s", i,
+                                  (long long)batch, (long long)other_batch, op.type != NULL ? op.type : "?",
+                                  other.type != NULL ? other.type : "?");
             if (is_checked == 0) continue;
             combine(&b, &op, &other);
             bs_write_struct(&operator_type, &op, bs_struct_at(operators, i), bs_struct_bytes(operators));

@@ -108,17 +108,15 @@ static mdot_status refuse_value(const rt_option *option, double value, mdot_erro
     char names[192];
     bs_join list;
     if (option->kind == RT_KIND_REAL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g; accepted: 0, or %g to %g", label.text, value,
-                         option->least, option->most);
+        return BS_INVALID(err, "%s is %g; accepted: 0, or %g to %g", label.text, value, option->least, option->most);
     if (option->kind == RT_KIND_VERSION)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; a version is 100 * major + minor (2.4 is 204)",
-                         label.text, value);
+        return BS_INVALID(err, "%s is %.0f; a version is 100 * major + minor (2.4 is 204)", label.text, value);
     bs_join_begin(&list, names, sizeof names);
     for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL; i++)
         bs_join_add(&list, "%s", option->choices[i]);
     double minimum = option->accepts_zero ? 0 : option->least;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; accepted: %.0f to %.0f%s%s", label.text, value, minimum,
-                     option->most, option->choices != NULL ? ": " : "", names);
+    return BS_INVALID(err, "%s is %.0f; accepted: %.0f to %.0f%s%s", label.text, value, minimum, option->most,
+                      option->choices != NULL ? ": " : "", names);
 }
 
 /* False for NaN. */
@@ -152,11 +150,11 @@ static mdot_status split_optimizer(mdot_configuration *c, mdot_error *err)
     bool is_adam = c->optimizer == MDOT_OPTIMIZER_ADAM_FUSED;
     if (!is_adam && c->optimizer != MDOT_OPTIMIZER_ADAMW_FUSED) return MDOT_OK;
     if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT && c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_FUSED)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--optimizer is %s, but --optimizer-kernels is %s: set --optimizer to %s, or leave "
-                         "--optimizer-kernels at its default",
-                         rt_optimizer_names[c->optimizer], rt_optimizer_kernels_names[c->optimizer_kernels],
-                         is_adam ? "adam" : "adamw");
+        return BS_INVALID(err,
+                          "--optimizer is %s, but --optimizer-kernels is %s: set --optimizer to %s, or leave "
+                          "--optimizer-kernels at its default",
+                          rt_optimizer_names[c->optimizer], rt_optimizer_kernels_names[c->optimizer_kernels],
+                          is_adam ? "adam" : "adamw");
     c->optimizer = is_adam ? MDOT_OPTIMIZER_ADAM : MDOT_OPTIMIZER_ADAMW;
     c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED;
     return MDOT_OK;
@@ -167,43 +165,39 @@ static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
 {
     bool half_weights = c->precision == MDOT_PRECISION_BF16 || rt_is_mixed(c->precision);
     if (c->gradient_type == MDOT_NUMBER_HALF && !half_weights)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--gradient-type is half, but gradients have the type of the weights, which is fp32: set "
-                         "--precision to bf16, mixed-bf16 or mixed-fp16");
+        return BS_INVALID(err,
+                          "--gradient-type is half, but gradients have the type of the weights, which is fp32: set "
+                          "--precision to bf16, mixed-bf16 or mixed-fp16");
     if (c->step_in_backward != 0 && (c->accumulate > 1 || c->micro_batches > 1 || c->pipeline_parallel > 1))
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--step-in-backward updates a parameter after one pass: leave --accumulate, --parallel micro and "
-            "--parallel pp at 1");
+        return BS_INVALID(
+            err, "--step-in-backward updates a parameter after one pass: leave --accumulate, --parallel micro and "
+                 "--parallel pp at 1");
     if (c->offload == MDOT_OFFLOAD_PARAMETERS && c->zero_stage != 3)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--offload is parameters, which needs --parallel zero=3, because only that stage gathers weights "
-            "before their use");
+        return BS_INVALID(
+            err, "--offload is parameters, which needs --parallel zero=3, because only that stage gathers weights "
+                 "before their use");
     bool has_pages = c->optimizer == MDOT_OPTIMIZER_ADAM || c->optimizer == MDOT_OPTIMIZER_ADAMW ||
                      c->optimizer == MDOT_OPTIMIZER_ADAM8BIT || c->optimizer == MDOT_OPTIMIZER_ADAMW8BIT ||
                      c->optimizer == MDOT_OPTIMIZER_LION;
     if (c->offload == MDOT_OFFLOAD_PAGES && !has_pages)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--offload is pages, which exist for the optimizers adam, adamw, adam8bit, adamw8bit and lion: "
-            "set --optimizer to one of them");
+        return BS_INVALID(
+            err, "--offload is pages, which exist for the optimizers adam, adamw, adam8bit, adamw8bit and lion: "
+                 "set --optimizer to one of them");
     if (c->offload != MDOT_OFFLOAD_NOTHING && c->offload != MDOT_OFFLOAD_PAGES && c->step_in_backward != 0)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
+        return BS_INVALID(
+            err,
             "--step-in-backward updates on the GPU, and --offload in host memory: set one of them, or --offload to "
             "pages");
     if (c->keep_gathered != 0 && c->zero_stage != 3)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--keep-gathered needs --parallel zero=3, because other stages keep all weights on each GPU");
+        return BS_INVALID(err,
+                          "--keep-gathered needs --parallel zero=3, because other stages keep all weights on each GPU");
     if (c->whole_gradients != 0 && (c->zero_stage != 3 || c->accumulate < 2))
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--whole-gradients needs --parallel zero=3 and --accumulate of at least 2, because otherwise no pass "
-            "sums its gradients early");
+        return BS_INVALID(
+            err, "--whole-gradients needs --parallel zero=3 and --accumulate of at least 2, because otherwise no pass "
+                 "sums its gradients early");
     if (c->whole_gradients != 0 && (c->pipeline_parallel > 1 || c->offload == MDOT_OFFLOAD_PARAMETERS))
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
+        return BS_INVALID(
+            err,
             "--whole-gradients works neither with pipelines, which keep whole gradients anyway, nor with --offload of "
             "parameters, which moves gradients to the host");
     return MDOT_OK;
@@ -223,21 +217,19 @@ static mdot_status check_inference(const mdot_configuration *c, mdot_error *err)
     if (c->mode != MDOT_MODE_INFERENCE) return MDOT_OK;
     const rt_option *option = find_set_option(c, RT_TRAINING_ONLY);
     if (option != NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--mode is inference, which has neither gradients nor an optimizer: leave %s at its default",
-                         rt_option_label_of(option).text);
+        return BS_INVALID(err,
+                          "--mode is inference, which has neither gradients nor an optimizer: leave %s at its default",
+                          rt_option_label_of(option).text);
     if (find_set_option(c, RT_SEVERAL_GPUS) == NULL) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "--mode is inference, which is estimated for one GPU: leave --gpus at 1");
+    return BS_INVALID(err, "--mode is inference, which is estimated for one GPU: leave --gpus at 1");
 }
 
 static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
 {
     BS_TRY(check_ranges(c, err));
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--compile needs PyTorch 2.0 or later, which introduced torch.compile; --torch is " RT_VERSION_FORMAT,
+        return BS_INVALID(
+            err, "--compile needs PyTorch 2.0 or later, which introduced torch.compile; --torch is " RT_VERSION_FORMAT,
             RT_VERSION_PARTS(c->torch));
     mdot_status status = check_training(c, err);
     if (status == MDOT_OK) status = check_inference(c, err);
@@ -270,8 +262,8 @@ static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_e
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define COLUMN(field, key, may_be_zero, ...)                                                                           \
     if (!is_spec_value(out_gpu->field, may_be_zero))                                                                   \
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--gpu-spec " key " is %g; accepted: %g to %g", out_gpu->field,   \
-                         MIN_SPEC_VALUE, MAX_SPEC_VALUE);
+        return BS_INVALID(err, "--gpu-spec " key " is %g; accepted: %g to %g", out_gpu->field, MIN_SPEC_VALUE,         \
+                          MAX_SPEC_VALUE);
 #include "runtime/job/gpus.def"
     return MDOT_OK;
 }
@@ -283,13 +275,13 @@ static mdot_status check_power(const rt_configuration *s, mdot_error *err)
     double limit = s->c.power_limit, watts = s->gpu.watts;
     if (limit == 0 || (limit <= watts && limit >= LEAST_POWER_PART * watts)) return MDOT_OK;
     if (watts == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--power-limit is %g W, but the limit of %s itself is unknown: set --gpu-spec power, too",
-                         limit, s->gpu.name != NULL ? s->gpu.name : "the GPU");
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "--power-limit is %g W; accepted for %s: %g to %g W. For a board with another limit, set "
-                     "--gpu-spec power",
-                     limit, s->gpu.name != NULL ? s->gpu.name : "the GPU", LEAST_POWER_PART * watts, watts);
+        return BS_INVALID(err,
+                          "--power-limit is %g W, but the limit of %s itself is unknown: set --gpu-spec power, too",
+                          limit, s->gpu.name != NULL ? s->gpu.name : "the GPU");
+    return BS_INVALID(err,
+                      "--power-limit is %g W; accepted for %s: %g to %g W. For a board with another limit, set "
+                      "--gpu-spec power",
+                      limit, s->gpu.name != NULL ? s->gpu.name : "the GPU", LEAST_POWER_PART * watts, watts);
 }
 
 static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
@@ -297,13 +289,13 @@ static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
     const char *gpu = s->gpu.name != NULL ? s->gpu.name : "the GPU", *precision = rt_precision_names[s->c.precision];
     if (!rt_is_fp8(s->c.precision)) return MDOT_OK;
     if (s->gpu.fp8_tflops == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--precision is %s, but %s lacks FP8, which came with Ada, Hopper and CDNA 3: use mixed-bf16",
-                         precision, gpu);
+        return BS_INVALID(err,
+                          "--precision is %s, but %s lacks FP8, which came with Ada, Hopper and CDNA 3: use mixed-bf16",
+                          precision, gpu);
     if (s->c.precision == MDOT_PRECISION_MXFP8 && s->gpu.compute_capability < FIRST_MX_CAPABILITY)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--precision is mxfp8, but %s lacks MX formats, which came with Blackwell: use fp8 or fp8-rowwise", gpu);
+        return BS_INVALID(
+            err, "--precision is mxfp8, but %s lacks MX formats, which came with Blackwell: use fp8 or fp8-rowwise",
+            gpu);
     return MDOT_OK;
 }
 
@@ -325,12 +317,12 @@ static mdot_status complete_link(rt_configuration *s, mdot_error *err)
         c->network_gbps = s->gpu.compute_capability < HOPPER_CAPABILITY ? NETWORK_GBPS : NETWORK_GBPS_FROM_HOPPER;
     if (c->link_gbps > 0) {
         if (c->link == MDOT_LINK_DEFAULT) return MDOT_OK;
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--link is both a kind and a rate: set one of them");
+        return BS_INVALID(err, "--link is both a kind and a rate: set one of them");
     }
     bool has_nvlink = s->gpu.nvlink_gbps > 0;
     if (c->link == MDOT_LINK_NVLINK && !has_nvlink)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
+        return BS_INVALID(
+            err,
             "--link is nvlink, but %s lacks NVLink; for an NVLink bridge, set --link to its rate, for example "
             "--link 50GB/s",
             s->gpu.name != NULL ? s->gpu.name : "the GPU");
@@ -357,10 +349,11 @@ static mdot_status refuse_product(const mdot_configuration *c, double product, m
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
         if (i == 0 || factors[i].degree > 1)
             bs_join_add(&list, "%s=%u", rt_option_label_of(&rt_options[factors[i].option]).text, factors[i].degree);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "%s multiply to %.0f GPUs, but --gpus is %d: set --gpus to a multiple of the degrees, or leave it "
-                     "out",
-                     degrees, product, c->gpu_count);
+    return BS_INVALID(
+        err,
+        "%s multiply to %.0f GPUs, but --gpus is %d: set --gpus to a multiple of the degrees, or leave it "
+        "out",
+        degrees, product, c->gpu_count);
 }
 
 static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
@@ -389,24 +382,20 @@ static mdot_status check_schedule(mdot_configuration *c, mdot_error *err)
     c->virtual_stages = at_least_one(c->virtual_stages);
     bool interleaves = c->virtual_stages > 1, fills_gaps = c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE;
     if (c->sequence_parallel != 0 && c->tensor_parallel == 1)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel sp needs --parallel tp of 2 or more; to divide sequences without it, use "
-                         "--parallel cp");
+        return BS_INVALID(err, "--parallel sp needs --parallel tp of 2 or more; to divide sequences without it, use "
+                               "--parallel cp");
     if ((interleaves || fills_gaps) && c->pipeline_parallel == 1)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs --parallel pp of 2 or more",
-                         interleaves ? "--parallel vpp" : "--schedule zero-bubble");
+        return BS_INVALID(err, "%s needs --parallel pp of 2 or more",
+                          interleaves ? "--parallel vpp" : "--schedule zero-bubble");
     if (interleaves && fills_gaps)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--schedule zero-bubble (ZB-H1) has one part of the pipeline on each GPU: leave --parallel vpp "
-            "at 1, or use --schedule 1f1b");
+        return BS_INVALID(
+            err, "--schedule zero-bubble (ZB-H1) has one part of the pipeline on each GPU: leave --parallel vpp "
+                 "at 1, or use --schedule 1f1b");
     if ((c->first_stage_blocks > 0 || c->last_stage_blocks > 0) && c->pipeline_parallel == 1)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel first and --parallel last need --parallel pp of 2 or more");
+        return BS_INVALID(err, "--parallel first and --parallel last need --parallel pp of 2 or more");
     if (interleaves && c->micro_batches < c->pipeline_parallel)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel micro is %u; with --parallel vpp it must be at least --parallel pp, %u",
-                         c->micro_batches, c->pipeline_parallel);
+        return BS_INVALID(err, "--parallel micro is %u; with --parallel vpp it must be at least --parallel pp, %u",
+                          c->micro_batches, c->pipeline_parallel);
     return MDOT_OK;
 }
 
@@ -414,13 +403,12 @@ static mdot_status complete_micro_batches(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     if (c->micro_batches > 1 && c->pipeline_parallel == 1)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel micro needs --parallel pp of 2 or more; to add up the gradients of several "
-                         "passes, use --accumulate");
+        return BS_INVALID(err, "--parallel micro needs --parallel pp of 2 or more; to add up the gradients of several "
+                               "passes, use --accumulate");
     if (c->micro_batches == 0) c->micro_batches = c->pipeline_parallel;
     if (c->batch % c->micro_batches != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--batch is %lld; it must be a multiple of --parallel micro, %u",
-                         (long long)c->batch, c->micro_batches);
+        return BS_INVALID(err, "--batch is %lld; it must be a multiple of --parallel micro, %u", (long long)c->batch,
+                          c->micro_batches);
     s->micro_batch = c->batch / c->micro_batches;
     return check_schedule(c, err);
 }
@@ -440,8 +428,7 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 &&
                        c->expert_parallel == 1 && c->context_parallel == 1;
     if ((uint32_t)c->gpu_count % c->node_count != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--gpus is %d; it must be a multiple of --nodes, %u", c->gpu_count,
-                         c->node_count);
+        return BS_INVALID(err, "--gpus is %d; it must be a multiple of --nodes, %u", c->gpu_count, c->node_count);
     return MDOT_OK;
 }
 
@@ -475,7 +462,7 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
     else if (s.c.gpu == NULL)
         status = read_gpu_spec(s.c.gpu_spec, &s.gpu, err);
     else
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--gpu and --gpu-spec are both set: set one of them");
+        status = BS_INVALID(err, "--gpu and --gpu-spec are both set: set one of them");
     if (status == MDOT_OK) status = rt_configuration_complete(&s, err);
     if (status == MDOT_OK) *out_configuration = s;
     return status;

@@ -100,8 +100,7 @@ static bool is_frozen(const mdot_job_freezing *f, const modules *m, const char *
 static mdot_status check_patterns(const modules *m, const char *const *patterns, size_t count, mdot_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        if (patterns == NULL || patterns[i] == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a module pattern is NULL");
+        if (patterns == NULL || patterns[i] == NULL) return BS_INVALID(err, "a module pattern is NULL");
         bool found = false;
         for (size_t k = 0; k < m->count && !found; k++) found = matches(patterns[i], m->items[k].name);
         if (!found)
@@ -113,12 +112,11 @@ static mdot_status check_patterns(const modules *m, const char *const *patterns,
 static mdot_status check(const modules *m, const mdot_job_freezing *f, mdot_error *err)
 {
     if (m->count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "freezing parameters needs module names, and the job omits them: keep them when you read the "
-                         "job (keep_names), or name the modules when you export it");
+        return BS_INVALID(err,
+                          "freezing parameters needs module names, and the job omits them: keep them when you read the "
+                          "job (keep_names), or name the modules when you export it");
     if (f->frozen_count + f->trained_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "frozen and trained are both empty: pass at least one module pattern");
+        return BS_INVALID(err, "frozen and trained are both empty: pass at least one module pattern");
     mdot_status status = check_patterns(m, f->frozen, f->frozen_count, err);
     return status == MDOT_OK ? check_patterns(m, f->trained, f->trained_count, err) : status;
 }
@@ -159,7 +157,7 @@ static mdot_status check_inputs(const mdot_job_operator *op, size_t index, mdot_
     bool valid = op->input_count == 0 || op->inputs != NULL;
     for (size_t k = 0; k < op->input_count && valid; k++) valid = op->inputs[k] < index;
     if (valid) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu reads an operator that does not precede it", index);
+    return BS_INVALID(err, "operator %zu reads an operator that does not precede it", index);
 }
 
 /* Freezes parameters in place. `operators` are undefined on failure. */
@@ -173,8 +171,7 @@ static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *ope
     if (status == MDOT_OK) {
         find_frozen(f, &m);
         if (!freeze(f, &m, operators, count, trains))
-            status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                               "the patterns freeze every parameter: keep at least one trainable");
+            status = BS_INVALID(err, "the patterns freeze every parameter: keep at least one trainable");
     }
     free(trains);
     free(m.items);
@@ -184,8 +181,7 @@ static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *ope
 mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, const mdot_job_freezing *freezing,
                           mdot_job **out_job, mdot_error *err)
 {
-    if (job == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze: job or out_job is NULL");
+    if (job == NULL || out_job == NULL) return BS_INVALID(err, "mdot_job_freeze: job or out_job is NULL");
     mdot_job_freezing f;
     BS_TRY(rt_handle_check(job, RT_JOB, "mdot_job_freeze", err));
     BS_TRY(bs_read_struct(&freezing_type, freezing, &f, err));

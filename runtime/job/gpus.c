@@ -140,16 +140,14 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     bs_join list;
     bs_join_begin(&list, names, sizeof names);
     for (size_t i = 0; i < similar.count; i++) bs_join_add(&list, "%s", similar.item[i].name);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "unknown GPU \"%.64s\"%s; the most similar names are %s; `mdot gpus` lists all %d", name,
-                     suggest_first(wrong, &similar).text, names, ROW_COUNT);
+    return BS_INVALID(err, "unknown GPU \"%.64s\"%s; the most similar names are %s; `mdot gpus` lists all %d", name,
+                      suggest_first(wrong, &similar).text, names, ROW_COUNT);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
 {
     if (name == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--gpu is missing: pass the name of a known GPU, or its spec values as --gpu-spec");
+        return BS_INVALID(err, "--gpu is missing: pass the name of a known GPU, or its spec values as --gpu-spec");
     const char *core = skip_brand(name);
     for (size_t i = 0; i < ROW_COUNT; i++) {
         if (!is_called(&rows[i], core)) continue;
@@ -165,8 +163,7 @@ mdot_status rt_gpu_check_name(const char *name, mdot_error *err)
     char shown[65];
     snprintf(shown, sizeof shown, "%.*s", (int)bs_cut_length(name, sizeof shown - 1), name);
     bs_make_printable(shown);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's name \"%s\" must consist of printable UTF-8 characters",
-                     shown);
+    return BS_INVALID(err, "the GPU's name \"%s\" must consist of printable UTF-8 characters", shown);
 }
 
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err)

@@ -241,7 +241,7 @@ static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
 
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err)
 {
-    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_save: job is NULL");
+    if (job == NULL) return BS_INVALID(err, "mdot_job_save: job is NULL");
     rt_writer w = {0};
     mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = encode(job, &w, err);
@@ -473,8 +473,7 @@ static void free_decoded(rt_decoded *d)
 mdot_status rt_job_parse(const rt_components *components, const void *bytes, size_t size_bytes, mdot_job **out_job,
                          mdot_error *err)
 {
-    if (bytes == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_parse: bytes or out_job is NULL");
+    if (bytes == NULL || out_job == NULL) return BS_INVALID(err, "mdot_job_parse: bytes or out_job is NULL");
     size_t operator_count = 0;
     BS_TRY(check_header(bytes, size_bytes, &operator_count, err));
     section_list list;
@@ -494,7 +493,7 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
 
 mdot_status rt_job_load(const rt_components *components, const char *path, mdot_job **out_job, mdot_error *err)
 {
-    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load: out_job is NULL");
+    if (out_job == NULL) return BS_INVALID(err, "mdot_job_load: out_job is NULL");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     BS_TRY(bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err));

@@ -54,50 +54,46 @@ static bool reserved_is_zero(const mdot_job_operator *op)
 static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdot_error *err)
 {
     if (op->type == NULL || *op->type == '\0')
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job: type is missing", index);
+        return BS_INVALID(err, "operator %zu of the job: type is missing", index);
     if (op->traits.number > RT_JOB_MAX_TYPE)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "operator %zu of the job (%s): traits.number is %u; the largest type id is %d", index,
-                         op->type, (unsigned)op->traits.number, RT_JOB_MAX_TYPE);
+        return BS_INVALID(err, "operator %zu of the job (%s): traits.number is %u; the largest type id is %d", index,
+                          op->type, (unsigned)op->traits.number, RT_JOB_MAX_TYPE);
     bool sound = is_count(op->parameters) && is_count(op->frozen_parameters);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
         sound = sound && is_load(&op->per_sample[phase]) && is_load(&op->per_step[phase]) &&
                 is_load(&op->per_square[phase]);
     if (!sound)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "operator %zu of the job (%s): FLOPs, bytes and parameters must be numbers from 0 to 2^53",
-                         index, op->type);
+        return BS_INVALID(err,
+                          "operator %zu of the job (%s): FLOPs, bytes and parameters must be numbers from 0 to 2^53",
+                          index, op->type);
     for (int s = 0; s < MDOT_SETTING_COUNT; s++)
         if (!is_setting(s, op->setting[s]))
-            return mdot_fail(
-                err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): %s is %lld; accepted: %s to 2^40", index,
-                op->type, mdot_setting_name((mdot_setting)s), (long long)op->setting[s], is_padding(s) ? "-2^40" : "0");
+            return BS_INVALID(err, "operator %zu of the job (%s): %s is %lld; accepted: %s to 2^40", index, op->type,
+                              mdot_setting_name((mdot_setting)s), (long long)op->setting[s],
+                              is_padding(s) ? "-2^40" : "0");
     if (!reserved_is_zero(op))
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "operator %zu of the job (%s) sets flags or reserved fields that mdot %s does not know: use a "
                          "newer version of mdot, or set them to 0",
                          index, op->type, MDOT_VERSION_STRING);
     if (op->input_count > 0 && op->inputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "operator %zu of the job (%s): input_count is above 0, but inputs is NULL", index, op->type);
+        return BS_INVALID(err, "operator %zu of the job (%s): input_count is above 0, but inputs is NULL", index,
+                          op->type);
     for (size_t i = 0; i < op->input_count; i++)
         if (op->inputs[i] >= index || (i > 0 && op->inputs[i] <= op->inputs[i - 1]))
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "operator %zu of the job (%s): inputs must ascend and precede the operator", index,
-                             op->type);
+            return BS_INVALID(err, "operator %zu of the job (%s): inputs must ascend and precede the operator", index,
+                              op->type);
     return MDOT_OK;
 }
 
 static mdot_status check(const mdot_job_description *d, mdot_error *err)
 {
-    if (d->operator_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job is empty: operator_count must be at least 1");
+    if (d->operator_count == 0) return BS_INVALID(err, "the job is empty: operator_count must be at least 1");
     if (d->operator_count > RT_JOB_MAX_OPERATORS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has %zu operators; the limit is %d", d->operator_count,
-                         RT_JOB_MAX_OPERATORS);
-    if (d->batch < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's batch is negative");
+        return BS_INVALID(err, "the job has %zu operators; the limit is %d", d->operator_count, RT_JOB_MAX_OPERATORS);
+    if (d->batch < 0) return BS_INVALID(err, "the job's batch is negative");
     if (d->has_optimizer && (unsigned)d->optimizer > MDOT_OPTIMIZER_ADAMW)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's optimizer is unknown; accepted: sgd, adam, adamw");
+        return BS_INVALID(err, "the job's optimizer is unknown; accepted: sgd, adam, adamw");
     if (d->reserved != 0 || (d->notes & ~(uint32_t)MDOT_JOB_NOTES_ALL) != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "the job sets notes or reserved fields that mdot %s does not know: use a newer version of "
@@ -125,9 +121,8 @@ static mdot_status check_operators(mdot_job *job, mdot_error *err)
         const mdot_job_operator *op = &job->operators[i];
         BS_TRY(check_operator(op, i, err));
         if (op->block > job->info.block_count && op->block != ++job->info.block_count)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "operator %zu of the job (%s): blocks must ascend, but block %u precedes block %u", i,
-                             op->type, (unsigned)op->block, (unsigned)job->info.block_count);
+            return BS_INVALID(err, "operator %zu of the job (%s): blocks must ascend, but block %u precedes block %u",
+                              i, op->type, (unsigned)op->block, (unsigned)job->info.block_count);
     }
     return MDOT_OK;
 }
@@ -246,7 +241,7 @@ mdot_status rt_job_make(const rt_components *components, const mdot_job_descript
 mdot_status rt_job_create(const rt_components *components, const mdot_job_description *description, mdot_job **out_job,
                           mdot_error *err)
 {
-    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create: out_job is NULL");
+    if (out_job == NULL) return BS_INVALID(err, "mdot_job_create: out_job is NULL");
     mdot_job_description d;
     BS_TRY(bs_read_struct(&description_type, description, &d, err));
     BS_TRY(check(&d, err));

@@ -27,30 +27,28 @@ static mdot_status check_moment(const mdot_peak_moment *m, size_t record, size_t
         is_bytes(m->per_sample) && is_bytes(m->per_step) && is_bytes(m->weight_copies) && is_bytes(m->per_square);
     valid = valid && m->gradients >= 0 && m->gradients <= 1 && m->logits >= 0 && m->logits <= m->per_sample;
     if (valid) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^53, logits at most per_sample, and "
-                     "gradients a fraction from 0 to 1",
-                     record, index);
+    return BS_INVALID(
+        err,
+        "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^53, logits at most per_sample, and "
+        "gradients a fraction from 0 to 1",
+        record, index);
 }
 
 static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_error *err)
 {
     const mdot_recorded_memory *r = &p->recorded[index];
     if (!is_recorded_precision(r->precision))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "recorded[%zu].precision is %d; accepted: fp32, amp, bf16", index,
-                         (int)r->precision);
+        return BS_INVALID(err, "recorded[%zu].precision is %d; accepted: fp32, amp, bf16", index, (int)r->precision);
     if ((unsigned)r->recompute > MDOT_RECOMPUTE_SELECTIVE)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "recorded[%zu].recompute is %d; accepted: nothing, blocks, selective", index,
-                         (int)r->recompute);
+        return BS_INVALID(err, "recorded[%zu].recompute is %d; accepted: nothing, blocks, selective", index,
+                          (int)r->recompute);
     for (size_t i = 0; i < index; i++)
         if (p->recorded[i].precision == r->precision && p->recorded[i].recompute == r->recompute)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "recorded[%zu] has the precision and recomputation of recorded[%zu]: pass one of them",
-                             index, i);
+            return BS_INVALID(
+                err, "recorded[%zu] has the precision and recomputation of recorded[%zu]: pass one of them", index, i);
     if (r->moment_count < 1 || r->moment_count > MDOT_PEAK_MOMENTS_MAX || r->moments == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "recorded[%zu] has %zu moments; accepted: 1 to %d", index,
-                         r->moments != NULL ? r->moment_count : 0, MDOT_PEAK_MOMENTS_MAX);
+        return BS_INVALID(err, "recorded[%zu] has %zu moments; accepted: 1 to %d", index,
+                          r->moments != NULL ? r->moment_count : 0, MDOT_PEAK_MOMENTS_MAX);
     for (size_t i = 0; i < r->moment_count; i++) BS_TRY(check_moment(&r->moments[i], index, i, err));
     return MDOT_OK;
 }
@@ -59,29 +57,24 @@ static mdot_status check_work(const mdot_job_check *c, mdot_error *err)
 {
     bool valid = is_bytes(c->recorded_peak) && is_bytes(c->predicted_peak) && is_bytes(c->unpriced_bytes);
     for (int i = 0; i < 2; i++) valid = valid && is_bytes(c->dispatched_flops[i]) && is_bytes(c->job_flops[i]);
-    if (!valid)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the work check's FLOPs and bytes must be numbers from 0 to 2^53");
+    if (!valid) return BS_INVALID(err, "the work check's FLOPs and bytes must be numbers from 0 to 2^53");
     if (c->modules != NULL && strnlen(c->modules, MDOT_CHECK_TEXT_BYTES + 1) > MDOT_CHECK_TEXT_BYTES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the work check's text has more than %d bytes",
-                         MDOT_CHECK_TEXT_BYTES);
+        return BS_INVALID(err, "the work check's text has more than %d bytes", MDOT_CHECK_TEXT_BYTES);
     return MDOT_OK;
 }
 
 mdot_status rt_program_check(const mdot_job_program *p, mdot_error *err)
 {
     if (!is_program_precision(p->precision))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the program's precision is %d; accepted: pytorch, bf16, amp-fp16, amp-bf16",
-                         (int)p->precision);
+        return BS_INVALID(err, "the program's precision is %d; accepted: pytorch, bf16, amp-fp16, amp-bf16",
+                          (int)p->precision);
     if ((unsigned)p->attention > MDOT_ATTENTION_FLASH)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the program's attention is %d; accepted: program, eager, flash",
-                         (int)p->attention);
+        return BS_INVALID(err, "the program's attention is %d; accepted: program, eager, flash", (int)p->attention);
     if (!is_bytes(p->trained_bytes) || !is_bytes(p->frozen_bytes) || !is_bytes(p->buffer_bytes))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "trained_bytes, frozen_bytes and buffer_bytes must be numbers from 0 to 2^53");
+        return BS_INVALID(err, "trained_bytes, frozen_bytes and buffer_bytes must be numbers from 0 to 2^53");
     if (p->recorded_count > MDOT_RECORDED_MEMORY_MAX || (p->recorded_count > 0 && p->recorded == NULL))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the program has %zu records of memory; accepted: 0 to %d",
-                         p->recorded != NULL ? p->recorded_count : 0, MDOT_RECORDED_MEMORY_MAX);
+        return BS_INVALID(err, "the program has %zu records of memory; accepted: 0 to %d",
+                          p->recorded != NULL ? p->recorded_count : 0, MDOT_RECORDED_MEMORY_MAX);
     mdot_status status = check_work(&p->check, err);
     for (size_t i = 0; i < p->recorded_count && status == MDOT_OK; i++) status = check_record(p, i, err);
     return status;

@@ -15,14 +15,13 @@ static mdot_status refuse_length(int64_t length, mdot_error *err)
 mdot_status rt_job_with_length(const rt_components *components, const mdot_job *job, int64_t length, mdot_job **out_job,
                                mdot_error *err)
 {
-    if (job == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_with_length: job or out_job is NULL");
+    if (job == NULL || out_job == NULL) return BS_INVALID(err, "mdot_job_with_length: job or out_job is NULL");
     mdot_status status = rt_handle_check(job, RT_JOB, "mdot_job_with_length", err);
     if (status != MDOT_OK) return status;
     if (job->lengths == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the job has no symbolic length: extract it from a model with a symbolic length, or trace it "
-                         "at three lengths");
+        return BS_INVALID(err,
+                          "the job has no symbolic length: extract it from a model with a symbolic length, or trace it "
+                          "at three lengths");
     if (length < 1 || length > RT_MAX_LENGTH) return refuse_length(length, err);
     size_t bytes = sizeof *job->lengths + job->lengths->count * sizeof *job->lengths->varying;
     rt_lengths *lengths = rt_lengths_create(job->lengths->count);
@@ -68,16 +67,15 @@ static mdot_status check_jobs(const mdot_job *const jobs[RT_LENGTH_COUNT], mdot_
     const mdot_job *first = jobs[0];
     for (int k = 1; k < RT_LENGTH_COUNT; k++) {
         if (jobs[k]->info.operator_count != first->info.operator_count)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "the jobs at two lengths have %zu and %zu operators, so they are not one network",
-                             first->info.operator_count, jobs[k]->info.operator_count);
+            return BS_INVALID(err, "the jobs at two lengths have %zu and %zu operators, so they are not one network",
+                              first->info.operator_count, jobs[k]->info.operator_count);
         for (size_t i = 0; i < first->info.operator_count; i++)
             if (!equal_operators(&first->operators[i], &jobs[k]->operators[i]))
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                                 "operator %zu differs between the lengths (%s and %s), or it reads other operators", i,
-                                 first->operators[i].type, jobs[k]->operators[i].type);
+                return BS_INVALID(err,
+                                  "operator %zu differs between the lengths (%s and %s), or it reads other operators",
+                                  i, first->operators[i].type, jobs[k]->operators[i].type);
         if ((jobs[k]->program == NULL) != (first->program == NULL))
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "only some of the jobs come from a program");
+            return BS_INVALID(err, "only some of the jobs come from a program");
     }
     return MDOT_OK;
 }
@@ -90,15 +88,14 @@ static mdot_status align_programs(const mdot_job *const jobs[RT_LENGTH_COUNT], r
         out[k] = *jobs[k]->program;
         rt_program_link(&out[k]);
         if (out[k].program.recorded_count != out[0].program.recorded_count)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the jobs at the lengths have different records of memory");
+            return BS_INVALID(err, "the jobs at the lengths have different records of memory");
     }
     for (size_t i = 0; i < out[0].program.recorded_count; i++) {
         size_t largest = 0;
         for (int k = 0; k < RT_LENGTH_COUNT; k++) {
             const mdot_recorded_memory *r = &out[k].records[i], *first = &out[0].records[i];
             if (r->precision != first->precision || r->recompute != first->recompute)
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                                 "the jobs at the lengths have different records of memory");
+                return BS_INVALID(err, "the jobs at the lengths have different records of memory");
             if (r->moment_count > largest) largest = r->moment_count;
         }
         for (int k = 0; k < RT_LENGTH_COUNT; k++) {
@@ -115,10 +112,9 @@ static mdot_status check_lengths(const int64_t lengths[RT_LENGTH_COUNT], const c
     for (int k = 0; k < RT_LENGTH_COUNT; k++)
         if (lengths[k] < 1 || lengths[k] > RT_MAX_LENGTH) return refuse_length(lengths[k], err);
     if (lengths[0] == lengths[1] || lengths[0] == lengths[2] || lengths[1] == lengths[2])
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two of the three lengths are equal");
+        return BS_INVALID(err, "two of the three lengths are equal");
     if (name[0] == '\0' || strnlen(name, RT_LENGTH_NAME_BYTES) == RT_LENGTH_NAME_BYTES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the length's name must have 1 to %d bytes",
-                         RT_LENGTH_NAME_BYTES - 1);
+        return BS_INVALID(err, "the length's name must have 1 to %d bytes", RT_LENGTH_NAME_BYTES - 1);
     return MDOT_OK;
 }
 
@@ -148,10 +144,10 @@ mdot_status rt_job_of_lengths(const rt_components *components, const mdot_job *c
                               const char *name, mdot_job **out_job, mdot_error *err)
 {
     if (jobs == NULL || lengths == NULL || name == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_of_lengths requires jobs, lengths, a name and out_job");
+        return BS_INVALID(err, "mdot_job_of_lengths requires jobs, lengths, a name and out_job");
     BS_TRY(check_lengths(lengths, name, err));
     for (int k = 0; k < RT_LENGTH_COUNT; k++) {
-        if (jobs[k] == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_of_lengths: jobs[%d] is NULL", k);
+        if (jobs[k] == NULL) return BS_INVALID(err, "mdot_job_of_lengths: jobs[%d] is NULL", k);
         BS_TRY(rt_handle_check(jobs[k], RT_JOB, "mdot_job_of_lengths", err));
     }
     BS_TRY(check_jobs(jobs, err));

@@ -7,8 +7,7 @@ static const bs_struct_version program_type = BS_SIZED(mdot_job_program, recorde
 mdot_status rt_job_with_program(const rt_components *components, const mdot_job *job, const mdot_job_program *program,
                                 mdot_job **out_job, mdot_error *err)
 {
-    if (job == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_with_program: job or out_job is NULL");
+    if (job == NULL || out_job == NULL) return BS_INVALID(err, "mdot_job_with_program: job or out_job is NULL");
     mdot_job_program p;
     BS_TRY(rt_handle_check(job, RT_JOB, "mdot_job_with_program", err));
     BS_TRY(bs_read_struct(&program_type, program, &p, err));

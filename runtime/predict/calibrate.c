@@ -76,8 +76,7 @@ mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measuremen
                                     mdot_calibration **out_calibration, mdot_error *err)
 {
     if (context == NULL || out_calibration == NULL || (count > 0 && rows == NULL))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_calibrate_measured: context, rows or out_calibration is NULL");
+        return BS_INVALID(err, "mdot_calibrate_measured: context, rows or out_calibration is NULL");
     if (count > RT_CALIBRATION_MAX_ROWS) return refuse_count(count, err);
     return make_entered(context, rows, count, out_calibration, __func__, err);
 }
@@ -87,8 +86,7 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
 {
     if (context == NULL || out_calibration == NULL ||
         (count > 0 && (jobs == NULL || configurations == NULL || measured_ms == NULL)))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_calibrate: context, jobs, configurations, measured_ms or out_calibration is NULL");
+        return BS_INVALID(err, "mdot_calibrate: context, jobs, configurations, measured_ms or out_calibration is NULL");
     if (count > RT_CALIBRATION_MAX_ROWS) return refuse_count(count, err);
     mdot_measurement *rows = calloc(count + 1, sizeof *rows);
     if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
@@ -128,9 +126,8 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
     BS_TRY(rt_calibration_step(configuration, &out->step, &name, err));
     const mdot_prediction *p = &out->prediction;
     if (!is_time(p->step_ms) || !is_time(p->lower_ms) || !is_time(p->upper_ms))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
-                         p->step_ms, p->lower_ms, p->upper_ms);
+        return BS_INVALID(err, "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
+                          p->step_ms, p->lower_ms, p->upper_ms);
     rt_state_deviations(p, &out->step);
     out->gpu = rt_calibration_find_gpu(calibration, name);
     if (out->gpu != NULL) {
@@ -196,8 +193,7 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err)
 {
     if (calibration == NULL || configuration == NULL || prediction == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_calibration_apply: calibration, configuration or prediction is NULL");
+        return BS_INVALID(err, "mdot_calibration_apply: calibration, configuration or prediction is NULL");
     question q;
     BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
     BS_TRY(read_explained(calibration, configuration, explanation, prediction, __func__, &q, err));
@@ -211,8 +207,7 @@ mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, c
                                           mdot_error *err)
 {
     if (calibration == NULL || job == NULL || configuration == NULL || prediction == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_calibration_apply_to_job: calibration, job, configuration or prediction is NULL");
+        return BS_INVALID(err, "mdot_calibration_apply_to_job: calibration, job, configuration or prediction is NULL");
     question q;
     BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
     BS_TRY(rt_handle_check(job, RT_JOB, __func__, err));
@@ -245,8 +240,8 @@ mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const 
                                      mdot_calibration_factors *out_factors, mdot_error *err)
 {
     if (calibration == NULL || configuration == NULL || prediction == NULL || out_factors == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_calibration_explain: calibration, configuration, prediction or out_factors is NULL");
+        return BS_INVALID(err,
+                          "mdot_calibration_explain: calibration, configuration, prediction or out_factors is NULL");
     question q;
     BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
     BS_TRY(read_explained(calibration, configuration, explanation, prediction, __func__, &q, err));

@@ -112,8 +112,7 @@ const rt_calibration_gpu *rt_calibration_find_gpu(const mdot_calibration *calibr
 static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size_t *out_index, mdot_error *err)
 {
     if (name == NULL || name[0] == '\0')
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a calibration needs a name for each GPU: set --gpu, or name in --gpu-spec");
+        return BS_INVALID(err, "a calibration needs a name for each GPU: set --gpu, or name in --gpu-spec");
     const rt_calibration_gpu *known = rt_calibration_find_gpu(calibration, name);
     *out_index = known != NULL ? (size_t)(known - calibration->gpus) : calibration->gpu_count;
     if (known == NULL) {
@@ -169,14 +168,11 @@ static bool is_number(double value) { return value >= 0 && isfinite(value); }
 
 static mdot_status check_row(const mdot_measurement *m, const char *function, mdot_error *err)
 {
-    if (m->job == NULL || m->configuration == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job or the configuration is NULL");
+    if (m->job == NULL || m->configuration == NULL) return BS_INVALID(err, "the job or the configuration is NULL");
     if (!is_number(m->step_ms) || (m->step_ms == 0 && m->memory_bytes == 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured time of %g ms must be a positive number",
-                         m->step_ms);
+        return BS_INVALID(err, "the measured time of %g ms must be a positive number", m->step_ms);
     if (!is_number(m->memory_bytes))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured memory of %g bytes must be a positive number",
-                         m->memory_bytes);
+        return BS_INVALID(err, "the measured memory of %g bytes must be a positive number", m->memory_bytes);
     return rt_handle_check(m->job, RT_JOB, function, err);
 }
 
@@ -188,9 +184,9 @@ static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *i
     const mdot_prediction *p = io_prediction;
     bool is_valid = p->status == MDOT_OK && p->lower_ms > 0 && p->lower_ms <= p->step_ms && p->step_ms <= p->upper_ms &&
                     isfinite(p->upper_ms);
-    return is_valid ? MDOT_OK
-                    : mdot_fail(err, MDOT_INVALID_ARGUMENT, "its prediction of %g ms, %g to %g, is invalid", p->step_ms,
-                                p->lower_ms, p->upper_ms);
+    return is_valid
+               ? MDOT_OK
+               : BS_INVALID(err, "its prediction of %g ms, %g to %g, is invalid", p->step_ms, p->lower_ms, p->upper_ms);
 }
 
 /* A step takes at least this part of the time of its FLOPs and of its bytes at the GPU's peak rates: a causal mask
@@ -202,10 +198,11 @@ static mdot_status check_possible(const mdot_measurement *m, const mdot_predicti
 {
     double bound_ms = p->step_ms * fmax(LEAST_OF_COMPUTE * p->compute_share, LEAST_OF_MEMORY * p->memory_share);
     if (m->step_ms == 0 || m->step_ms >= bound_ms) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "the measured step of %g ms is impossible: at the GPU's peak rates it takes at least %.3g ms; the "
-                     "unit is milliseconds",
-                     m->step_ms, bound_ms);
+    return BS_INVALID(
+        err,
+        "the measured step of %g ms is impossible: at the GPU's peak rates it takes at least %.3g ms; the "
+        "unit is milliseconds",
+        m->step_ms, bound_ms);
 }
 
 static double residual_of(double measured, double predicted)

@@ -268,7 +268,7 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
                                    mdot_error *err)
 {
     if ((bytes == NULL && size_bytes > 0) || out_calibration == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_parse: bytes or out_calibration is NULL");
+        return BS_INVALID(err, "mdot_calibration_parse: bytes or out_calibration is NULL");
     if (size_bytes > MAX_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "a calibration of %zu bytes exceeds the size limit", size_bytes);
     if (size_bytes > 0 && memchr(bytes, '\0', size_bytes) != NULL)
@@ -297,7 +297,7 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err)
 {
     if (path == NULL || out_calibration == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_load: path or out_calibration is NULL");
+        return BS_INVALID(err, "mdot_calibration_load: path or out_calibration is NULL");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_error reason = {0};
@@ -359,7 +359,7 @@ static void write_all(const mdot_calibration *c, FILE *file)
 mdot_status mdot_calibration_save(const mdot_calibration *calibration, const char *path, mdot_error *err)
 {
     if (calibration == NULL || path == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_save: calibration or path is NULL");
+        return BS_INVALID(err, "mdot_calibration_save: calibration or path is NULL");
     BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
     bs_memstream stream;
     size_t size_bytes = 0;

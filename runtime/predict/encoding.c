@@ -71,7 +71,7 @@ mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdo
                                  mdot_error *err)
 {
     if (context == NULL || job == NULL || out_encoding == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_encoding_create: context, job or out_encoding is NULL");
+        return BS_INVALID(err, "mdot_encoding_create: context, job or out_encoding is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = create(context, job, out_encoding, err);

@@ -393,8 +393,7 @@ mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_
                          mdot_explanation **out_explanation, mdot_error *err)
 {
     if (context == NULL || job == NULL || configuration == NULL || out_explanation == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_explain: context, job, configuration or out_explanation is NULL");
+        return BS_INVALID(err, "mdot_explain: context, job, configuration or out_explanation is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     rt_answer answer;
     mdot_explanation *made = NULL;

@@ -109,8 +109,7 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
                                    mdot_error *err)
 {
     if (context == NULL || job == NULL || configuration == NULL || out_inputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_job_inputs_create: context, job, configuration or out_inputs is NULL");
+        return BS_INVALID(err, "mdot_job_inputs_create: context, job, configuration or out_inputs is NULL");
     BS_TRY(rt_handle_enter(context, __func__, err));
     mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = create(context, entry, job, configuration, out_inputs, err);

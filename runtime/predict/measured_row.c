@@ -102,15 +102,14 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
     BS_TRY(bs_read_struct(&rt_configuration_type, row->configuration, &c, err));
     BS_TRY(rt_configuration_read(&c, 0, &names, &checked, err));
     if (checked.gpu.name == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a measured row needs the name of its GPU: set --gpu, or name in --gpu-spec");
+        return BS_INVALID(err, "a measured row needs the name of its GPU: set --gpu, or name in --gpu-spec");
     BS_TRY(rt_gpu_find(checked.gpu.name, &gpu, err));
     if (row->job == NULL || row->job[0] == '\0' || !bs_is_printable(row->job))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured row needs the file of its job, as printable text");
+        return BS_INVALID(err, "a measured row needs the file of its job, as printable text");
     if (!(row->step_ms > 0) || !isfinite(row->step_ms))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "step_ms is a time above 0, not %g", row->step_ms);
+        return BS_INVALID(err, "step_ms is a time above 0, not %g", row->step_ms);
     if (!(row->memory_bytes >= 0) || !isfinite(row->memory_bytes))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "memory_bytes is a size of at least 0, not %g", row->memory_bytes);
+        return BS_INVALID(err, "memory_bytes is a size of at least 0, not %g", row->memory_bytes);
     out->count = 0;
     add(out, "job", row->job);
     add(out, "gpu", gpu->name);
@@ -139,9 +138,8 @@ static mdot_status order_cells(const bs_csv *table, const cells *available, cons
     }
     for (size_t i = 0; i < available->count; i++)
         if (!is_placed[i] && !available->item[i].is_optional && available->item[i].value[0] != '\0')
-            return mdot_fail(
-                err, MDOT_INVALID_ARGUMENT,
-                "%s: the table has no column %s, which this row needs; add the column, or name another table",
+            return BS_INVALID(
+                err, "%s: the table has no column %s, which this row needs; add the column, or name another table",
                 table->path, available->item[i].column);
     return MDOT_OK;
 }
@@ -199,11 +197,10 @@ static mdot_status make_text(const char *path, const char *head, bool is_new, co
 mdot_status mdot_measured_append(const char *path, const mdot_measured_row *row, mdot_error *err)
 {
     mdot_measured_row r = MDOT_INIT(mdot_measured_row);
-    if (path == NULL || row == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_measured_append: path or row is NULL");
+    if (path == NULL || row == NULL) return BS_INVALID(err, "mdot_measured_append: path or row is NULL");
     mdot_status status = bs_read_struct(&row_type, row, &r, err);
     if (status == MDOT_OK && r.configuration == NULL)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_measured_append: row->configuration is NULL");
+        status = BS_INVALID(err, "mdot_measured_append: row->configuration is NULL");
     if (status != MDOT_OK) return status;
     cells *all = calloc(1, sizeof *all);
     bs_append *append = calloc(1, sizeof *append);

@@ -233,8 +233,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     mdot_status status = check_times(ms, err);
     if (status != MDOT_OK && pair->requested.configuration.c.mode == MDOT_MODE_INFERENCE && !has_forward_work(job))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the job has no forward pass with work, which inference consists of; predict training");
+        return BS_INVALID(err, "the job has no forward pass with work, which inference consists of; predict training");
     if (status != MDOT_OK) return status;
     rt_step_parts parts;
     bool has_parts = read_parts(schema, pair, &parts);
@@ -309,7 +308,7 @@ static void refuse(call *c, size_t i, const mdot_error *reason)
 static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
                                          rt_resolved_configuration *out_resolved, mdot_error *err)
 {
-    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job is NULL");
+    if (job == NULL) return BS_INVALID(err, "the job is NULL");
     if (c->has_pending) {
         c->has_pending = false;
         *out_resolved = c->pending;
@@ -432,7 +431,7 @@ static mdot_status predict_validated(mdot_context *context, const pairs *p, cons
     for (size_t i = 0; rt_validates_handles() && status == MDOT_OK && i < p->count; i++)
         if (job_of(p, i) != NULL) status = rt_handle_check(job_of(p, i), RT_JOB, function, err);
     if (status == MDOT_OK && p->encoding != NULL && p->encoding->predictor != rt_context_predictor(context))
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding and the context belong to different predictors");
+        status = BS_INVALID(err, "the encoding and the context belong to different predictors");
     if (status == MDOT_OK) status = predict_pairs(context, p, err);
     rt_handle_leave(context);
     return status;
@@ -444,8 +443,7 @@ mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_
                          mdot_prediction *out_prediction, mdot_error *err)
 {
     if (context == NULL || job == NULL || configuration == NULL || out_prediction == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_predict: context, job, configuration or out_prediction is NULL");
+        return BS_INVALID(err, "mdot_predict: context, job, configuration or out_prediction is NULL");
     const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
     return predict_validated(context, &one, __func__, err);
 }
@@ -474,8 +472,7 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
 {
     if (context == NULL || is_missing(jobs, count) || is_missing(configurations, count) ||
         is_missing(out_predictions, count))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_predict_many: context, jobs, configurations or out_predictions is NULL");
+        return BS_INVALID(err, "mdot_predict_many: context, jobs, configurations or out_predictions is NULL");
     const pairs requested = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
     return predict_validated(context, &requested, __func__, err);
 }
@@ -484,8 +481,7 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
                        size_t count, mdot_prediction *out_predictions, mdot_error *err)
 {
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_sweep: context, job, configurations or out_predictions is NULL");
+        return BS_INVALID(err, "mdot_sweep: context, job, configurations or out_predictions is NULL");
     const pairs requested = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
     return predict_validated(context, &requested, __func__, err);
 }
@@ -495,8 +491,7 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
                           mdot_error *err)
 {
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
+        return BS_INVALID(err, "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
     BS_TRY(rt_handle_check(encoding, RT_ENCODING, __func__, err));
     const pairs requested = {.job = encoding->job,
                              .encoding = encoding,

@@ -34,15 +34,12 @@ static const bs_struct_version recorded_type = BS_SIZED(mdot_recorded, stalled_c
 mdot_status mdot_recorder_create(const mdot_recorder_options *options, mdot_recorder **out_recorder, mdot_error *err)
 {
     mdot_recorder_options o = MDOT_INIT(mdot_recorder_options);
-    if (out_recorder == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_recorder_create: out_recorder is NULL");
+    if (out_recorder == NULL) return BS_INVALID(err, "mdot_recorder_create: out_recorder is NULL");
     if (options != NULL) BS_TRY(bs_read_struct(&options_type, options, &o, err));
     if (o.warmup_steps > MOST_WARMUP_STEPS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "warmup_steps is %u; the most is %d", (unsigned)o.warmup_steps,
-                         MOST_WARMUP_STEPS);
+        return BS_INVALID(err, "warmup_steps is %u; the most is %d", (unsigned)o.warmup_steps, MOST_WARMUP_STEPS);
     if (o.window_steps > MOST_WINDOW_STEPS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "window_steps is %u; the most is %d", (unsigned)o.window_steps,
-                         MOST_WINDOW_STEPS);
+        return BS_INVALID(err, "window_steps is %u; the most is %d", (unsigned)o.window_steps, MOST_WINDOW_STEPS);
     mdot_recorder *r = calloc(1, sizeof *r);
     if (r == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     r->warmup_steps = o.warmup_steps != 0 ? o.warmup_steps : DEFAULT_WARMUP_STEPS;
@@ -98,7 +95,7 @@ static uint64_t make_windows(mdot_recorder *r, uint64_t first, uint64_t count, d
 mdot_status mdot_recorder_finish(mdot_recorder *r, mdot_recorded *out_recorded, mdot_error *err)
 {
     if (r == NULL || out_recorded == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_recorder_finish: recorder or out_recorded is NULL");
+        return BS_INVALID(err, "mdot_recorder_finish: recorder or out_recorded is NULL");
     BS_TRY(rt_handle_check(r, RT_RECORDER, __func__, err));
     uint64_t steps = r->seen > r->warmup_steps ? r->seen - r->warmup_steps : 0;
     uint64_t count = steps < CAPACITY ? steps : CAPACITY, first = steps - count;

@@ -277,13 +277,12 @@ mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count
                              const mdot_plan_space *space, mdot_plan **out_plan, mdot_error *err)
 {
     if (contexts == NULL || job == NULL || space == NULL || out_plan == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_plan_create: contexts, job, space or out_plan is NULL");
+        return BS_INVALID(err, "mdot_plan_create: contexts, job, space or out_plan is NULL");
     if (context_count == 0 || context_count > MOST_CONTEXTS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context_count is %zu; accepted: 1 to %d", context_count,
-                         MOST_CONTEXTS);
+        return BS_INVALID(err, "context_count is %zu; accepted: 1 to %d", context_count, MOST_CONTEXTS);
     BS_TRY(rt_handle_check(job, RT_JOB, __func__, err));
     for (size_t i = 0; i < context_count; i++) {
-        if (contexts[i] == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "context %zu is NULL", i);
+        if (contexts[i] == NULL) return BS_INVALID(err, "context %zu is NULL", i);
         BS_TRY(rt_handle_enter(contexts[i], __func__, err));
         rt_handle_leave(contexts[i]); /* each prediction enters it again */
     }

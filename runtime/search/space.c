@@ -42,23 +42,22 @@ static mdot_status read_axis(const mdot_plan_axis *source, rt_space *space, mdot
 {
     const rt_option *option = find_option(source->option);
     if (option == NULL || is_derived(option))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "axis \"%s\": it must be a member of mdot_configuration other than gpu, gpu_spec, gpu_count, "
-                         "node_count, data_parallel and micro_batches, which the search derives",
-                         source->option != NULL ? source->option : "NULL");
+        return BS_INVALID(err,
+                          "axis \"%s\": it must be a member of mdot_configuration other than gpu, gpu_spec, gpu_count, "
+                          "node_count, data_parallel and micro_batches, which the search derives",
+                          source->option != NULL ? source->option : "NULL");
     rt_axis *axis = &space->axes[option - rt_options];
-    if (axis->count > 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two axes of %s: give one axis all values", option->field);
+    if (axis->count > 0) return BS_INVALID(err, "two axes of %s: give one axis all values", option->field);
     if (source->count == 0 || source->count > MDOT_PLAN_VALUES_MAX || source->values == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "axis %s has %zu values; accepted: 1 to %d", option->field,
-                         source->count, MDOT_PLAN_VALUES_MAX);
+        return BS_INVALID(err, "axis %s has %zu values; accepted: 1 to %d", option->field, source->count,
+                          MDOT_PLAN_VALUES_MAX);
     *axis = (rt_axis){.option = option, .count = source->count};
     for (size_t i = 0; i < source->count; i++) {
         double value = source->values[i];
         bool is_zero = value == 0 && option->accepts_zero;
         if (!is_zero && !(value >= option->least && value <= option->most))
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "axis %s has the value %g; accepted: %g to %g", option->field,
-                             value, option->least, option->most);
+            return BS_INVALID(err, "axis %s has the value %g; accepted: %g to %g", option->field, value, option->least,
+                              option->most);
         axis->values[i] = value;
     }
     return MDOT_OK;
@@ -68,16 +67,15 @@ static mdot_status read_sizes(const mdot_plan_space *source, rt_space *space, md
 {
     space->node_gpus = source->node_gpus > 0 ? source->node_gpus : NODE_GPUS;
     if (space->node_gpus > MOST_GPUS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "node_gpus is %u; accepted: 0 to %d", space->node_gpus, MOST_GPUS);
+        return BS_INVALID(err, "node_gpus is %u; accepted: 0 to %d", space->node_gpus, MOST_GPUS);
     if (source->size_count == 0 || source->size_count > MDOT_PLAN_SIZES_MAX || source->sizes == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "size_count is %zu; accepted: 1 to %d", source->size_count,
-                         MDOT_PLAN_SIZES_MAX);
+        return BS_INVALID(err, "size_count is %zu; accepted: 1 to %d", source->size_count, MDOT_PLAN_SIZES_MAX);
     for (size_t i = 0; i < source->size_count; i++) {
         uint32_t size = source->sizes[i];
         if (size == 0 || size > MOST_GPUS || (size > space->node_gpus && size % space->node_gpus != 0))
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "a size is %u GPUs; accepted: 1 to %u, and the multiples of a node's %u GPUs up to %d",
-                             size, space->node_gpus, space->node_gpus, MOST_GPUS);
+            return BS_INVALID(err,
+                              "a size is %u GPUs; accepted: 1 to %u, and the multiples of a node's %u GPUs up to %d",
+                              size, space->node_gpus, space->node_gpus, MOST_GPUS);
         space->sizes[space->size_count++] = size;
     }
     return MDOT_OK;
@@ -86,8 +84,8 @@ static mdot_status read_sizes(const mdot_plan_space *source, rt_space *space, md
 static mdot_status read_gpus(const mdot_plan_space *source, rt_space *space, mdot_error *err)
 {
     if (source->gpu_model_count == 0 || source->gpu_model_count > MDOT_PLAN_GPU_MODELS_MAX || source->gpus == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpu_model_count is %zu; accepted: 1 to %d",
-                         source->gpu_model_count, MDOT_PLAN_GPU_MODELS_MAX);
+        return BS_INVALID(err, "gpu_model_count is %zu; accepted: 1 to %d", source->gpu_model_count,
+                          MDOT_PLAN_GPU_MODELS_MAX);
     for (size_t i = 0; i < source->gpu_model_count; i++) {
         BS_TRY(bs_read_element(&rt_gpu_type, source->gpus, i, &space->gpus[i], err));
         space->gpu_model_count++;
@@ -183,23 +181,21 @@ mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt
     mdot_plan_space source;
     BS_TRY(bs_read_struct(&space_type, caller, &source, err));
     *out_space = (rt_space){.job = job, .global_batch = source.global_batch, .kept = source.kept > 0 ? source.kept : 1};
-    if (source.base == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the space's base is NULL");
+    if (source.base == NULL) return BS_INVALID(err, "the space's base is NULL");
     mdot_status status = bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err);
     out_space->base.struct_size = sizeof out_space->base;
     if (status == MDOT_OK) status = read_sizes(&source, out_space, err);
     if (status == MDOT_OK) status = read_gpus(&source, out_space, err);
     if (status != MDOT_OK) return status;
     if (source.kept > MDOT_PLAN_KEPT_MAX)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "kept is %u; accepted: 0 to %d", source.kept, MDOT_PLAN_KEPT_MAX);
+        return BS_INVALID(err, "kept is %u; accepted: 0 to %d", source.kept, MDOT_PLAN_KEPT_MAX);
     if (source.reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "the space sets a field that this version lacks: set reserved to 0, or use a newer mdot");
     if (source.global_batch < 0 || source.global_batch > MOST_GLOBAL_BATCH)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "global_batch is %lld; accepted: 0 to 2^40",
-                         (long long)source.global_batch);
+        return BS_INVALID(err, "global_batch is %lld; accepted: 0 to 2^40", (long long)source.global_batch);
     if (source.axis_count > MDOT_PLAN_AXES_MAX || (source.axis_count > 0 && source.axes == NULL))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "axis_count is %zu; accepted: 0 to %d", source.axis_count,
-                         MDOT_PLAN_AXES_MAX);
+        return BS_INVALID(err, "axis_count is %zu; accepted: 0 to %d", source.axis_count, MDOT_PLAN_AXES_MAX);
     for (size_t i = 0; status == MDOT_OK && i < source.axis_count; i++)
         status = read_axis(&source.axes[i], out_space, err);
     if (status == MDOT_OK) add_axes(out_space);

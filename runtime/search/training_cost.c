@@ -38,12 +38,11 @@ static mdot_status check_run(const mdot_training_run *run, mdot_error *err)
 {
 #define CHECK(member)                                                                                                  \
     if (!(run->member >= 0) || isinf(run->member))                                                                     \
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the training's " #member " is %g; it must be 0 or more",         \
-                         run->member);
+        return BS_INVALID(err, "the training's " #member " is %g; it must be 0 or more", run->member);
     RUN_MEMBERS(CHECK)
 #undef CHECK
     if (run->samples > 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the training's samples are 0: set the samples to train on");
+    return BS_INVALID(err, "the training's samples are 0: set the samples to train on");
 }
 
 /* Part of a trained sample's time that its forward pass takes: one of three passes, or of four with recomputation. */
@@ -119,10 +118,10 @@ static mdot_status compute(const mdot_training_run *run, const mdot_plan_layout 
     if (!add_hours(run, layout, p->step_ms / MS_PER_HOUR, out) ||
         !add_hours(run, layout, p->lower_ms / MS_PER_HOUR, &lower) ||
         !add_hours(run, layout, p->upper_ms / MS_PER_HOUR, &upper))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%.0f GPUs fail so often that training makes no progress: set storage_gbps for checkpoints, "
-                         "shorten checkpoint_minutes and restart_minutes, or use fewer GPUs",
-                         gpus);
+        return BS_INVALID(err,
+                          "%.0f GPUs fail so often that training makes no progress: set storage_gbps for checkpoints, "
+                          "shorten checkpoint_minutes and restart_minutes, or use fewer GPUs",
+                          gpus);
     out->lower_hours = lower.hours;
     out->upper_hours = upper.hours;
     out->gpu_hours = out->hours * gpus;
@@ -147,9 +146,8 @@ mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_
     BS_TRY(bs_check_struct(&cost_type, out_cost, err));
     BS_TRY(check_run(&read, err));
     if (!(priced.samples > 0 && priced.prediction.step_ms > 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the layout has %g samples and a step of %g ms; both must be above 0", priced.samples,
-                         priced.prediction.step_ms);
+        return BS_INVALID(err, "the layout has %g samples and a step of %g ms; both must be above 0", priced.samples,
+                          priced.prediction.step_ms);
     BS_TRY(compute(&read, &priced, &cost, err));
     return bs_fill_struct(&cost_type, &cost, out_cost, err);
 }
