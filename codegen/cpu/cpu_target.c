@@ -80,116 +80,29 @@ const cg_machine cg_machine_aarch64 = {
 #define X86_YMM .machine = &cg_machine_x86_64, .lanes = 8, .tile_rows = 6, .tile_vectors = 2, .permute16 = false
 #define X86_ZMM .machine = &cg_machine_x86_64, .lanes = 16, .tile_rows = 6, .tile_vectors = 4, .permute16 = true
 /* neoverse-n1's schedule would spill a register tile accumulator. */
-#define AARCH64                                                                                                        \
-    .machine = &cg_machine_aarch64, .cpu = "generic", .lanes = 4, .tile_rows = 6, .tile_vectors = 4, .by_element = true
+#define AARCH64 .machine = &cg_machine_aarch64, .lanes = 4, .tile_rows = 6, .tile_vectors = 4, .by_element = true
 
+/* ISA level, precision, name, suffix of sections, matmul, layout of weights, LLVM's cpu, features and scheduling model,
+ * and vectors. The generic cpu of x86-64-v4 would halve every vector without -prefer-256-bit. */
+#define TARGET(LEVEL, PRECISION, NAME, SUFFIX, MATMUL, LAYOUT, CPU, FEATURES, TUNE, VECTORS)                           \
+    {                                                                                                                  \
+        .isa = MDOT_CPU_##LEVEL, .kernel_precision = CG_##PRECISION, .name = NAME, .suffix = SUFFIX,                   \
+        .matmul = CG_MATMUL_##MATMUL, .layout = &cg_layout_##LAYOUT, .cpu = CPU, .features = FEATURES, .tune = TUNE,   \
+        VECTORS                                                                                                        \
+    }
+/* clang-format off */
 static const cg_cpu_target targets[] = {
-    {
-        .isa = MDOT_CPU_X86_64_V3,
-        .kernel_precision = CG_FP32,
-        .name = "x86-64-v3",
-        .suffix = "v3",
-        .matmul = CG_MATMUL_F32,
-        .layout = &cg_layout_f32,
-        .cpu = "x86-64-v3",
-        .features = "",
-        .tune = "znver3",
-        X86_YMM,
-    },
-    {
-        .isa = MDOT_CPU_X86_64_V4,
-        .kernel_precision = CG_FP32,
-        .name = "x86-64-v4",
-        .suffix = "v4",
-        .matmul = CG_MATMUL_F32,
-        .layout = &cg_layout_f32,
-        .cpu = "x86-64-v4",
-        .features = "-prefer-256-bit", /* the generic cpu of this level would halve every vector */
-        .tune = "znver4",
-        X86_ZMM,
-    },
-    {
-        .isa = MDOT_CPU_X86_64_V3,
-        .kernel_precision = CG_BF16,
-        .name = "x86-64-v3",
-        .suffix = "v3bf16",
-        .matmul = CG_MATMUL_BF16_WEIGHTS,
-        .layout = &cg_layout_bf16,
-        .cpu = "x86-64-v3",
-        .features = "",
-        .tune = "znver3",
-        X86_YMM,
-    },
-    {
-        .isa = MDOT_CPU_X86_64_V4,
-        .kernel_precision = CG_BF16,
-        .name = "x86-64-v4",
-        .suffix = "v4bf16",
-        .matmul = CG_MATMUL_BF16_WEIGHTS,
-        .layout = &cg_layout_bf16,
-        .cpu = "x86-64-v4",
-        .features = "-prefer-256-bit",
-        .tune = "znver4",
-        X86_ZMM,
-    },
-    {
-        .isa = MDOT_CPU_X86_64_BF16,
-        .kernel_precision = CG_BF16,
-        .name = "x86-64-bf16",
-        .suffix = "bf16",
-        .matmul = CG_MATMUL_BF16,
-        .layout = &cg_layout_bf16,
-        .cpu = "x86-64-v4",
-        .features = "+avx512bf16,-prefer-256-bit",
-        .tune = "znver4",
-        X86_ZMM,
-    },
-    {
-        .isa = MDOT_CPU_X86_64_AMX,
-        .kernel_precision = CG_BF16,
-        .name = "x86-64-amx",
-        .suffix = "amx",
-        .matmul = CG_MATMUL_AMX,
-        .layout = &cg_layout_bf16,
-        .cpu = "x86-64-v4",
-        .features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit",
-        .tune = "sapphirerapids",
-        X86_ZMM,
-    },
-    {
-        .isa = MDOT_CPU_AARCH64_NEON,
-        .kernel_precision = CG_FP32,
-        .name = "aarch64-neon",
-        .suffix = "neon",
-        .matmul = CG_MATMUL_F32,
-        .layout = &cg_layout_f32,
-        .features = "",
-        .tune = "neoverse-v1",
-        AARCH64,
-    },
-    {
-        .isa = MDOT_CPU_AARCH64_NEON,
-        .kernel_precision = CG_BF16,
-        .name = "aarch64-neon",
-        .suffix = "neonbf16",
-        .matmul = CG_MATMUL_BF16_WEIGHTS,
-        .layout = &cg_layout_bf16,
-        .features = "",
-        .tune = "neoverse-v1",
-        AARCH64,
-    },
-    {
-        .isa = MDOT_CPU_AARCH64_BF16,
-        .kernel_precision = CG_BF16,
-        .name = "aarch64-bf16",
-        .suffix = "armbf16",
-        .matmul = CG_MATMUL_BF16,
-        .layout = &cg_layout_bf16,
-        .features = "+bf16",
-        .tune = "neoverse-v1",
-        AARCH64,
-    },
+    TARGET(X86_64_V3,    FP32, "x86-64-v3",    "v3",       F32,          f32,  "x86-64-v3", "",                                                "znver3",         X86_YMM),
+    TARGET(X86_64_V4,    FP32, "x86-64-v4",    "v4",       F32,          f32,  "x86-64-v4", "-prefer-256-bit",                                 "znver4",         X86_ZMM),
+    TARGET(X86_64_V3,    BF16, "x86-64-v3",    "v3bf16",   BF16_WEIGHTS, bf16, "x86-64-v3", "",                                                "znver3",         X86_YMM),
+    TARGET(X86_64_V4,    BF16, "x86-64-v4",    "v4bf16",   BF16_WEIGHTS, bf16, "x86-64-v4", "-prefer-256-bit",                                 "znver4",         X86_ZMM),
+    TARGET(X86_64_BF16,  BF16, "x86-64-bf16",  "bf16",     BF16,         bf16, "x86-64-v4", "+avx512bf16,-prefer-256-bit",                     "znver4",         X86_ZMM),
+    TARGET(X86_64_AMX,   BF16, "x86-64-amx",   "amx",      AMX,          bf16, "x86-64-v4", "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit", "sapphirerapids", X86_ZMM),
+    TARGET(AARCH64_NEON, FP32, "aarch64-neon", "neon",     F32,          f32,  "generic",   "",                                                "neoverse-v1",    AARCH64),
+    TARGET(AARCH64_NEON, BF16, "aarch64-neon", "neonbf16", BF16_WEIGHTS, bf16, "generic",   "",                                                "neoverse-v1",    AARCH64),
+    TARGET(AARCH64_BF16, BF16, "aarch64-bf16", "armbf16",  BF16,         bf16, "generic",   "+bf16",                                           "neoverse-v1",    AARCH64),
 };
+/* clang-format on */
 
 const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa isa, cg_compute kernel_precision)
 {
