@@ -75,7 +75,8 @@ typedef struct cli_command {
     const cli_variable *environment;
 } cli_command;
 
-/* Rows of option tables: a flag, a text, a whole number, and an option that a function reads. The member `field` of the
+/* Rows of option tables: a flag, a text, a value of another kind, a whole number, and an
+ * option that a function reads. The member `field` of the
  * struct `request` receives the value. The help is the last argument; initialisers of further members may follow it. */
 #define CLI_FLAG_ROW(NAME, request, field, ...)                                                                        \
     {                                                                                                                  \
@@ -84,6 +85,10 @@ typedef struct cli_command {
 #define CLI_TEXT_ROW(NAME, VALUE, request, field, ...)                                                                 \
     {                                                                                                                  \
         .name = NAME, .value = VALUE, .kind = CLI_TEXT, .at = offsetof(request, field), .help = __VA_ARGS__            \
+    }
+#define CLI_VALUE_ROW(KIND, NAME, VALUE, request, field, ...)                                                          \
+    {                                                                                                                  \
+        .name = NAME, .value = VALUE, .kind = KIND, .at = offsetof(request, field), .help = __VA_ARGS__                \
     }
 #define CLI_WHOLE_ROW(NAME, VALUE, request, field, LEAST, MOST, ...)                                                   \
     {                                                                                                                  \

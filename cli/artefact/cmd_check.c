@@ -120,16 +120,8 @@ static const cli_option options[] = {
                  "run the code of this ISA level: x86-64-v3, x86-64-v4 or aarch64-neon (default: the highest that this "
                  "CPU supports)",
                  .names = cli_isa_names),
-    {.name = "rtol",
-     .value = "X",
-     .help = "relative tolerance (default 1e-4)",
-     .kind = CLI_REAL,
-     .at = offsetof(tally, options.relative_tolerance)},
-    {.name = "atol",
-     .value = "X",
-     .help = "absolute tolerance (default 1e-6)",
-     .kind = CLI_REAL,
-     .at = offsetof(tally, options.absolute_tolerance)},
+    CLI_VALUE_ROW(CLI_REAL, "rtol", "X", tally, options.relative_tolerance, "relative tolerance (default 1e-4)"),
+    CLI_VALUE_ROW(CLI_REAL, "atol", "X", tally, options.absolute_tolerance, "absolute tolerance (default 1e-6)"),
     CLI_QUIET_OPTION(tally, quiet, "print only failures and the summary"),
     CLI_JSON_OPTION(tally, json, "print the results as JSON"),
 };

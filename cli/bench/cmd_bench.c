@@ -396,12 +396,8 @@ static const cli_option options[] = {
                  "run the code of this ISA level: x86-64-v3, x86-64-v4, x86-64-bf16, x86-64-amx, aarch64-neon or "
                  "aarch64-bf16 (default: the highest that this CPU supports)",
                  .names = cli_isa_names),
-    {.name = "seconds",
-     .value = "S",
-     .help = "duration of the measurement of each row (default 1)",
-     .kind = CLI_REAL,
-     .at = offsetof(bench_request, seconds),
-     .most = 3600},
+    CLI_VALUE_ROW(CLI_REAL, "seconds", "S", bench_request, seconds,
+                  "duration of the measurement of each row (default 1)", .most = 3600),
     CLI_FLAG_ROW(
         "profile", bench_request, profile,
         "show the time and the fraction of peak performance of each kernel; kernels that run concurrently form "

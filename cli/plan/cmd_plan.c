@@ -109,19 +109,6 @@ static bool parse_grid(const char *command, char *text, void *request)
     return false;
 }
 
-#define RUN_REAL(NAME, VALUE, MEMBER, MOST, HELP)                                                                      \
-    {                                                                                                                  \
-        .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_REAL, .at = offsetof(plan_request, MEMBER),            \
-        .most = MOST                                                                                                   \
-    }
-#define RUN_COUNT(NAME, MEMBER, HELP)                                                                                  \
-    .name = NAME, .value = "N", .help = HELP, .kind = CLI_COUNT, .at = offsetof(plan_request, MEMBER), .least = 1,     \
-    .most = MAX_TOTAL
-#define RUN_CALL(NAME, VALUE, CALL, HELP)                                                                              \
-    {                                                                                                                  \
-        .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = CALL                                     \
-    }
-
 static const cli_option options[] = {
     CLI_CALL_ROW("gpus", "A..B", parse_sizes,
                  "numbers of GPUs: 8..256 for 8, 16, 32 and so on, or a list such as 8,24,96 (default 8)",
@@ -136,36 +123,39 @@ static const cli_option options[] = {
      .call = parse_global_batch},
     CLI_WHOLE_ROW("threads", "N", plan_request, threads, 1, 256,
                   "threads of the search (default: the available processors)"),
-    {.heading = "Whole training",
-     RUN_COUNT("tokens", tokens, "tokens to train on, for example 30G or 30e9, for a job with tokens"),
-     .excludes = "samples"},
-    {RUN_COUNT("samples", samples, "samples to train on"), .excludes = "epochs"},
-    {RUN_COUNT("epochs", epochs, "epochs to train, over the samples of --dataset"), .needs = "dataset"},
-    {RUN_COUNT("dataset", dataset, "number of samples of an epoch"), .needs = "epochs"},
-    RUN_CALL("deadline", "TIME", parse_deadline, "time that the training may take, for example 7d, 36h or 90min"),
-    RUN_REAL("budget", "X", run.budget, INT64_C(1) << 40,
-             "cost that the training may have, in the currency of --price"),
-    RUN_REAL("confidence", "P", confidence, 1,
-             "probability with which deadline and budget must be met, by the prediction's interval (default 0.8)"),
-    {RUN_COUNT("evaluate-every", evaluate_every, "steps from one evaluation to the next"),
-     .needs = "evaluation-samples"},
-    {RUN_COUNT("evaluation-samples", evaluation_samples, "samples of one evaluation"), .needs = "evaluate-every"},
-    {.name = "storage",
-     .value = "GB/s",
-     .help = "rate at which a checkpoint is written while training waits; without it there are no checkpoints",
-     .kind = CLI_RATE,
-     .at = offsetof(plan_request, run.storage_gbps),
-     .most = 1 << 20},
-    RUN_CALL("checkpoint-every", "TIME", parse_checkpoint,
-             "time between checkpoints (default: the best one by Young and Daly, from --storage and the failures)"),
-    RUN_CALL("gpu-failure", "TIME", parse_failures, "mean time between failures of one GPU, for example 50000h"),
-    RUN_CALL("interrupted-every", "TIME", parse_interruptions,
-             "mean time between interruptions of all GPUs, for example by a spot market"),
-    RUN_CALL("restart", "TIME", parse_restart, "time from a failure until training goes on"),
-    RUN_CALL("startup", "TIME", parse_startup, "time from the allocation until the first step"),
-    RUN_REAL("loader", "N", run.loader_samples_per_second, INT64_C(1) << 40,
-             "samples per second that all data loaders provide together"),
-    RUN_CALL("grid", "G/KWH", parse_grid, "CO2 of a kWh of electric energy, for example 350g/kWh"),
+    CLI_VALUE_ROW(CLI_COUNT, "tokens", "N", plan_request, tokens,
+                  "tokens to train on, for example 30G or 30e9, for a job with tokens", .least = 1, .most = MAX_TOTAL,
+                  .heading = "Whole training", .excludes = "samples"),
+    CLI_VALUE_ROW(CLI_COUNT, "samples", "N", plan_request, samples, "samples to train on", .least = 1,
+                  .most = MAX_TOTAL, .excludes = "epochs"),
+    CLI_VALUE_ROW(CLI_COUNT, "epochs", "N", plan_request, epochs, "epochs to train, over the samples of --dataset",
+                  .least = 1, .most = MAX_TOTAL, .needs = "dataset"),
+    CLI_VALUE_ROW(CLI_COUNT, "dataset", "N", plan_request, dataset, "number of samples of an epoch", .least = 1,
+                  .most = MAX_TOTAL, .needs = "epochs"),
+    CLI_CALL_ROW("deadline", "TIME", parse_deadline, "time that the training may take, for example 7d, 36h or 90min"),
+    CLI_VALUE_ROW(CLI_REAL, "budget", "X", plan_request, run.budget,
+                  "cost that the training may have, in the currency of --price", .most = INT64_C(1) << 40),
+    CLI_VALUE_ROW(CLI_REAL, "confidence", "P", plan_request, confidence,
+                  "probability with which deadline and budget must be met, by the prediction's interval (default 0.8)",
+                  .most = 1),
+    CLI_VALUE_ROW(CLI_COUNT, "evaluate-every", "N", plan_request, evaluate_every,
+                  "steps from one evaluation to the next", .least = 1, .most = MAX_TOTAL,
+                  .needs = "evaluation-samples"),
+    CLI_VALUE_ROW(CLI_COUNT, "evaluation-samples", "N", plan_request, evaluation_samples, "samples of one evaluation",
+                  .least = 1, .most = MAX_TOTAL, .needs = "evaluate-every"),
+    CLI_VALUE_ROW(CLI_RATE, "storage", "GB/s", plan_request, run.storage_gbps,
+                  "rate at which a checkpoint is written while training waits; without it there are no checkpoints",
+                  .most = 1 << 20),
+    CLI_CALL_ROW("checkpoint-every", "TIME", parse_checkpoint,
+                 "time between checkpoints (default: the best one by Young and Daly, from --storage and the failures)"),
+    CLI_CALL_ROW("gpu-failure", "TIME", parse_failures, "mean time between failures of one GPU, for example 50000h"),
+    CLI_CALL_ROW("interrupted-every", "TIME", parse_interruptions,
+                 "mean time between interruptions of all GPUs, for example by a spot market"),
+    CLI_CALL_ROW("restart", "TIME", parse_restart, "time from a failure until training goes on"),
+    CLI_CALL_ROW("startup", "TIME", parse_startup, "time from the allocation until the first step"),
+    CLI_VALUE_ROW(CLI_REAL, "loader", "N", plan_request, run.loader_samples_per_second,
+                  "samples per second that all data loaders provide together", .most = INT64_C(1) << 40),
+    CLI_CALL_ROW("grid", "G/KWH", parse_grid, "CO2 of a kWh of electric energy, for example 350g/kWh"),
     {.heading = "Job",
      .name = "dim",
      .letter = 'd',
