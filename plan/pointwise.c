@@ -58,14 +58,13 @@ static const pl_expr *clamp(const operands *o, const pl_expr *x, double low, dou
     return binary(o, PL_MIN, binary(o, PL_MAX, x, number(o, low)), number(o, high));
 }
 
+#define FORMULA(name, expression)                                                                                      \
+    static const pl_expr *name(const operands *o) { return expression; }
+
 /* ---- Rows without a formula -------------------------------------------------------------------------------------- */
 
-static const pl_expr *direct(const operands *o)
-{
-    return pl_expr_operand_count(o->op) == 1 ? unary(o, o->op, o->x[0]) : binary(o, o->op, o->x[0], o->x[1]);
-}
-
-static const pl_expr *swapped(const operands *o) { return binary(o, o->op, o->x[1], o->x[0]); }
+FORMULA(direct, pl_expr_operand_count(o->op) == 1 ? unary(o, o->op, o->x[0]) : binary(o, o->op, o->x[0], o->x[1]))
+FORMULA(swapped, binary(o, o->op, o->x[1], o->x[0]))
 
 static const pl_expr *fold_inputs(const operands *o, pl_expr_op op)
 {
@@ -74,22 +73,15 @@ static const pl_expr *fold_inputs(const operands *o, pl_expr_op op)
     return result;
 }
 
-static const pl_expr *all_inputs(const operands *o) { return fold_inputs(o, o->op); }
+FORMULA(all_inputs, fold_inputs(o, o->op))
 
 /* Applies the row's operator to floats. Rounding an integer changes nothing. */
-static const pl_expr *of_floats(const operands *o)
-{
-    return ir_dtype_is_float(o->x[0]->dtype) ? unary(o, o->op, o->x[0]) : o->x[0];
-}
+FORMULA(of_floats, ir_dtype_is_float(o->x[0]->dtype) ? unary(o, o->op, o->x[0]) : o->x[0])
 
 /* ---- Functions of one operand ------------------------------------------------------------------------------------ */
 
-static const pl_expr *reciprocal(const operands *o) { return quotient(o, number(o, 1), o->x[0]); }
-
-static const pl_expr *tangent(const operands *o)
-{
-    return quotient(o, unary(o, PL_SIN, o->x[0]), unary(o, PL_COS, o->x[0]));
-}
+FORMULA(reciprocal, quotient(o, number(o, 1), o->x[0]))
+FORMULA(tangent, quotient(o, unary(o, PL_SIN, o->x[0]), unary(o, PL_COS, o->x[0])))
 
 /* asin x = atan(x / √(1 - x²)), with the root factored so that nothing cancels */
 static const pl_expr *arc_sine(const operands *o)
@@ -107,7 +99,7 @@ static const pl_expr *arc_cosine(const operands *o)
     return mul(o, number(o, 2), pl_atan(o->arena, unary(o, PL_SQRT, ratio)));
 }
 
-static const pl_expr *arc_tangent(const operands *o) { return pl_atan(o->arena, o->x[0]); }
+FORMULA(arc_tangent, pl_atan(o->arena, o->x[0]))
 
 /* An odd function, given its value for |x|. A zero keeps its sign, and NaN stays NaN. */
 static const pl_expr *odd(const operands *o, const pl_expr *x, const pl_expr *positive)
@@ -174,10 +166,7 @@ static const pl_expr *area_tangent(const operands *o)
     return mul(o, number(o, 0.5), pl_log1p(o->arena, ratio));
 }
 
-static const pl_expr *relu(const operands *o)
-{
-    return binary(o, PL_MAX, o->x[0], pl_const_i(o->arena, o->x[0]->dtype, 0));
-}
+FORMULA(relu, binary(o, PL_MAX, o->x[0], pl_const_i(o->arena, o->x[0]->dtype, 0)))
 
 /* log(1 + e^x) = max(x, 0) + log1p(e^-|x|) */
 static const pl_expr *softplus_of(const operands *o, const pl_expr *x)
@@ -186,14 +175,9 @@ static const pl_expr *softplus_of(const operands *o, const pl_expr *x)
     return add(o, binary(o, PL_MAX, x, number(o, 0)), pl_log1p(o->arena, decay));
 }
 
-static const pl_expr *softplus(const operands *o) { return softplus_of(o, o->x[0]); }
-
-static const pl_expr *softsign(const operands *o)
-{
-    return quotient(o, o->x[0], add(o, number(o, 1), unary(o, PL_ABS, o->x[0])));
-}
-
-static const pl_expr *mish(const operands *o) { return mul(o, o->x[0], unary(o, PL_TANH, softplus_of(o, o->x[0]))); }
+FORMULA(softplus, softplus_of(o, o->x[0]))
+FORMULA(softsign, quotient(o, o->x[0], add(o, number(o, 1), unary(o, PL_ABS, o->x[0]))))
+FORMULA(mish, mul(o, o->x[0], unary(o, PL_TANH, softplus_of(o, o->x[0]))))
 
 static const pl_expr *hard_swish(const operands *o)
 {
@@ -279,7 +263,7 @@ static const pl_expr *is_infinite(const operands *o)
     return binary(o, PL_EQ, o->x[0], number(o, positive ? INFINITY : -INFINITY));
 }
 
-static const pl_expr *cast(const operands *o) { return pl_cast(o->arena, o->x[0], o->dtype); }
+FORMULA(cast, pl_cast(o->arena, o->x[0], o->dtype))
 
 /* ---- Functions of several operands ------------------------------------------------------------------------------- */
 
@@ -291,7 +275,7 @@ static const pl_expr *clip(const operands *o)
     return x;
 }
 
-static const pl_expr *mean(const operands *o) { return quotient(o, fold_inputs(o, PL_ADD), number(o, o->count)); }
+FORMULA(mean, quotient(o, fold_inputs(o, PL_ADD), number(o, o->count)))
 
 static const pl_expr *parametric_relu(const operands *o)
 {
@@ -299,10 +283,7 @@ static const pl_expr *parametric_relu(const operands *o)
     return choose(o, less(o, o->x[0], zero), mul(o, o->x[0], o->x[1]), o->x[0]);
 }
 
-static const pl_expr *modulo(const operands *o)
-{
-    return binary(o, ir_node_int(o->node, "fmod", 0) ? PL_FMOD : PL_PYMOD, o->x[0], o->x[1]);
-}
+FORMULA(modulo, binary(o, ir_node_int(o->node, "fmod", 0) ? PL_FMOD : PL_PYMOD, o->x[0], o->x[1]))
 
 static const pl_expr *shift(const operands *o)
 {
@@ -310,7 +291,7 @@ static const pl_expr *shift(const operands *o)
     return binary(o, direction[0] == 'R' ? PL_SHR : PL_SHL, o->x[0], o->x[1]);
 }
 
-static const pl_expr *where(const operands *o) { return choose(o, o->x[0], o->x[1], o->x[2]); }
+FORMULA(where, choose(o, o->x[0], o->x[1], o->x[2]))
 
 /* Small constant exponents, which are common in models, cost a product or a root. */
 static const pl_expr *power_constant(const operands *o, const pl_expr *x, double exponent)

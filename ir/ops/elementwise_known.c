@@ -9,13 +9,14 @@
 /* The functions return false if the result is unknown. */
 typedef bool (*known_fn)(const ir_graph *graph, const ir_dim *a, ir_dim *out);
 
+#define KNOWN(name, is_known)                                                                                          \
+    static bool name(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return is_known; }
+
 static bool both_numbers(const ir_dim *a) { return ir_dim_is_number(a[0]) && ir_dim_is_number(a[1]); }
 
-static bool known_add(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return ir_dim_add(a[0], a[1], out); }
-
-static bool known_sub(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return ir_dim_sub(a[0], a[1], out); }
-
-static bool known_mul(const ir_graph *graph, const ir_dim *a, ir_dim *out) { return ir_dim_mul(a[0], a[1], out); }
+KNOWN(known_add, ir_dim_add(a[0], a[1], out))
+KNOWN(known_sub, ir_dim_sub(a[0], a[1], out))
+KNOWN(known_mul, ir_dim_mul(a[0], a[1], out))
 
 /* Integer division truncates, which equals rounding down for a non-negative dividend. */
 static bool known_div(const ir_graph *graph, const ir_dim *a, ir_dim *out)
@@ -37,15 +38,8 @@ static bool known_mod(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return ir_dim_mod_floor(graph, a[0], a[1].offset, out);
 }
 
-static bool known_min(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    return ir_dim_min(graph, a[0], a[1], out);
-}
-
-static bool known_max(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    return ir_dim_max(graph, a[0], a[1], out);
-}
+KNOWN(known_min, ir_dim_min(graph, a[0], a[1], out))
+KNOWN(known_max, ir_dim_max(graph, a[0], a[1], out))
 
 static bool known_truth(bool decided, bool truth, ir_dim *out)
 {
@@ -77,15 +71,8 @@ static bool known_not(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return known_equal(graph, (const ir_dim[]){a[0], ir_dim_number(0)}, out);
 }
 
-static bool known_less_or_equal(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    return known_greater(graph, a, out) && known_not(graph, out, out);
-}
-
-static bool known_greater_or_equal(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    return known_less(graph, a, out) && known_not(graph, out, out);
-}
+KNOWN(known_less_or_equal, known_greater(graph, a, out) && known_not(graph, out, out))
+KNOWN(known_greater_or_equal, known_less(graph, a, out) && known_not(graph, out, out))
 
 static bool known_and(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
@@ -99,10 +86,7 @@ static bool known_or(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return both_numbers(a);
 }
 
-static bool known_neg(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    return ir_dim_mul(a[0], ir_dim_number(-1), out);
-}
+KNOWN(known_neg, ir_dim_mul(a[0], ir_dim_number(-1), out))
 
 static bool known_abs(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
