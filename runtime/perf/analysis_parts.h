@@ -5,11 +5,23 @@
 
 /* ---- Op cost ----------------------------------------------------------------------------------------------------- */
 
+/* fp32 bytes of one operator at batch 1. */
+typedef struct rt_fusing {
+    double saved; /* writing and reading the result, if a fusable operator is its only reader and the operator itself is
+                   * fusable; otherwise 0 */
+    double forward, backward; /* traffic that remains in fused kernels (fused_kernels.c) */
+} rt_fusing;
+
+/* Can graph compilers fuse the operator with its neighbours? */
+bool rt_can_fuse(const mdot_job_operator *op);
+/* Adds the traffic of fused kernels to `fusing`, an array with one element per operator. Returns false if memory runs
+ * out. */
+bool rt_measure_fused_kernels(const mdot_job *job, rt_fusing *fusing);
+
 /* Arrays indexed by operator. */
 typedef struct rt_op_costs {
-    double *cost;        /* only for comparing operators with each other */
-    double *fused_bytes; /* at batch 1: bytes of writing and reading the operator's result, if a fusable operator is its
-                          * only reader and the operator itself is fusable; otherwise 0 */
+    double *cost; /* only for comparing operators with each other */
+    rt_fusing *fusing;
 } rt_op_costs;
 
 /* Returns false if memory runs out. The caller frees the arrays in either case. */
@@ -32,7 +44,7 @@ typedef struct rt_operator_groups {
 /* Both return false if memory runs out. The caller frees the arrays in either case. In the second list, the operators
  * of a group are also sharded and fused alike. */
 bool rt_group_operators(const mdot_job *job, rt_operator_groups *out_groups);
-bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
+bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
                                 rt_operator_groups *out_groups);
 void rt_free_operator_groups(rt_operator_groups *groups);
 
@@ -63,6 +75,7 @@ typedef struct rt_flops_and_bytes {
 typedef struct rt_roofline_inputs {
     rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
     double count, score_bytes, fused_bytes, weights, frozen_weights;
+    double kernel_bytes[2];       /* of fused kernels per sample: forward, backward */
     double operand, result;       /* elements of a matmul's operand and result, per sample */
     uint8_t rate, position, work; /* rt_rate, rt_pipeline_position, rt_work */
     uint8_t grouping;             /* rt_grouping */
@@ -75,12 +88,12 @@ typedef struct rt_roofline_inputs {
 } rt_roofline_inputs;
 
 rt_work rt_work_of(const mdot_job_operator *op);
-/* The inputs of one operator on one GPU of the shard. `fused_bytes` covers all operators (op_cost.c). */
-rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
+/* The inputs of one operator on one GPU of the shard. `fusing` covers all operators (op_cost.c). */
+rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
                                          size_t index, const rt_shard *shard);
 /* The inputs for each group in the unsharded job, which the caller frees. Returns NULL if memory runs out. */
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
-                                               const double *fused_bytes, const rt_operator_groups *groups);
+                                               const rt_fusing *fusing, const rt_operator_groups *groups);
 /* The sums of those inputs over groups whose other fields are equal, with a count of one. Flops and bytes grow linearly
  * with these sums, so that a sum over all operators may read them instead. The array has *out_count elements, and the
  * caller frees it. Returns NULL if memory runs out. */

@@ -2,10 +2,10 @@
  *
  *   data parallelism    Gradients are summed over the workers once per step: 2 (n - 1) / n of their bytes. The sum
  *                       overlaps the last backward pass. The step waits for the rest, at least a tenth: the last
- *                       bucket. ZeRO 1 and 2 scatter gradients and gather updated weights, which are as many bytes if
- *                       both have the same type. At stage 3 every pass gathers weights forward and backward (only
- *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n. With whole_gradients, only
- *                       the last pass scatters them.
+ *                       bucket. ZeRO 1 and 2 scatter gradients, and gather updated weights behind the update, which
+ *                       Transformer Engine's frameworks do under the next forward pass. At stage 3 every pass gathers
+ *                       weights forward and backward (only forward with keep_gathered) and scatters gradients:
+ *                       3 (n - 1) / n. With whole_gradients, only the last pass scatters them.
  *   tensor parallelism  The step waits for every sum (sharding_roles.c): 2 (n - 1) / n of its bytes and a start-up
  *                       cost. With sequence parallelism, Transformer Engine overlaps half of them with matmuls. If
  *                       blocks are recomputed, forward sums run again.
@@ -38,6 +38,7 @@
 #define FILLING 0.14 /* ms per square root of a transfer's ms: the time to fill the rings */
 enum { MOST_TO_START = 8 };
 #define LEAST_WAITED 0.1
+#define FP8_SUM 0.75
 #define BACKWARD_FLOPS 2.5 /* fused attention's, relative to the forward pass */
 
 typedef struct exchange {
@@ -77,13 +78,16 @@ static double started_ms(double n, double count, double ms)
     return ms + count * (START_MS + START_OF_EACH_MS * fmin(n, MOST_TO_START) + FILLING * sqrt(ms / count));
 }
 
+/* ZeRO stages 1 and 2 gather updated weights behind the update. */
+static bool gathers_updated(const mdot_configuration *c) { return c->zero_stage == 1 || c->zero_stage == 2; }
+
 /* Time to sum the gradients of `parameters` over n workers and, at ZeRO stage 3, to gather `weights`. */
 static double gradients_ms(const exchange *e, double n, double stride, double parameters, double weights)
 {
     const rt_widths *w = e->widths;
     double gathers = e->c->keep_gathered != 0 ? 1 : 2; /* forward, and backward unless weights are kept */
     double bytes = 2 * w->reduced * parameters;
-    if (e->c->zero_stage == 1 || e->c->zero_stage == 2) bytes = (w->reduced + w->compute) * parameters;
+    if (gathers_updated(e->c)) bytes = w->reduced * parameters;
     if (e->c->zero_stage >= 3) bytes = gathers * w->compute * weights + w->reduced * parameters;
     return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
@@ -106,7 +110,12 @@ static double workers_ms(const exchange *e, double backward_ms)
     }
     double gathers = gradients_ms(e, workers, stride, 0, weights.others) +
                      gradients_ms(e, copies, experts_stride, 0, weights.experts);
-    return times * waited_ms(ms, backward_ms) + only_gathers * waited_ms(gathers, backward_ms);
+    double waited = times * waited_ms(ms, backward_ms) + only_gathers * waited_ms(gathers, backward_ms);
+    if (!gathers_updated(e->c)) return waited;
+    double updated =
+        e->widths->compute * ((workers - 1) / workers * parameters.others / sum_rate(e, workers, stride) +
+                              (copies - 1) / copies * parameters.experts / sum_rate(e, copies, experts_stride));
+    return waited + rt_framework_waited_weights(e->c) * updated;
 }
 
 static double tokens_ms(const exchange *e)
@@ -129,6 +138,8 @@ static double sums_ms(const exchange *e)
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
     double bytes =
         e->byte_ratio * e->part * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
+    /* a sum over divided sequences gathers one half in the type of the matmul behind it */
+    if (e->c->sequence_parallel != 0 && rt_is_fp8(e->c->precision)) bytes *= FP8_SUM;
     double count = sharding->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
     return e->micro_steps * rt_framework_waited_sums(e->c) * ms * e->shard->of[RT_PIPELINE_BLOCKS];

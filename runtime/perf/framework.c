@@ -22,9 +22,9 @@ static const struct {
 } frameworks[] = {
     [MDOT_FRAMEWORK_PYTORCH] = {{50, 35, 30}, 0, false},
     [MDOT_FRAMEWORK_HF_TRAINER] = {{50, 35, 30}, 0, false},
-    [MDOT_FRAMEWORK_LIGER] = {{50, 35, 30}, 0.5, false},
-    [MDOT_FRAMEWORK_TRANSFORMER_ENGINE] = {{60, 50, 45}, 0.5, true},
-    [MDOT_FRAMEWORK_MEGATRON] = {{170, 110, 90}, 0.75, true},
+    [MDOT_FRAMEWORK_LIGER] = {{50, 35, 30}, 1, false},
+    [MDOT_FRAMEWORK_TRANSFORMER_ENGINE] = {{60, 50, 45}, 1, true},
+    [MDOT_FRAMEWORK_MEGATRON] = {{170, 110, 70}, 1, true},
 };
 
 static mdot_framework framework_of(const mdot_configuration *c)
@@ -56,6 +56,9 @@ double rt_framework_waited_sums(const mdot_configuration *c)
 {
     return c->sequence_parallel != 0 && rt_framework_is_engine(c) ? 0.5 : 1;
 }
+
+/* Megatron and NeMo gather the weights that ZeRO updates in parts while the next forward pass runs. */
+double rt_framework_waited_weights(const mdot_configuration *c) { return rt_framework_is_engine(c) ? 0.1 : 1; }
 
 double rt_framework_fused(const mdot_configuration *c)
 {

@@ -25,21 +25,15 @@ static double cost_of(const mdot_job_operator *op)
     return cost;
 }
 
-/* Can graph compilers fuse the operator with its neighbours? */
-static bool can_fuse(const mdot_job_operator *op)
-{
-    return op->known && !rt_uses_tensor_cores(op) && !rt_has_trait(op, MDOT_TRAIT_PICKS);
-}
-
-static void measure_fusing(const mdot_job *job, double *fused_bytes)
+static void measure_fusing(const mdot_job *job, rt_fusing *fusing)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {
         const mdot_job_operator *op = &job->operators[i];
-        for (size_t k = 0; k < op->input_count && can_fuse(op); k++) {
+        for (size_t k = 0; k < op->input_count && rt_can_fuse(op); k++) {
             const mdot_job_operator *operand = &job->operators[op->inputs[k]];
-            if (!can_fuse(operand) || operand->out_degree > 1) continue;
-            fused_bytes[op->inputs[k]] = 2 * (operand->per_sample[MDOT_PHASE_FORWARD].bytes_written +
-                                              operand->per_square[MDOT_PHASE_FORWARD].bytes_written);
+            if (!rt_can_fuse(operand) || operand->out_degree > 1) continue;
+            fusing[op->inputs[k]].saved = 2 * (operand->per_sample[MDOT_PHASE_FORWARD].bytes_written +
+                                               operand->per_square[MDOT_PHASE_FORWARD].bytes_written);
         }
     }
 }
@@ -48,15 +42,15 @@ bool rt_measure_op_costs(const mdot_job *job, rt_op_costs *out_costs)
 {
     size_t count = job->info.operator_count;
     out_costs->cost = calloc(count, sizeof *out_costs->cost);
-    out_costs->fused_bytes = calloc(count, sizeof *out_costs->fused_bytes);
-    if (out_costs->cost == NULL || out_costs->fused_bytes == NULL) return false;
+    out_costs->fusing = calloc(count, sizeof *out_costs->fusing);
+    if (out_costs->cost == NULL || out_costs->fusing == NULL) return false;
     for (size_t i = 0; i < count; i++) out_costs->cost[i] = cost_of(&job->operators[i]);
-    measure_fusing(job, out_costs->fused_bytes);
-    return true;
+    measure_fusing(job, out_costs->fusing);
+    return rt_measure_fused_kernels(job, out_costs->fusing);
 }
 
 void rt_free_op_costs(rt_op_costs *costs)
 {
     free(costs->cost);
-    free(costs->fused_bytes);
+    free(costs->fusing);
 }

@@ -8,7 +8,7 @@
 typedef struct grouping {
     const mdot_job *job;
     const rt_sharding *sharding; /* NULL: operators that shard differently are equal, too */
-    const double *fused_bytes;
+    const rt_fusing *fusing;
 } grouping;
 
 uint64_t rt_hash_operator(const mdot_job_operator *op)
@@ -28,7 +28,7 @@ static uint64_t hash_sharding(uint64_t hash, const grouping *g, size_t index)
     const uint64_t where[] = {s->role[index], s->position[index], s->experts.is_expert[index],
                               g->job->operators[index].block > 0};
     hash = rt_hash(hash, where, sizeof where);
-    return rt_hash(hash, &g->fused_bytes[index], sizeof g->fused_bytes[index]);
+    return rt_hash(hash, &g->fusing[index], sizeof g->fusing[index]);
 }
 
 static bool equal_operators(const mdot_job *job, size_t a, size_t b)
@@ -41,11 +41,16 @@ static bool equal_operators(const mdot_job *job, size_t a, size_t b)
            x->parameters == y->parameters && x->flags == y->flags;
 }
 
+static bool equal_fusing(const rt_fusing *a, const rt_fusing *b)
+{
+    return a->saved == b->saved && a->forward == b->forward && a->backward == b->backward;
+}
+
 static bool equal_sharding(const grouping *g, size_t a, size_t b)
 {
     const rt_sharding *s = g->sharding;
     return s->role[a] == s->role[b] && s->position[a] == s->position[b] &&
-           s->experts.is_expert[a] == s->experts.is_expert[b] && g->fused_bytes[a] == g->fused_bytes[b] &&
+           s->experts.is_expert[a] == s->experts.is_expert[b] && equal_fusing(&g->fusing[a], &g->fusing[b]) &&
            (g->job->operators[a].block > 0) == (g->job->operators[b].block > 0);
 }
 
@@ -89,10 +94,10 @@ bool rt_group_operators(const mdot_job *job, rt_operator_groups *out_groups)
     return group(&(grouping){.job = job}, out_groups);
 }
 
-bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
+bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
                                 rt_operator_groups *out_groups)
 {
-    return group(&(grouping){job, sharding, fused_bytes}, out_groups);
+    return group(&(grouping){job, sharding, fusing}, out_groups);
 }
 
 void rt_free_operator_groups(rt_operator_groups *groups)

@@ -151,7 +151,7 @@ static inline void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved
 static rt_roofline_inputs inputs_of_operator(const mdot_job *job, size_t index, const rt_shard *shard)
 {
     const rt_analysis *a = job->analysis;
-    return rt_roofline_inputs_of(job, &a->sharding, a->op_costs.fused_bytes, index, shard);
+    return rt_roofline_inputs_of(job, &a->sharding, a->op_costs.fusing, index, shard);
 }
 
 /* Time that the matmul of the logits takes longer in each phase because the loss is computed in parts. False if it is
@@ -250,6 +250,23 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
         sum.backward_ms += sum.pass_ms[RT_PASS_BACKWARD][work];
     }
     return sum;
+}
+
+void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double out_ms[RT_PASS_COUNT])
+{
+    double batch = (double)resolved->configuration.micro_batch / resolved->sequence;
+    double ms_per_byte = resolved->rates.half_byte_ratio * resolved->rates.ms_per_byte;
+    out_ms[RT_PASS_FORWARD] = out_ms[RT_PASS_BACKWARD] = 0;
+    for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
+        rt_roofline_inputs buffer;
+        const rt_roofline_inputs *inputs = inputs_of_group(job, i, &resolved->shard, &buffer);
+        if (inputs->work != RT_WORK_OTHER) continue;
+        double samples = batch * inputs->count * resolved->shard.of[inputs->position];
+        if (inputs->is_replicated) samples /= resolved->replicated;
+        double again = times_again(inputs, resolved);
+        out_ms[RT_PASS_FORWARD] += samples * ms_per_byte * inputs->kernel_bytes[0];
+        out_ms[RT_PASS_BACKWARD] += samples * ms_per_byte * (inputs->kernel_bytes[1] + again * inputs->kernel_bytes[0]);
+    }
 }
 
 rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved)

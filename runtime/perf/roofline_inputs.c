@@ -45,7 +45,7 @@ static double fused_at(const mdot_job_operator *op, double bytes, const rt_shard
     return bytes > 0 && squares > 0 ? bytes + (shard->square_batch - 1) * squares : bytes;
 }
 
-rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
+rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
                                          size_t index, const rt_shard *shard)
 {
     mdot_job_operator buffer;
@@ -53,7 +53,8 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
     double part = sharding->role[index] == RT_ROLE_SHARDED ? 1 / shard->tensor : 1;
     rt_roofline_inputs inputs = {.count = 1,
                                  .score_bytes = rt_score_bytes(op),
-                                 .fused_bytes = part * fused_at(op, fused_bytes[index], shard),
+                                 .fused_bytes = part * fused_at(op, fusing[index].saved, shard),
+                                 .kernel_bytes = {part * fusing[index].forward, part * fusing[index].backward},
                                  .weights = op->parameters + op->frozen_parameters,
                                  .frozen_weights = op->frozen_parameters,
                                  .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
@@ -78,12 +79,12 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
 }
 
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
-                                               const double *fused_bytes, const rt_operator_groups *groups)
+                                               const rt_fusing *fusing, const rt_operator_groups *groups)
 {
     const rt_shard whole = {.tensor = 1, .experts = 1, .of = {1, 1, 1}};
     rt_roofline_inputs *inputs = calloc(groups->count, sizeof *inputs);
     for (size_t i = 0; inputs != NULL && i < groups->count; i++) {
-        inputs[i] = rt_roofline_inputs_of(job, sharding, fused_bytes, groups->items[i].first, &whole);
+        inputs[i] = rt_roofline_inputs_of(job, sharding, fusing, groups->items[i].first, &whole);
         inputs[i].count = groups->items[i].count;
     }
     return inputs;
@@ -122,6 +123,7 @@ static void add_inputs(rt_roofline_inputs *sum, const rt_roofline_inputs *inputs
     }
     sum->score_bytes += count * inputs->score_bytes;
     sum->fused_bytes += count * inputs->fused_bytes;
+    for (int k = 0; k < 2; k++) sum->kernel_bytes[k] += count * inputs->kernel_bytes[k];
     sum->weights += count * inputs->weights;
     sum->frozen_weights += count * inputs->frozen_weights;
     sum->operand += count * inputs->operand;

@@ -31,6 +31,8 @@ typedef struct rt_roofline_terms {
 void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
                           double out_ms[MDOT_PHASE_COUNT]);
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved);
+/* Time of the traffic of operators outside matmuls in fused kernels, by pass of one micro-batch. */
+void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double out_ms[RT_PASS_COUNT]);
 /* The times of computation and traffic of a whole step, separately. */
 rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved);
 
@@ -80,6 +82,10 @@ double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *r
 /* Factor of at least 1 by which a step gets longer because of the configuration's power limit; 1 without a limit.
  * `step_ms` is the time at the GPU's own limit. */
 double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);
+
+/* Factor of at least 1 on the learned time of matmuls in half precision, on GPUs whose power limits tensor cores more
+ * than an H100's. */
+double rt_throttled_matmuls(const rt_configuration *configuration);
 
 /* Average power of one GPU over a step of `step_ms`, in watts; 0 if the GPU's own power limit is unknown. */
 double rt_average_watts(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);

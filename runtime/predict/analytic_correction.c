@@ -33,12 +33,29 @@
  * longer step is the host's. */
 #define ATTAINABLE_EFFICIENCY 0.4
 #define INTERVAL_WIDENING 0.25
+/* Attention in n parts of a sequence takes longer: shorter kernels, whose results are merged. torchtitan's Llama 3 8B
+ * takes 1.3 and 1.4 times the whole attention on 4 and 8 GPUs. */
+#define RING_LOSS 0.4
+/* Part of the memory bandwidth that fused kernels reach. */
+#define FUSED_EFFICIENCY 0.8
 /* Half-width of the logarithm of a launch's cost on a host that the user did not measure: a factor of 1.5, by the eight
  * hosts of docs/explanation/prediction.md. */
 #define HOST_LOG 0.4
 /* The same if several GPUs train a network with attention, and nothing states the framework: Megatron takes three times
  * as long as PyTorch. */
 #define FRAMEWORK_LOG 1.0
+/* The same for Megatron: 95 to 175 µs, by release and server. */
+#define MEGATRON_LOG 0.6
+/* Half-widths of language models in half precision on the GPUs that several publishers measured. They are logarithms of
+ * independent errors: any step; newer GPUs than Ampere; FP8; dequantised weights; divided blocks; each doubling of the
+ * nodes (lab/mdot_lab/checks/modern_steps.py). */
+#define LANGUAGE_LOG 0.15
+#define NEW_GPU_LOG 0.14
+#define FP8_LOG 0.2
+#define QUANTISED_LOG 0.2
+#define DIVIDED_LOG 0.1
+#define NODES_LOG 0.05
+#define MOST_MATMULS 0.5 /* part of the GPU's time in matmuls and attention from which on a job is a language model */
 enum { TYPICAL_BATCH = 32 };
 
 /* The inputs on how GPUs work together, except their number. A predictor that reads only the number is queried for
@@ -164,19 +181,41 @@ rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuratio
 
 static double ratio_of(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
 
+/* Predictors know fused kernels from inference alone, and mostly from image networks. */
+static bool has_fused_kernels(const rt_resolved_configuration *requested, const mdot_job *job,
+                              const rt_step_parts *parts)
+{
+    bool is_training = requested->configuration.c.mode == MDOT_MODE_TRAIN;
+    return parts->is_learned && is_training && requested->fused > 0 && !job->analysis->totals.is_convolutional;
+}
+
+/* Replaces the time of kernels that the framework fuses. Eager kernels have learned times. */
+static void fuse_others(const rt_resolved_configuration *requested, const mdot_job *job, rt_step_parts *parts)
+{
+    double fused_ms[RT_PASS_COUNT];
+    rt_fused_ms(job, requested, fused_ms);
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++) {
+        double *ms = &parts->pass_ms[pass][RT_WORK_OTHER];
+        *ms += requested->fused * (fused_ms[pass] / FUSED_EFFICIENCY - *ms);
+    }
+}
+
 /* Multiplies the parts by ratios of rooflines at a typical batch. */
 static void convert_passes(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                            const mdot_job *job, rt_step_parts *parts)
 {
     bool same_work = requested->recomputes_as_program == queried->recomputes_as_program;
-    if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work) return;
+    bool fuses = has_fused_kernels(requested, job, parts);
+    if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work && !fuses) return;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
+    if (fuses) typical.fused = queried->fused;
     typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
     rt_roofline after = rt_roofline_of(job, &typical), before = rt_roofline_of(job, &typical_queried);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++)
             parts->pass_ms[pass][work] *= ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
+    if (fuses) fuse_others(requested, job, parts);
     if (after.prepared_ms[RT_PASS_FORWARD] > 0) { /* of weights, whatever the batch is */
         rt_roofline now = rt_roofline_of(job, requested);
         for (int pass = 0; pass < RT_PASS_COUNT; pass++) parts->pass_ms[pass][RT_WORK_LINEAR] += now.prepared_ms[pass];
@@ -184,6 +223,9 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     if (requested->configuration.c.attention == MDOT_ATTENTION_FLASH)
         for (int pass = 0; pass < RT_PASS_COUNT; pass++)
             parts->pass_ms[pass][RT_WORK_ATTENTION] *= rt_framework_attention(&requested->configuration);
+    double rings = requested->configuration.c.context_parallel;
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        parts->pass_ms[pass][RT_WORK_ATTENTION] *= 1 + RING_LOSS * (rings - 1) / rings;
     double launched = 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
     parts->host_ms *= launched;
     parts->wait_ms *= launched;
@@ -205,7 +247,9 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
-    if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !recompute_differs) return none;
+    bool fuses = has_fused_kernels(requested, job, queried_parts);
+    if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !recompute_differs && !fuses)
+        return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);
     convert_passes(requested, queried, job, &parts);
@@ -256,18 +300,51 @@ static bool may_be_megatron(const rt_resolved_configuration *requested, const md
            job->analysis->totals.has_attention;
 }
 
-/* A power limit slows the whole step down. */
-static void slow_down(rt_correction *corrected, double slowdown)
+static double launch_log(const rt_resolved_configuration *requested, const mdot_job *job)
+{
+    if (may_be_megatron(requested, job)) return FRAMEWORK_LOG;
+    return requested->configuration.c.framework == MDOT_FRAMEWORK_MEGATRON ? MEGATRON_LOG : HOST_LOG;
+}
+
+/* A power limit slows the GPU's kernels down. Links, the host and its memory keep their rates. */
+static void slow_down(rt_correction *corrected, double micro_steps, double slowdown)
 {
     rt_step_parts *parts = &corrected->parts;
+    double others = corrected->step_ms - rt_overlapped_ms(parts, micro_steps);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++) parts->pass_ms[pass][work] *= slowdown;
-    double *times[] = {&corrected->step_ms,     &corrected->exchanged_ms, &corrected->transferred_ms,
-                       &corrected->launched_ms, &parts->host_ms,          &parts->optimizer_ms,
-                       &parts->wait_ms};
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i] *= slowdown;
+    parts->optimizer_ms *= slowdown;
+    corrected->step_ms = others + rt_overlapped_ms(parts, micro_steps);
     corrected->interval_factor *= exp(INTERVAL_WIDENING * log(slowdown));
     corrected->is_analytic = true;
+}
+
+static double work_ms(const rt_step_parts *parts, rt_work work)
+{
+    return parts->pass_ms[RT_PASS_FORWARD][work] + parts->pass_ms[RT_PASS_BACKWARD][work];
+}
+
+static double squared(double x) { return x * x; }
+
+/* Half-width for a language model on a GPU of the published steps; 0 for other jobs. */
+static double known_log(const rt_resolved_configuration *requested, const mdot_job *job, const rt_step_parts *parts)
+{
+    const mdot_configuration *c = &requested->configuration.c;
+    double capability = requested->configuration.gpu.compute_capability;
+    bool is_measured = capability == 8 || capability == 9 || capability == 10;
+    bool is_plain = c->mode == MDOT_MODE_TRAIN && c->offload == MDOT_OFFLOAD_NOTHING && c->expert_parallel == 1;
+    double matmuls = work_ms(parts, RT_WORK_LINEAR) + work_ms(parts, RT_WORK_ATTENTION);
+    bool is_language = job->analysis->totals.has_attention && job->analysis->sharding.experts.common_count == 0 &&
+                       work_ms(parts, RT_WORK_CONVOLUTION) == 0 && matmuls > MOST_MATMULS * passes_ms(parts);
+    if (!is_measured || rt_gpu_is_from_amd(&requested->configuration.gpu) || !rt_is_half(c->precision) || !is_plain ||
+        !is_language || !parts->is_learned)
+        return 0;
+    double sum = squared(LANGUAGE_LOG) + squared(NODES_LOG * log2(c->node_count));
+    if (capability > 8) sum += squared(NEW_GPU_LOG);
+    if (rt_is_fp8(c->precision)) sum += squared(FP8_LOG);
+    if (c->frozen_weights != MDOT_FROZEN_UNCHANGED) sum += squared(QUANTISED_LOG);
+    if (c->tensor_parallel > 1 || c->pipeline_parallel > 1) sum += squared(DIVIDED_LOG);
+    return sqrt(sum);
 }
 
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
@@ -281,13 +358,16 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
             *ms = fmax(*ms, r.cdna_ms[pass]);
         }
     }
+    if (measured.is_learned)
+        for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+            measured.pass_ms[pass][RT_WORK_LINEAR] *= rt_throttled_matmuls(&queried->configuration);
     rt_correction corrected = correct_configuration(requested, queried, job, &measured);
+    corrected.known_log = known_log(requested, job, &corrected.parts);
     if (requested->configuration.c.host_launch_us == 0)
-        corrected.host_log = (may_be_megatron(requested, job) ? FRAMEWORK_LOG : HOST_LOG) *
-                             host_share(&corrected.parts, requested->micro_steps);
+        corrected.host_log = launch_log(requested, job) * host_share(&corrected.parts, requested->micro_steps);
     if (requested->configuration.c.power_limit == 0) return corrected;
     rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
     double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);
-    if (slowdown > 1 + NEGLIGIBLE_CHANGE) slow_down(&corrected, slowdown);
+    if (slowdown > 1 + NEGLIGIBLE_CHANGE) slow_down(&corrected, requested->micro_steps, slowdown);
     return corrected;
 }

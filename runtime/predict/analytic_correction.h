@@ -15,6 +15,7 @@ typedef struct rt_step_parts {
     double host_ms;                               /* the host's launches, for one micro-step */
     double wait_ms;      /* the GPU's waits, for one micro-step, if the predictor does not divide its answer */
     double optimizer_ms; /* the GPU's, once per step */
+    bool is_learned;     /* by a predictor that divides its answer */
 } rt_step_parts;
 
 /* The time of `micro_steps` and the update, one after the other. */
@@ -27,7 +28,9 @@ typedef struct rt_correction {
     double step_ms;
     double interval_factor; /* factor by which the interval widens, each way */
     double host_log;        /* half-width by an unknown host, a logarithm, independent of the other errors */
-    bool is_analytic;       /* estimated analytically by more than a negligible change */
+    double
+        known_log; /* half-width that published steps of such jobs need, a logarithm without the host's; 0: unknown */
+    bool is_analytic; /* estimated analytically by more than a negligible change */
     bool exchanges;
     double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if computed here (`exchanges`) */
     double transferred_ms; /* part of step_ms in which the GPU waits for host memory */

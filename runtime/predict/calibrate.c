@@ -180,8 +180,9 @@ static void correct(const mdot_calibration *calibration, question *q)
     rt_calibration_correct(calibration, q->gpu, RT_QUANTITY_TIME, &q->step, &time);
     rt_calibration_correct(calibration, q->gpu, RT_QUANTITY_MEMORY, &q->step, &memory);
     double factor = exp(time.mean), step_ms = p->step_ms * factor;
-    p->lower_ms = step_ms * pow(p->lower_ms / p->step_ms, time.interval);
-    p->upper_ms = step_ms * pow(p->upper_ms / p->step_ms, time.interval);
+    bool is_own = time.half_width > 0;
+    p->lower_ms = step_ms * (is_own ? exp(-time.half_width) : pow(p->lower_ms / p->step_ms, time.interval));
+    p->upper_ms = step_ms * (is_own ? exp(time.half_width) : pow(p->upper_ms / p->step_ms, time.interval));
     p->step_ms = step_ms;
     p->compute_share /= factor;
     p->memory_share /= factor;

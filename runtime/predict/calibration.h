@@ -145,6 +145,8 @@ double rt_common_terms(const rt_step *a, const rt_step *b, rt_quantity quantity,
 double rt_own_correlation(const rt_step *a, const rt_step *b);
 /* Correlation between a job's effects in two configurations, on any GPU model. */
 double rt_job_correlation(const rt_step *a, const rt_step *b);
+/* Variance of the difference between two steps of one job that differ in the batch alone; INFINITY for others. */
+double rt_drift(const rt_step *a, const rt_step *b);
 /* Variance of one measured quantity, from this stated deviation. */
 double rt_noise(double deviation, double idle);
 /* The site's part of the variance that site and GPU share. */
@@ -169,6 +171,7 @@ typedef struct rt_corrected {
     double mean;
     double interval;          /* multiplies the logarithms of the interval's bounds over the median */
     double by_term[RT_TERMS]; /* parts of the mean; for a measured GPU, site and GPU are one term */
+    double half_width;        /* of the logarithm, on either side, by the job's own row; 0: see `interval` */
     rt_carried carried;       /* included in the job's term */
 } rt_corrected;
 /* `gpu` may be NULL: a GPU that lacks a row. Allocates nothing. */

@@ -35,6 +35,7 @@
 #define MOST_TYPICAL 9.0    /* limit of that scale: beyond it, a job is an outlier in any company */
 #define MEDIAN_SQUARE 0.455 /* median of the square of a normal variable */
 #define MOST_AVERAGED 16.0  /* rows per step beyond which the mean has constant noise, because conditions drift */
+#define HALF_WIDTH 1.645    /* standard deviations of a normal variable that hold 90 % */
 enum { ROUNDS = 2, LEAST_ROWS_FOR_SCALES = 3 };
 
 static const struct {
@@ -413,6 +414,32 @@ static double add_carried(const mdot_calibration *calibration, const rt_calibrat
     return fmax(left - correlation * correlation * measured, 0);
 }
 
+static double squared(double x) { return x * x; }
+
+/* Follows the rows of the job itself, if they state the step more closely than the posterior does. Rows that contradict
+ * each other state it less closely. */
+static void follow_rows(const rt_fit *fit, const rt_calibration_gpu *gpu, const rt_step *step, double stated,
+                        rt_corrected *out)
+{
+    double weights = 0, sum = 0, squares = 0, least = INFINITY;
+    for (size_t i = 0; i < fit->count; i++) {
+        const rt_anchor *a = &gpu->anchors[fit->anchor[i]];
+        double drift = rt_drift(&a->step, step), residual = a->residual[RT_QUANTITY_TIME];
+        weights += 1 / drift;
+        sum += residual / drift;
+        squares += residual * residual / drift;
+        least = fmin(least, drift);
+    }
+    if (!(weights > 0)) return;
+    double limit = log(RT_CALIBRATION_MOST_FACTOR), mean = within(sum / weights, -limit, limit);
+    double variance = least + fmax(squares / weights - squared(sum / weights), 0);
+    if (!(variance < out->interval * out->interval * stated)) return;
+    out->half_width = HALF_WIDTH * sqrt(variance);
+    out->by_term[RT_TERM_CONFIGURATION] += mean - out->mean;
+    out->mean = mean;
+    out->interval = within(sqrt(variance / stated), RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL);
+}
+
 void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity q,
                             const rt_step *step, rt_corrected *out)
 {
@@ -437,6 +464,7 @@ void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibr
     left += known * rt_noise(step->deviation[q], fit->idle) + (is_measured ? 0 : fit->outliers * stated);
     out->interval =
         within(sqrt(fit->spread * left / stated), RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL);
+    if (q == RT_QUANTITY_TIME) follow_rows(fit, gpu, step, stated, out);
 }
 
 void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity q,

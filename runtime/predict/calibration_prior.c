@@ -56,6 +56,12 @@
 #define OUTLIER_TORCH 0.9 /* of an outlier's added variance */
 #define OTHER_MODE 0.5    /* the same */
 #define NOISE 0.035       /* of the stated variance */
+/* Standard deviations of the difference between two batches of one job with equal other options: of a rerun, per square
+ * root of doublings of the batch, and per difference of host shares. However wide the predictor's interval is, one
+ * measured step leaves no more: other batches of PROFET, Pollux and language models are 5 to 7 % off after it. */
+#define RERUN_DRIFT 0.03
+#define BATCH_DRIFT 0.04
+#define HOST_DRIFT 0.12
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
 
@@ -126,6 +132,15 @@ double rt_own_correlation(const rt_step *a, const rt_step *b)
     if (a->mode != b->mode) alike *= OTHER_MODE;
     if (a->torch != b->torch) alike *= OUTLIER_TORCH;
     return a->layout == b->layout ? alike : alike * OTHER_LAYOUT;
+}
+
+double rt_drift(const rt_step *a, const rt_step *b)
+{
+    bool is_alike = a->job == b->job && a->job != RT_NO_JOB && a->layout == b->layout && a->torch == b->torch &&
+                    a->precision == b->precision && a->gpu_count == b->gpu_count && a->others == b->others;
+    if (!is_alike) return INFINITY;
+    double host = HOST_DRIFT * (a->host_share - b->host_share);
+    return RERUN_DRIFT * RERUN_DRIFT + BATCH_DRIFT * BATCH_DRIFT * fabs(log2(a->batch / b->batch)) + host * host;
 }
 
 double rt_noise(double deviation, double idle)

@@ -186,7 +186,7 @@ static void sum_operators(const breakdown *b, double out_ms[RT_PASS_COUNT][RT_WO
 static rt_step_parts parts_of_explanation(const breakdown *b, double queried_ms)
 {
     double steps = b->queried.micro_steps;
-    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms, .wait_ms = b->host_ms / steps};
+    rt_step_parts parts = {.optimizer_ms = b->optimizer_ms, .wait_ms = b->host_ms / steps, .is_learned = b->explains};
     sum_operators(b, parts.pass_ms);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++) parts.pass_ms[pass][work] /= steps;

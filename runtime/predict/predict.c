@@ -132,9 +132,11 @@ static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corr
 {
     double below = widened(log((double)ms[1] / (double)ms[0]), corrected->host_log),
            above = widened(log((double)ms[2] / (double)ms[1]), corrected->host_log);
+    double wider = log(corrected->interval_factor), known = hypot(corrected->known_log, corrected->host_log);
+    bool is_known = corrected->known_log > 0;
     out->step_ms = corrected->step_ms;
-    out->lower_ms = corrected->step_ms * exp(-below) / corrected->interval_factor;
-    out->upper_ms = corrected->step_ms * exp(above) * corrected->interval_factor;
+    out->lower_ms = corrected->step_ms * exp(-(is_known ? fmin(below + wider, known) : below + wider));
+    out->upper_ms = corrected->step_ms * exp(is_known ? fmin(above + wider, known) : above + wider);
 }
 
 /* Widens the interval so that work lies inside that the program dispatched and the job lacks, or the reverse
@@ -217,7 +219,7 @@ static bool read_parts(const rt_job_schema *schema, const rt_job_pair *pair, rt_
         parts[k] = (double)numbers[k * schema->block] / (is_once ? 1 : pair->queried.micro_steps);
         if (!(isfinite(parts[k]) && parts[k] >= 0)) return false;
     }
-    *out_parts = (rt_step_parts){.wait_ms = 0}; /* the host works on what the GPU waits for */
+    *out_parts = (rt_step_parts){.is_learned = true}; /* the host works on what the GPU waits for */
     memcpy(out_parts->pass_ms, parts, sizeof out_parts->pass_ms);
     /* the shipped predictor counts each of the update's tensors once */
     out_parts->optimizer_ms = parts[RT_PART_NUMBERS - 2] * rt_list_traffic(&pair->queried.configuration.c);

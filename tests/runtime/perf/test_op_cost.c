@@ -61,8 +61,9 @@ static void fusing_saves_a_write_and_a_read(void **state)
         network_add(&n, cases[i].reader, 0, "0")->known = cases[i].reader_known;
         network_add(&n, "Linear", 10, cases[i].has_second_reader ? "0,1" : "1");
         mdot_job *job = predict_make_job(n.operators, n.count);
-        const double *saved = job->analysis->op_costs.fused_bytes;
-        if (saved[0] != cases[i].saved || saved[1] != 0 || saved[2] != 0) fail_msg("case %zu: %g", i, saved[0]);
+        const rt_fusing *fusing = job->analysis->op_costs.fusing;
+        if (fusing[0].saved != cases[i].saved || fusing[1].saved != 0 || fusing[2].saved != 0)
+            fail_msg("case %zu: %g", i, fusing[0].saved);
         mdot_job_destroy(job);
     }
 }
@@ -77,11 +78,11 @@ static void all_operands_of_a_reader_are_fused(void **state)
     network_add(&n, "Relu", 0, "")->per_sample[MDOT_PHASE_FORWARD].bytes_written = 30;
     network_add(&n, "Add", 0, "0,1,2");
     mdot_job *job = predict_make_job(n.operators, n.count);
-    const double *saved = job->analysis->op_costs.fused_bytes;
-    assert_compare(saved[0], ==, 20);
-    assert_compare(saved[1], ==, 0);
-    assert_compare(saved[2], ==, 60);
-    assert_compare(saved[3], ==, 0);
+    const rt_fusing *fusing = job->analysis->op_costs.fusing;
+    assert_compare(fusing[0].saved, ==, 20);
+    assert_compare(fusing[1].saved, ==, 0);
+    assert_compare(fusing[2].saved, ==, 60);
+    assert_compare(fusing[3].saved, ==, 0);
     mdot_job_destroy(job);
 }
 

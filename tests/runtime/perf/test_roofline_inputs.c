@@ -19,7 +19,7 @@ static rt_roofline_inputs inputs_of(const network *n, size_t index, const rt_sha
 {
     mdot_job *job = predict_make_job(n->operators, n->count);
     const rt_analysis *a = job->analysis;
-    rt_roofline_inputs inputs = rt_roofline_inputs_of(job, &a->sharding, a->op_costs.fused_bytes, index, shard);
+    rt_roofline_inputs inputs = rt_roofline_inputs_of(job, &a->sharding, a->op_costs.fusing, index, shard);
     mdot_job_destroy(job);
     return inputs;
 }

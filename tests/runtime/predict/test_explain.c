@@ -103,7 +103,7 @@ static const struct {
     {"fp32", "resnet50", {.precision = MDOT_PRECISION_FP32, .optimizer = MDOT_OPTIMIZER_ADAM}, 0, false, false},
     {"four workers", "resnet50", {.precision = MDOT_PRECISION_AMP, .gpu_count = 4}, 2, true, false},
     {"accumulated", "resnet50", {.precision = MDOT_PRECISION_AMP, .accumulate = 4}, 2, false, false},
-    {"compiled", "bert_base", {.precision = MDOT_PRECISION_AMP_BF16, .compiled = 1}, 0, false, false},
+    {"compiled", "bert_base", {.precision = MDOT_PRECISION_AMP_BF16, .compiled = 1}, 2, false, false},
     {"recomputed", "bert_base", {.precision = MDOT_PRECISION_AMP, .recompute = MDOT_RECOMPUTE_BLOCKS}, 2, false, false},
     {"divided",
      "bert_base",
