@@ -114,7 +114,7 @@ def test_options_that_mdot_lacks_are_named():
 def test_row_that_mdot_cannot_express_has_no_prediction():
     model = llm_points.read(_llm()).model
     point = Point("source", "row", 1.0 * GIB, "reserved", "A100", model=model, options={"warp_parallel": 2})
-    row = run_published.predict(point, run_published._Jobs(None))
+    row = run_published.predict(point, run_published.Jobs(None))
     assert row.ratio is None and row.note == "not expressible: warp_parallel=2"
 
 

@@ -1,14 +1,14 @@
 """Compares `mdot.predict` with published steps of language models from 2023 to 2026, in bf16 and FP8, by framework.
 
     python3 -m mdot_lab.checks.modern_steps --steps small_tables.csv mbridge_cards.csv --points llm_points.csv
-        [--nanogpt modded_nanogpt.csv] --graphs FOLDER [--model PREDICTOR.mdot] [--unknown]
+        [--nanogpt modded_nanogpt.csv] [--published FOLDER] --graphs FOLDER [--model PREDICTOR.mdot] [--unknown]
 
-Networks are built on the meta device into FOLDER once, a few seconds each; a comparison then takes a second. `--unknown` leaves
-the framework open. The constants of frameworks were chosen in view of these rows (lab/notes/accuracy.md).
+Networks are built on the meta device into FOLDER once, a few seconds each; a comparison then takes a second. `--unknown`
+leaves the framework open. `--published` adds the steps beside the peaks of `mdot_lab.checks.memory`: torchtitan, SimuMax,
+Megatron's tests and Hugging Face's Trainer. With the oracle width, equal for all steps, 90 % of a regime's would be inside.
 
-Settings that a source leaves open: torchtitan's H100 have a power limit of 500 W, and its selective checkpoints are mdot's;
-Megatron and NeMo use Adam's fused kernel, ZeRO stage 1, and sequence parallelism beside tensor parallelism; nanochat's steps are
-one pass.
+Settings that a source leaves open: torchtitan's H100 have a power limit of 500 W; Megatron and NeMo use Adam's fused kernel,
+ZeRO stage 1, and sequence parallelism beside tensor parallelism; nanochat's steps are one pass.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, Iterator, NamedTuple
 import numpy as np
 
 import mdot
+from mdot_lab.checks.memory import published, run_published
 
 NODE = 8
 
@@ -58,7 +59,8 @@ SHAPES = {
 class Step:
     publisher: str
     regime: str
-    network: str
+    network: Any
+    """A name in SHAPES, or the network of a published peak."""
     gpu: str
     step_ms: float
     options: dict[str, Any]
@@ -178,16 +180,14 @@ def _points(path: Path) -> Iterator[Step]:
             continue
         gpus, batch, length = int(row["gpus"]), int(row["micro_batch"]), int(row["sequence"])
         ms = 1e3 * batch * length / float(row["throughput"])
-        if "torchtitan" in row["source"] and row["model"] == "Llama 3.1 8B" and length == 8192:
-            is_fp8 = row["precision"] == "fp8"
-            yield Step("pytorch/torchtitan", "FP8" if is_fp8 else "bf16", "llama3_8b", "H100-SXM-80GB", ms,
-                       _on(gpus) | {"batch": batch, "zero": 3, "precision": "fp8" if is_fp8 else "mixed-bf16",
-                                    "checkpoint": "selective", "compiled": row["compile"] == "compile", "optimizer": "adamw",
-                                    "power_limit": 500, "framework": "pytorch"})
-        elif "InternEvo" in row["source"] and "tp=1" in row["parallel"] and length == 2048 and gpus <= NODE:
+        if "InternEvo" in row["source"] and length == 2048:
+            tensor = int(row["parallel"].removeprefix("tp=").split(",")[0])
             passes = int((re.match(r"\d+", row["notes"]) or ["1"])[0])
-            yield Step("InternLM/InternEvo", "bf16 on A100", "internlm_7b", "A100-SXM-80GB", ms * passes,
-                       _on(gpus) | {"batch": batch, "accumulate": passes, "zero": 1, "precision": "mixed-bf16",
+            yield Step("InternLM/InternEvo", "bf16 on A100" if gpus <= NODE else "bf16 on 16 to 1,024 A100", "internlm_7b",
+                       "A100-SXM-80GB", ms * passes / tensor,
+                       _on(gpus) | {"data_parallel": gpus // tensor, "tensor_parallel": tensor,
+                                    "sequence_parallel": int(tensor > 1), "batch": batch,
+                                    "accumulate": passes, "zero": 1, "precision": "mixed-bf16",
                                     "checkpoint": "blocks" if row["checkpointing"] == "full" else "nothing",
                                     "optimizer": "adamw-fused", "framework": "pytorch"})
 
@@ -204,7 +204,34 @@ def _nanogpt(path: Path) -> Iterator[Step]:
                                     "optimizer": "muon", "framework": "pytorch"})
 
 
-def _job(network: str, folder: Path) -> mdot.Job:
+def _regime(point: Any) -> str:
+    precision = "FP8" if point.options["precision"] == "fp8" else "bf16"
+    if point.source == "Megatron":
+        size = "experts" if point.model.experts else "small" if point.model.hidden < 1024 else "large"
+        return f"Megatron's tests, {size}, {point.gpu[:4]}"
+    if point.source == "Trainer":
+        way = "LoRA" if point.model.lora_rank else "full"
+        way = "QLoRA" if "frozen_weights" in point.options else way
+        return f"Trainer on A100, {way}, {point.options['framework']}"
+    return f"{precision} on B200" if point.gpu == "B200" else precision
+
+
+def _published(folder: Path) -> Iterator[Step]:
+    for point in published.read(folder):
+        if point.step_ms == 0 or point.model is None or point.is_out_of_memory:
+            continue
+        options, lacking = run_published.expressible({**point.options, **point.optional})
+        if point.source == "torchtitan":
+            options |= {"power_limit": 500, "framework": "pytorch"}
+        if point.source == "SimuMax":
+            options["framework"] = "megatron"
+        if not lacking:
+            yield Step(point.source, _regime(point), point.model, point.gpu, point.step_ms, options)
+
+
+def _job(network: Any, folder: Path) -> mdot.Job:
+    if not isinstance(network, str):
+        return run_published.Jobs(folder).get(network)
     path = folder / f"{network}.{SHAPES[network].length}.job"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -214,8 +241,9 @@ def _job(network: str, folder: Path) -> mdot.Job:
 
 def _line(title: str, logs: np.ndarray, inside: np.ndarray, width: np.ndarray) -> str:
     error = 100 * np.abs(np.exp(logs) - 1)
+    low, high = np.quantile(-logs, [0.05, 0.95], method="closest_observation")
     return (f"| {title} | {len(logs)} | {error.mean():.1f} | {np.median(error):.1f} | {100 * np.expm1(logs.mean()):+.1f} | "
-            f"{100 * inside.mean():.0f} | {np.median(width):.2f} |")
+            f"{100 * inside.mean():.0f} | {np.median(width):.2f} | {np.exp(high - low):.2f} |")
 
 
 def main() -> int:
@@ -223,23 +251,25 @@ def main() -> int:
     parser.add_argument("--steps", type=Path, nargs="*", default=[], help="tables of steps-2026")
     parser.add_argument("--points", type=Path, nargs="*", default=[], help="llm_points.csv")
     parser.add_argument("--nanogpt", type=Path, nargs="*", default=[], help="modded_nanogpt.csv")
+    parser.add_argument("--published", type=Path, nargs="*", default=[], help="folder of all tables")
     parser.add_argument("--graphs", type=Path, required=True, help="folder of .job files; missing ones are made")
     parser.add_argument("--model", type=Path, help="artefact of a predictor (default: the shipped one)")
     parser.add_argument("--unknown", action="store_true", help="leave the framework open")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
-    readers = ((_table, options.steps), (_points, options.points), (_nanogpt, options.nanogpt))
+    readers = ((_table, options.steps), (_points, options.points), (_nanogpt, options.nanogpt), (_published, options.published))
     steps = [step for reader, paths in readers for path in paths for step in reader(path)]
+    jobs = {network: _job(network, options.graphs) for network in {step.network for step in steps}}
     logs, inside, width = [], [], []
     for step in steps:
         given = {key: value for key, value in step.options.items() if not (options.unknown and key == "framework")}
-        answer = predictor.predict(_job(step.network, options.graphs), step.gpu, **given)
+        answer = predictor.predict(jobs[step.network], step.gpu, **given)
         logs.append(np.log(answer.step_ms / step.step_ms))
         inside.append(answer.lower_ms <= step.step_ms <= answer.upper_ms)
         width.append(answer.upper_ms / answer.lower_ms)
-    print("| steps | number | mean error, % | median | bias | inside, % | width |")
-    print("| --- " * 7 + "|")
+    print("| steps | number | mean error, % | median | bias | inside, % | width | oracle width |")
+    print("| --- " * 8 + "|")
     for key in ("regime", "publisher"):
         for name in sorted({getattr(step, key) for step in steps}):
             at = [i for i, step in enumerate(steps) if getattr(step, key) == name]

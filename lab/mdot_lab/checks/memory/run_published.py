@@ -90,7 +90,7 @@ def _read(model: Model | Network):
     return mdot.Job.from_torch(step.module, step.arguments, step.keywords, batch=TRACED_BATCH)
 
 
-class _Jobs:
+class Jobs:
     """The jobs of models, kept in memory, and in a folder if there is one."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -114,7 +114,7 @@ class _Jobs:
         return self.known[model]
 
 
-def predict(point: Point, jobs: _Jobs) -> Row:
+def predict(point: Point, jobs: Jobs) -> Row:
     """The predicted counterpart of the point's count."""
     import mdot
 
@@ -146,7 +146,7 @@ def counted(answer, way: str) -> float:
 def run(folder: Path, only: str, jobs_folder: Path | None) -> list[Row]:
     """The rows of the points whose "source: name" matches."""
     points = [point for point in published.read(folder) if re.search(only, f"{point.source}: {point.name}")]
-    jobs, rows = _Jobs(jobs_folder), []
+    jobs, rows = Jobs(jobs_folder), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for count, point in enumerate(points, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -12,6 +13,25 @@ from mdot_lab.checks.memory.published.point import Point, Reader
 FILES: dict[str, Reader] = {"llm_points.csv": llm_points.read, "litgpt_finetuning.csv": litgpt.read,
                             "bigscience_steps.csv": megatron.bigscience, "simumax_b200.csv": megatron.simumax,
                             "megatron_golden.csv": megatron_golden.read, "fms_hf_finetuning.csv": hf_trainer.read}
+
+
+def _step_ms(file: str, row: dict[str, str], point: Point) -> float:
+    if file == "simumax_b200.csv":
+        return float(row["measured_ms"])
+    if point.source == "torchtitan":    # tokens are counted per GPU, and a sample belongs to a group of GPUs
+        group = int(point.options["gpus"]) // _workers(point)
+        return 1e3 * int(row["micro_batch"]) * int(row["sequence"]) / (float(row["throughput"]) * group)
+    if file not in ("megatron_golden.csv", "fms_hf_finetuning.csv") or row["doubt"] or not row["step_ms"]:
+        return 0
+    return float(row["step_ms"])
+
+
+def _workers(point: Point) -> int:
+    degrees = (point.options.get(f"{name}_parallel", 1) for name in ("tensor", "pipeline", "context"))
+    workers = int(point.options["gpus"])
+    for degree in degrees:
+        workers //= degree
+    return workers
 
 
 def read(folder: Path) -> list[Point]:
@@ -24,5 +44,6 @@ def read(folder: Path) -> list[Point]:
             continue
         with path.open(encoding="utf-8", newline="") as lines:
             rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-            points += [point for row in rows if (point := reader(row)) is not None]
+            points += [dataclasses.replace(point, step_ms=0 if point.missing else _step_ms(name, row, point))
+                       for row in rows if (point := reader(row)) is not None]
     return points

@@ -15,6 +15,7 @@ from typing import Any
 from mdot_lab.checks.memory.published.point import GIB, Model, Point, model
 
 SOURCE = "Trainer"
+MOST_TOKENS = 1 << 20
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 MISTRAL = ("Mistral", {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
                        "num_key_value_heads": 8, "vocab_size": 32000, "sliding_window": 4096})
@@ -33,7 +34,8 @@ def _model(row: dict[str, str], method: str, program: str) -> Model | None:
     rank = re.search(r"r=(\d+)", method)
     modules = ("c_attn",) if kind == "GPTBigCode" else ATTENTION
     loss = "in place" if "foak" in program else "in the type of the logits" if kind == "GPTBigCode" else ""
-    return model(kind, int(row["seq_or_size"]), int(rank[1]) if rank else 0, modules if rank else (),
+    sequence = min(int(row["seq_or_size"]), values.get("n_positions", MOST_TOKENS))
+    return model(kind, sequence, int(rank[1]) if rank else 0, modules if rank else (),
                  is_prepared="baseline-peft-bnb" in program and row["gpus"] == "1", loss=loss, **values)
 
 
@@ -43,8 +45,9 @@ def options(row: dict[str, str], method: str) -> dict[str, Any]:
     precision = "bf16"
     if mixed:
         precision = f"amp-{half}" if gpus == 1 else f"mixed-{half}"
+    is_fused = "foak" in row["compile"] or "liger" in row["compile"]
     made: dict[str, Any] = {"batch": int(row["micro_batch"]), "precision": precision, "optimizer": "adamw", "checkpoint": "blocks",
-                            "attention": "flash"}
+                            "attention": "flash", "framework": "liger" if is_fused else "hf-trainer"}
     if gpus > 1:
         made.update(gpus=gpus, zero=3)
     if "4-bit nf4" in method:

@@ -52,6 +52,8 @@ class Point:
     """Bytes of workspaces that the program sets and the source counts."""
     is_out_of_memory: bool = False
     """The run failed for lack of memory, and has no peak."""
+    step_ms: float = 0
+    """A step's time; 0: the row states none, or doubts it."""
     missing: str = ""
     """The reason, if the point cannot be rebuilt from its source."""
 
