@@ -36,6 +36,7 @@ runtime/search  base/ mdot/ runtime/core/core.h runtime/job/ runtime/perf/
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
+frontend/config base/ mdot/mdotjob.h mdot/mdot.h frontend/job/job_reader.h
 plan            base/ mdot/mdot_base.h ir/
 codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ plan/ codegen/cpu/cpu_images.h codegen/cuda/cuda_images.h
 codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ plan/ codegen/backend.h codegen/codegen.h codegen/subprocess.h codegen/byte_pool.h

@@ -22,7 +22,7 @@ seconds=${1:-60}
 [ $# -eq 0 ] || shift
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz
 if [ $# -eq 0 ]; then
-    set -- reader job predict graph operators artefact cubin calibration command models cuda trace tables
+    set -- reader job config predict graph operators artefact cubin calibration command models cuda trace tables
     if ninja -C build/fuzz -t query fuzz_store > /dev/null 2>&1; then
         set -- "$@" store
     else
@@ -38,6 +38,7 @@ corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" words="$PWD/build/
 build/fuzz/tests/fuzz/make_corpus "$corpus"
 mkdir -p "$found"
 # Hostile sizes should lead to failed allocations, which therefore do not count as findings.
+export MDOT_JOBS="$PWD/weights/jobs" # of the target config
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
 for target; do mkdir -p "$corpus/$target"; done

@@ -45,6 +45,7 @@ soname=.so.${version%.*}
 cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$stage/mdot/mdot/lib/"
 cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
 cp "$build/share/mdot/predictor.mdot" docs/schema.json "$stage/mdot/mdot/share/mdot/"
+cp -r weights/jobs "$stage/mdot/mdot/share/mdot/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
 cp -L "$build/cluster/store/libmdotstore$soname" "$stage/store/mdot_store/lib/"
 cp "$build/bin/mdot-store" "$stage/store/mdot_store/bin/"

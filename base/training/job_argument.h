@@ -13,9 +13,9 @@ typedef struct cli_reading {
     const char *output; /* file that the command will write; may be NULL */
 } cli_reading;
 
-/* Reads JOB.onnx or JOB.job (by suffix) for `command`. The first twenty warnings go to stderr unless `quiet` is set.
- * INVALID_ARGUMENT for dimensions that a .job file has lost, and if `output` is an input of the job or cannot be
- * written. Module names in a model are kept on request; a .job file has the names from the extraction. */
+/* Reads a job as mdot_job_read does, or from stdin ("-"), for `command`. The first twenty warnings go to stderr unless
+ * `quiet` is set. INVALID_ARGUMENT for dimensions that the job lacks, and if `output` is an input of the job or cannot
+ * be written. Module names in a model are kept on request; a .job file has the names from the extraction. */
 mdot_status cli_read_job(const char *command, const char *path, const cli_reading *reading, mdot_job **out_job,
                          mdot_error *err);
 

@@ -208,7 +208,7 @@ static const cli_option options[] = {
     CLI_JSON_OPTION(extract_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(extract_request, reading.quiet, "suppress warnings"),
 };
-static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]…", NULL};
+static const char *const synopsis[] = {"JOB [OPTION]…", NULL};
 
 const cli_command cli_extract = {
     .name = "extract",

@@ -163,7 +163,7 @@ static const cli_option options[] = {
     CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(predict_request, reading.quiet, "suppress warnings"),
 };
-static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.job --gpu NAME [OPTION]…", NULL};
+static const char *const synopsis[] = {"JOB --gpu NAME [OPTION]…", NULL};
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
@@ -463,10 +463,12 @@ const cli_command cli_predict = {
     .name = "predict",
     .summary = "predict a training job's step time, throughput and memory on GPUs",
     .synopsis = synopsis,
-    .description = "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % "
-                   "interval, and its peak memory. Several GPUs, batches or versions of PyTorch give a table of all "
-                   "combinations, and so do several values of a training option or of one for several GPUs: --gpus "
-                   "1..8, --precision bf16,fp8, --parallel dp=2,tp=1,2. Impossible combinations are left out.",
+    .description =
+        "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % "
+        "interval, and its peak memory. Several GPUs, batches or versions of PyTorch give a table of all "
+        "combinations, and so do several values of a training option or of one for several GPUs: --gpus "
+        "1..8, --precision bf16,fp8, --parallel dp=2,tp=1,2. Impossible combinations are left out. JOB is "
+        "an ONNX or .job file, a Hugging Face model's config.json or folder, or a name that `mdot jobs` lists.",
     CLI_OPTIONS(options),
     .lists = offsetof(predict_request, lists),
     .option_words = rt_option_words,

@@ -1,8 +1,9 @@
-/* job_read.c — mdotjob.h: reads an ONNX file into an mdot_job, with one call per stage.
+/* job_read.c — reads an ONNX file into an mdot_job, with one call per stage.
  *
  *   strip (forward graph) → infer (every value typed) → recognise (passes of ir/) → extract operators → mdot_job_create
  */
-#include "base/struct_version.h"
+#include "base/status.h"
+#include "frontend/job/job_reader.h"
 #include "frontend/job/job_tables.h"
 #include "frontend/job/stages.h"
 #include "frontend/job/traced_program.h"
@@ -91,8 +92,6 @@ typedef struct source {
     const void *bytes;
     size_t size_bytes;
 } source;
-
-static const bs_struct_version options_type = BS_SIZED(mdot_job_options, output);
 
 /* ---- Extraction at one batch ------------------------------------------------------------------------------------- */
 
@@ -184,20 +183,15 @@ static mdot_status combine_batches(const source *from, const mdot_job_options *o
     return MDOT_OK;
 }
 
-static mdot_status read_job(const source *from, const mdot_job_options *requested, mdot_job **out_job, mdot_error *err)
+static mdot_status read_job(const source *from, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
-    mdot_job_options options = {0};
-    BS_TRY(requested != NULL ? bs_read_struct(&options_type, requested, &options, err) : MDOT_OK);
-    if (options.reserved != 0)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the options of the job reader set a field that is unknown to mdot %s",
-                         MDOT_VERSION_STRING);
     extraction first, at_two = {0};
-    mdot_status status = extract(from, &options, 0, &first, err);
-    if (status == MDOT_OK) status = combine_batches(from, &options, &first, &at_two, err);
+    mdot_status status = extract(from, options, 0, &first, err);
+    if (status == MDOT_OK) status = combine_batches(from, options, &first, &at_two, err);
     if (status == MDOT_OK) {
         fe_job *job = at_two.job.operators != NULL ? &at_two.job : &first.job;
         job->err = err;
-        job->options = &options;
+        job->options = options;
         job->batch = first.job.batch;
         fe_job_finish(job);
         check_memory(job);
@@ -209,18 +203,14 @@ static mdot_status read_job(const source *from, const mdot_job_options *requeste
     return status;
 }
 
-mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
+mdot_status fe_read_onnx(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
-    if (path == NULL || out_job == NULL)
-        return BS_INVALID(err, "mdot_job_read requires a path and a pointer for the job");
     return read_job(&(source){.name = path}, options, out_job, err);
 }
 
-mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
-                                mdot_job **out_job, mdot_error *err)
+mdot_status fe_read_onnx_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
+                               mdot_job **out_job, mdot_error *err)
 {
-    if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
-        return BS_INVALID(err, "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
     return read_job(&(source){name, bytes != NULL ? bytes : "", size_bytes}, options, out_job, err);
 }
 

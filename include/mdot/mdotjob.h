@@ -1,7 +1,7 @@
-/* mdotjob.h — the job reader: reads a training job from ONNX into an operator sequence.
+/* mdotjob.h — the job reader: makes an operator sequence of a training job from ONNX or from a model's configuration.
  *
- * The library is libmdotjob. A job may be exported for inference or for training, by any exporter. The result is the
- * forward graph in canonical form, in which each operator carries a whole training step's FLOPs and bytes (mdot_job.h,
+ * The library is libmdotjob. An ONNX file may be exported for inference or for training, by any exporter. The result is
+ * the forward graph in canonical form, in which each operator carries a whole training step's FLOPs and bytes (mdot_job.h,
  * mdot_job_operator). Functions may be called from several threads at once. The library prints to no stream. */
 #ifndef MDOTJOB_H
 #define MDOTJOB_H
@@ -43,18 +43,25 @@ typedef struct mdot_job_options { /* zero selects every default */
     int64_t other_batch;     /* that batch; it has no common divisor with the file's batch */
 } mdot_job_options;
 
-/* Reads an ONNX file. Weights are skipped. An unknown operator becomes an operator of its own type, with its tensor
- * sizes, and causes a warning.
+/* Reads a job from a file, a folder or a name:
  *
- * @param path the ONNX model's file name
+ *   ONNX file         Weights are skipped. An unknown operator becomes an operator of its own type, with its tensor
+ *                     sizes, and causes a warning
+ *   `.job` file       as mdot_job_load
+ *   FILE.json, folder a Hugging Face model's config.json, or a folder with one: the job of its `transformers` class in
+ *                     training, with a symbolic length
+ *   other word        if there is no such file: a ready job (mdot_ready_jobs)
+ *
+ * @param path the file, folder or name
  * @param options NULL selects all defaults
- * @errors NOT_FOUND; IO; INVALID_ARGUMENT lists the unbound symbolic dimensions; MALFORMED for invalid ONNX or an empty
- *     graph; OUT_OF_MEMORY
+ * @errors NOT_FOUND, for a name with the nearest ones; IO; INVALID_ARGUMENT lists the unbound symbolic dimensions;
+ *     UNSUPPORTED names a configuration's field that mdot cannot follow; MALFORMED for an invalid file or an empty
+ *     graph; those of mdot_job_load; OUT_OF_MEMORY
  * @threads any */
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err);
 /* Like mdot_job_read, from memory.
  *
- * @param bytes the ONNX model; the caller may free them afterwards
+ * @param bytes the content of a file; the caller may free them afterwards
  * @param size_bytes number of bytes
  * @param name replaces the file name in messages
  * @param options NULL selects all defaults
@@ -62,6 +69,23 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdo
  * @threads any */
 mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
                                 mdot_job **out_job, mdot_error *err);
+
+/* A ready job: a network that ships with mdot, by name. */
+typedef struct mdot_ready_job {
+    size_t struct_size;
+    const char *name;  /* for mdot_job_read, for example "resnet50" */
+    const char *title; /* one line about the network and its input */
+    double parameters; /* elements that training updates */
+    int64_t length;    /* default of the symbolic length; 0: none */
+} mdot_ready_job;
+
+/* Visits the ready jobs in order. They are data in the folder $MDOT_JOBS, or else share/mdot/jobs of the installation.
+ *
+ * @param visit called for each one; the job is valid during the call only
+ * @param user first argument of `visit`
+ * @errors NOT_FOUND without that folder; IO; MALFORMED; INVALID_ARGUMENT for NULL; OUT_OF_MEMORY
+ * @threads any */
+mdot_status mdot_ready_jobs(void (*visit)(void *user, const mdot_ready_job *job), void *user, mdot_error *err);
 
 /* Finds an operator type's traits, in the form for mdot_job_create. Use it for jobs from a source other than ONNX.
  *

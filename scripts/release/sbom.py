@@ -40,7 +40,7 @@ LIBRARIES = [
     ("libsqlite3-dev", "blessing", "dynamic link of the store; the wheel mdot-store contains it"),
     ("coinor-libclp-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("coinor-libcbc-dev", "EPL-1.0", "dynamic link of the simulator"),
-    ("libjson-c-dev", "MIT", "dynamic link of the simulator"),
+    ("libjson-c-dev", "MIT", "dynamic link; the wheel mdot-predict contains it"),
     ("libslurm-dev", "GPL-2.0-or-later", "headers of the plugins"),
     ("libcmocka-dev", "Apache-2.0", "tests"),
 ]

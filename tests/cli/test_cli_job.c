@@ -206,6 +206,29 @@ static void damaged_job_files_are_refused(void **state)
     free(model);
 }
 
+/* Commands take a ready job by its name, which `mdot jobs` lists. */
+static void ready_jobs_are_listed_and_read(void **state)
+{
+    fixture *f = *state;
+    process_run((const char *const[]){MDOT_CLI, "jobs", "llama-3", NULL}, &f->result);
+    assert_int_equal(f->result.status, 0);
+    expect_contains(f->result.out, "llama-3-8b                          8.03G    2048  Llama 3 8B");
+    if (strstr(f->result.out, "gpt2") != NULL) fail_msg("%s", f->result.out);
+    process_run((const char *const[]){MDOT_CLI, "jobs", "--json", "llama-3-8b", NULL}, &f->result);
+    expect_contains(f->result.out, "\"parameters\": 8030261248, \"length\": 2048");
+    process_run((const char *const[]){MDOT_CLI, "jobs", "no-such-network", NULL}, &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "mdot export");
+    process_run((const char *const[]){MDOT_CLI, "jobs", "a", "b", NULL}, &f->result);
+    assert_int_equal(f->result.status, USAGE);
+    process_run((const char *const[]){MDOT_CLI, "extract", "llama-3-8b", "--dim=length=8192", NULL}, &f->result);
+    assert_int_equal(f->result.status, 0);
+    expect_contains(f->result.out, "queries=8192");
+    expect_refused(f, "llama-3-8bb", NULL, FAILED, "llama-3-8b,", "mdot jobs");
+    expect_refused(f, "llama-3-8b", "--dim=T=5", FAILED, "llama-3-8b", "'T'");
+    expect_refused(f, f->folder, NULL, FAILED, f->folder, "config.json");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(models_of_other_frameworks_are_not_compiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_truncated_model_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_job_files_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ready_jobs_are_listed_and_read, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,7 @@ static void job_read(void)
     EXPECT_REFUSAL(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
     INVALID(mdot_operator_traits_find(NULL, &traits));
     INVALID(mdot_operator_traits_find("Conv", NULL));
+    EXPECT_REFUSAL(mdot_ready_jobs(NULL, NULL, &misuse_err));
 }
 
 static void compile(void)
@@ -305,7 +306,7 @@ static const misuse_row others[] = {
      predictor_accessors},
     {"mdot_context_create mdot_context_create_with mdot_context_get_device_status", context_functions},
     {"mdot_run mdot_run_ordered mdot_run_step mdot_run_many", run},
-    {"mdot_job_read mdot_job_read_bytes mdot_operator_traits_find", job_read},
+    {"mdot_job_read mdot_job_read_bytes mdot_operator_traits_find mdot_ready_jobs", job_read},
     {"mdotc_compile", compile},
     {"mdotc_verify mdotc_check", verify_and_check},
     {NULL, NULL},

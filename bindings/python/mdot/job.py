@@ -107,7 +107,7 @@ def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
 class Job:
     """A training job's operator sequence. It is immutable: any number of threads may use one.
 
-    `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights, and
+    `read`, `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights, and
     module names only if they were kept.
     """
 
@@ -360,15 +360,9 @@ class Job:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, dims: Mapping[str, int | str] | None = None) -> Job:
-        """Reads a file as a job if the suffix is `.job`, and as ONNX otherwise."""
-        if Path(path).suffix != ".job":
-            return cls.from_onnx(path, dims=dims)
-        job = cls.load(path)
-        for name, value in (dims or {}).items():
-            if name not in ("length", job.length_name) or job.length is None or isinstance(value, str):
-                raise InvalidArgumentError(f"{path}: the .job file has no dimension {name!r} to bind")
-            job = job.with_length(value)
-        return job
+        """Reads a `.job` file, an ONNX file, a Hugging Face model's config.json or a folder with one, or a ready job by its
+        name, for example "llama-3-8b" (`mdot jobs` lists them). `dims` binds dimensions: {"length": 4096}."""
+        return cls.from_onnx(path, dims=dims)
 
     # ---- Saving and freezing -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,115 @@
+/* library.c — ready jobs by name: library.json maps a name to a configuration or to a `.job` file (config.h). */
+#include "frontend/config/config.h"
+
+#include "base/status.h"
+#include "base/struct_version.h"
+#include "base/suggest.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHARED "/share/mdot/jobs"
+
+/* share/mdot/jobs beside a folder that is at most three levels above the file. */
+static char *folder_above(const char *file)
+{
+    char path[PATH_MAX];
+    char *folder = NULL;
+    if (realpath(file, path) == NULL) return NULL;
+    for (int level = 0; level < 4; level++) {
+        char *slash = strrchr(path, '/');
+        if (slash == NULL) return NULL;
+        *slash = '\0';
+        if (asprintf(&folder, "%s" SHARED, path) < 0) return NULL;
+        if (access(folder, R_OK) == 0) return folder;
+        free(folder);
+    }
+    return NULL;
+}
+
+char *fe_library_folder(void)
+{
+    static const char own = 0; /* any address in this library or program */
+    const char *chosen = secure_getenv("MDOT_JOBS");
+    Dl_info library;
+    if (chosen != NULL && *chosen != '\0') return strdup(chosen);
+    char *folder = dladdr(&own, &library) != 0 ? folder_above(library.dli_fname) : NULL;
+    return folder != NULL ? folder : folder_above("/proc/self/exe");
+}
+
+static mdot_status read_library(const char *folder, json_object **out_library, mdot_error *err)
+{
+    char *path = NULL;
+    if (folder == NULL)
+        return mdot_fail(err, MDOT_NOT_FOUND,
+                         "the folder share/mdot/jobs with the ready jobs is missing; set MDOT_JOBS to it");
+    if (asprintf(&path, "%s/library.json", folder) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = fe_read_json(path, out_library, err);
+    free(path);
+    return status;
+}
+
+static mdot_status unknown_name(json_object *library, const char *name, mdot_error *err)
+{
+    char names[300] = "";
+    bs_nearest nearest = bs_nearest_begin(name);
+    json_object_object_foreach(library, known, value)
+    {
+        (void)value;
+        bs_nearest_add(&nearest, known, known);
+    }
+    for (size_t i = 0; i < nearest.count; i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "", nearest.item[i].name);
+    }
+    return mdot_fail(
+        err, MDOT_NOT_FOUND,
+        "\"%.80s\" is no file and no ready job; the nearest are %s. `mdot jobs` lists all; `mdot export` makes "
+        "a job from other models",
+        name, names);
+}
+
+mdot_status fe_find_ready_job(const char *folder, const char *name, json_object **out_config, char **out_path,
+                              int64_t *out_length, mdot_error *err)
+{
+    json_object *library = NULL;
+    mdot_status status = read_library(folder, &library, err);
+    if (status != MDOT_OK) return status;
+    json_object *row = fe_member(library, name);
+    const char *file = fe_text(row, "file");
+    *out_length = json_object_get_int64(fe_member(row, "length"));
+    if (row == NULL)
+        status = unknown_name(library, name, err);
+    else if (file != NULL && asprintf(out_path, "%s/%s", folder, file) < 0)
+        status = BS_OUT_OF_MEMORY(err, "%s", name);
+    else if (file == NULL)
+        *out_config = json_object_get(fe_member(row, "config"));
+    json_object_put(library);
+    return status;
+}
+
+mdot_status mdot_ready_jobs(void (*visit)(void *user, const mdot_ready_job *job), void *user, mdot_error *err)
+{
+    if (visit == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_ready_jobs requires a function to call");
+    json_object *library = NULL;
+    char *folder = fe_library_folder();
+    mdot_status status = read_library(folder, &library, err);
+    free(folder);
+    if (status != MDOT_OK) return status;
+    json_object_object_foreach(library, name, row)
+    {
+        const char *title = fe_text(row, "title");
+        const mdot_ready_job job = {.struct_size = sizeof job,
+                                    .name = name,
+                                    .title = title != NULL ? title : "",
+                                    .parameters = json_object_get_double(fe_member(row, "parameters")),
+                                    .length = json_object_get_int64(fe_member(row, "length"))};
+        visit(user, &job);
+    }
+    json_object_put(library);
+    return MDOT_OK;
+}

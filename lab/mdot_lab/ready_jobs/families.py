@@ -1,0 +1,326 @@
+"""Describes families of transformers' networks (families.csv) by formulas in their sizes, from a few small traces:
+
+    python -m mdot_lab.ready_jobs.families weights/jobs [FAMILY…]
+
+Each variant of a family, for example with tied embeddings, is traced with several random sizes and a fixed number of
+blocks. Each number of the job, and each allocation of its recorded memory, becomes a formula (fit.py). Equal blocks
+become one block with a count. frontend/config reads the result and builds the job of any config.json of the family.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import json
+import random
+import re
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from mdot_lab.ready_jobs.fit import Fitter, Formula, add, text_of
+
+TRACES = 5
+BATCHES, MOST_MOMENTS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 8192.0), 16
+TYPICAL = [{"blocks": blocks, "L": length} for blocks in (8, 32) for length in (128, 1024, 8192)]
+RANGES = {"d": (200, 400), "f": (500, 900), "V": (2000, 3000), "P": (600, 900), "L": (2, 8), "E": (7, 12), "k": (2, 4)}
+
+
+@dataclasses.dataclass
+class Family:
+    name: str
+    network: str
+    sizes: dict[str, tuple[list[str], str]]
+    """By name, the keys in a configuration, and the formula of the default."""
+    atoms: list[str]
+    runs: list[list[str]]
+    """Consecutive blocks: formulas of the numbers of blocks of each kind."""
+    variants: list[dict[str, Any]]
+    """Settings that change the operators. "g==h" is a relation of sizes."""
+    fixed: dict[str, Any]
+    """Other settings of the traces."""
+    choose: dict[str, str]
+    """Sizes of the traces, in place of the usual random ones."""
+
+
+def read_families(path: Path) -> list[Family]:
+    made = []
+    for row in json.loads(path.read_text()):
+        sizes = {}
+        for item in row["sizes"].split():
+            name, _, rest = item.partition(":")
+            keys, _, default = rest.partition("=")
+            sizes[name] = ([key for key in keys.split("|") if key], default)
+        axes = row.get("axes", {})
+        variants = row.get("variants") or [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
+        runs = [run.split("+") for run in row.get("runs", "n").split()]
+        made.append(Family(row["family"], row["network"], sizes, row["atoms"].split(), runs, variants, row.get("fixed", {}), row.get("choose", {})))  # fmt: skip
+    return made
+
+
+def choose_sizes(family: Family, variant: Mapping[str, Any], seed: int) -> dict[str, int]:
+    """Random sizes, such that heads divide what they have to divide."""
+    rng = random.Random(f"{family.name} {seed}")
+    made: dict[str, int] = {"L": 32 * rng.randint(*RANGES["L"])} if "L" in family.atoms else {}
+    for name, (keys, default) in family.sizes.items():
+        if name == "g":
+            continue
+        low, high = RANGES.get(name, (100, 300))
+        made[name] = rng.randint(low, high)
+        if name == "d" and "h" in made:
+            made["d"] = made["h"] * rng.randint(50, 90)
+        while made[name] % 23 == 0 or made[name] in [v for n, v in made.items() if n != name]:
+            made[name] += made["h"] if name == "d" and "h" in made else 1
+        if name in ("n", "N", "M"):
+            made[name] = 4
+        if name in ("h", "e"):
+            made[name] = 3 + (seed * 3 + 1) % 7 if name == "h" else 8 * (3 + (seed * 2) % 5)
+        if name == "h" and "g" in family.sizes:
+            made["g"] = 2 + seed if variant.get("g==h") else 2 + seed % 2
+            made["h"] = made["g"] * (1 if variant.get("g==h") else 2 + seed % 3)
+        elif name in family.choose:
+            made[name] = int(eval(family.choose[name], {"rng": rng, "variant": variant, "seed": seed}, made))
+        elif not keys:
+            made[name] = int(eval(default, {}, made))
+    return made
+
+
+# ---- Traces ----------------------------------------------------------------------------------------------------------
+
+
+class Capture:
+    """The recorded memory of a trace: for each pass its intervals, and the block at each time."""
+
+    def __init__(self) -> None:
+        from mdot.trace import traced_program
+
+        self._module, self._records = traced_program, traced_program.records
+        self.passes: dict[tuple[str, str], tuple[list[Any], int, int, np.ndarray]] = {}
+        self.buffers = 0
+
+    def __enter__(self) -> Capture:
+        self._module.records = self._capture  # type: ignore[assignment]
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._module.records = self._records
+
+    def _capture(self, program: Any, blocks: Sequence[str]) -> Any:
+        from mdot.trace import moments as m
+
+        self.buffers = program.buffer_bytes
+        for precision, one in program.runs.items():
+            line = one.timeline
+            regions = self._module._regions(one, blocks)
+            if not regions:
+                raise ValueError("the blocks are no modules")
+            begin, extra = m._recomputations(line, regions, m._regions_by_time(regions, line.backward_start))
+            block_at = np.full(line.clock, -1)
+            for i, region in enumerate(regions):
+                block_at[region.first : region.last + 1] = i
+                block_at[begin[i] : begin[i - 1] if i > 0 else None] = i
+            blockwise = m.by_block(line, regions)
+            blockwise = blockwise[: len(blockwise) - sum(size > 0 for size in extra)]
+            blockwise += [m.Interval(start, start, size, m.Kind.SAMPLES) for start, size in zip(begin, extra)]
+            ways = {"nothing": m.as_run(line), "blocks": blockwise, "selective": m.selectively(line)}
+            for way, intervals in ways.items():
+                self.passes[precision, way] = (intervals, line.clock, line.samples, block_at)
+        return self._records(program, blocks)
+
+
+def trace(family: Family, variant: Mapping[str, Any], sizes: Mapping[str, int], half: bool) -> tuple[list[Any], Capture, Any]:
+    import mdot
+    import torch
+    import transformers
+
+    made = getattr(transformers, family.network)
+    settings = {key: value for key, value in {**family.fixed, **variant}.items() if "==" not in key}
+    settings.update((keys[0], sizes[name]) for name, (keys, _) in family.sizes.items() if keys)
+    config = made.config_class(**settings)
+    config.dtype = torch.bfloat16 if half else torch.float32
+    with Capture() as capture, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        job = mdot.Job.from_transformers(made, config, length=sizes.get("L"))
+    return list(job), capture, job.program
+
+
+# ---- Formulas --------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """The description of one family: tables of formulas and of texts, and the variants, which refer to them."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[str, int]] = {"formulas": {"0": 0}, "texts": {}, "operators": {}, "records": {}}
+
+    def intern(self, table: str, text: str) -> int:
+        return self.tables[table].setdefault(text, len(self.tables[table]))
+
+    def row(self, table: str, row: list[Any]) -> int:
+        return self.intern(table, json.dumps(row))
+
+    def formula(self, formula: Formula) -> int:
+        return self.intern("formulas", text_of(formula))
+
+
+def layout(family: Family, blocks: Sequence[int]) -> list[tuple[str, list[int]]]:
+    """The parts of a trace: the formula of the count, and the first operators of the copies."""
+    starts = [i for i in range(len(blocks)) if i == 0 or blocks[i] != blocks[i - 1]]
+    at = iter([start for start in starts if blocks[start] != 0])
+    kinds: dict[int, tuple[str, list[int]]] = {}
+    try:
+        for run in family.runs:
+            first = next(at)
+            kinds[first] = ("1", [first])
+            for i, count in enumerate(run):
+                copies = [next(at), next(at)]
+                kinds[copies[0]] = (f"{count}-{(i == 0) + (i == len(run) - 1)}", copies)
+            last = next(at)
+            kinds[last] = ("1", [last])
+    except StopIteration:
+        raise ValueError(f"blocks {sorted(set(blocks))} do not match the runs {family.runs}") from None
+    copied = {copy for _, copies in kinds.values() for copy in copies[1:]}
+    return [kinds.get(start, ("1", [start])) for start in starts if start not in copied]
+
+
+def loads_of(op: Any) -> list[float]:
+    """The work of an operator, in the order of rt_load_at."""
+    phases = ("forward", "data_gradient", "weight_gradient")
+    parts = [[work[phase] for phase in phases] for work in (op.per_sample, op.per_step, op.per_square)]
+    order = [load for pair in zip(parts[0], parts[1]) for load in pair] + parts[2]
+    return [n for load in order for n in (load.flops, load.bytes_read, load.bytes_written)]
+
+
+def describe_operators(family: Family, jobs: Sequence[list[Any]], halves: list[Any], fitter: Fitter, writer: Writer, names: list[str]) -> list[Any]:
+    """The parts of the job: a formula of the number of copies, and the operators. Inputs are distances, or -1 - i for
+    operator i of all parts."""
+    parts = layout(family, [op.block for op in jobs[0]])
+    bounds = sorted(start for _, copies in parts for start in copies) + [len(jobs[0])]
+    part_of = {i: (p, c) for p, (_, copies) in enumerate(parts) for c, start in enumerate(copies) for i in range(start, bounds[bounds.index(start) + 1])}
+    position = {}  # of an operator in the description, for parts with one copy
+    out: list[Any] = []
+    for p, (count, copies) in enumerate(parts):
+        start = copies[-1]
+        lengths = {tuple(op.type for op in jobs[0][copy : bounds[bounds.index(copy) + 1]]) for copy in copies}
+        if len(lengths) > 1:
+            raise ValueError(f"the blocks of {count} differ")
+        stop = bounds[bounds.index(start) + 1]
+        out.append([count, []])
+        for i in range(start, stop):
+            position[i] = len(position)
+            same = [job[i] for job in jobs]
+            op = same[0]
+            inputs = [i - source if len(parts[part_of[source][0]][1]) > 1 or part_of[source][0] == p else -1 - position[source] for source in op.inputs]
+            settings = [[names.index(name), writer.formula(fitter.fit([o.settings.get(name, 0) for o in same]))] for name in op.settings]
+            loads = [[k, writer.formula(fitter.fit(values))] for k, values in enumerate(zip(*map(loads_of, same))) if any(values)]
+            module = re.sub(r"(^|\.)\d+(?=\.|$)", r"\g<1>#", op.module or "", count=1) if op.block else op.module or ""
+            out[-1][1].append(writer.row("operators", [
+                writer.intern("texts", op.type), writer.intern("texts", module), int(op.known), op.flags, halves[i].flags, int(op.block > 0),
+                writer.formula(fitter.fit([o.parameters for o in same])), settings, loads, inputs, [names.index(n) for n in op.batch_settings],
+            ]))  # fmt: skip
+    return out
+
+
+def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, str], sizes: Sequence[Mapping[str, int]], fitter: Fitter, writer: Writer) -> list[Any]:
+    """The moments of one pass that can be the peak for typical sizes: formulas of bytes by kind."""
+    intervals, clock, samples, block_at = captures[0].passes[key]
+    others = [capture.passes[key][0] for capture in captures]
+    if {len(other) for other in others} != {len(intervals)}:
+        raise ValueError(f"{key}: the traces have different allocations")
+    starts, ends, kinds = (np.array([getattr(i, name) for i in intervals]) for name in ("start", "end", "kind"))
+    scale = np.array([1, 1, 1, 1, 1, 1.0])
+    scale[[0, 4]], scale[5] = 1 / samples, 1 / samples**2
+    formulas = [fitter.fit_or_near([float(f"{o[j].bytes * scale[kinds[j]]:.12g}") for o in others]) for j in range(len(intervals))]
+    middles = {}  # the second middle block of each kind, and its symbol
+    first = 0
+    for run in family.runs:
+        for i in range(len(run)):
+            middles[first + 2 + 2 * i] = f"m{len(middles)}"
+        first += 2 * len(run) + 2
+    block = block_at[starts]
+    allowed = ~np.isin(block_at, list(middles))
+    chosen: dict[int, int] = {}
+    for typical in TYPICAL:
+        values = {**sizes[0], **{n: sizes[0][n] * 8 for n in sizes[0] if n in ("d", "f", "V", "h", "g")}, **{n: v for n, v in typical.items() if n in sizes[0]}}
+        count = np.where(np.isin(block, list(middles)), typical["blocks"] - 3, 1)
+        columns = np.zeros((6, clock + 1))
+        size = count * [sum(c * np.prod([values[n] for n in p]) for p, c in f.items()) for f in formulas]
+        np.add.at(columns, (kinds, starts), size)
+        np.add.at(columns, (kinds, np.minimum(ends + 1, clock)), -size)
+        columns = np.where(allowed, columns.cumsum(axis=1)[:, :clock], -1e30)
+        for batch, copies, gradients, logits in itertools.product(BATCHES, (1, 0), (1, 0.5, 0), (1, 0)):
+            best = int(np.argmax(batch * (columns[0] + logits * columns[4] + batch * columns[5]) + columns[1] + copies * columns[2] + gradients * columns[3]))
+            chosen[best] = chosen.get(best, 0) + 1
+    out = []
+    for moment in sorted(chosen, key=lambda t: -chosen[t])[:MOST_MOMENTS]:
+        sums: list[Formula] = [{} for _ in range(6)]
+        for j in np.flatnonzero((starts <= moment) & (ends >= moment)):
+            add(sums[kinds[j]], formulas[j])
+            if block[j] in middles:
+                add(sums[kinds[j]], formulas[j], 1, (middles[block[j]],))
+        out.append([writer.formula(one) for one in sums])
+    return out
+
+
+def describe_variant(family: Family, variant: Mapping[str, Any], writer: Writer, names: list[str]) -> dict[str, Any]:
+    sizes = [choose_sizes(family, variant, seed) for seed in range(TRACES)]
+    runs = [trace(family, variant, one, False) for one in sizes]
+    half = trace(family, variant, sizes[0], True)
+    fitter = Fitter({name: [one[name] for one in sizes] for name in sizes[0]}, family.atoms)
+    parts = describe_operators(family, [job for job, _, _ in runs], half[0], fitter, writer, names)
+    captures, program = [capture for _, capture, _ in runs], runs[0][2]
+    parameters = sum(op.parameters for op in runs[0][0])
+    if abs(program.trained_bytes / parameters / 4 - 1) > 1e-3:
+        print(f"{family.name} {variant}: {program.trained_bytes} bytes of parameters, {parameters} in operators")
+    passes = {key: describe_pass(family, captures, key, sizes, fitter, writer) for key in captures[0].passes}
+    # A program with 16-bit parameters has the same allocations with autocast as without.
+    halves = {(way, key[1]): moments for way in ("amp-fp16", "bf16") for key, moments in passes.items() if key[0] == "bf16"}
+    records = [[writer.row("records", [*key, moments]) for key, moments in recorded.items()] for recorded in (passes, halves)]
+    buffers = [writer.formula(fitter.fit_or_near([c.buffers for c in captures])), writer.formula(fitter.fit_or_near([half[1].buffers] * len(sizes)))]
+    programs = [{"attention": program.attention, "buffers": b, "records": r} for b, r in zip(buffers, records)]
+    return {"when": dict(variant), "parts": parts, "programs": programs, "has_loss": program.has_loss}
+
+
+def describe(family: Family, folder: Path) -> None:
+    import transformers
+    from mdot.job import _setting_names
+
+    writer, names, started = Writer(), _setting_names(), time.process_time()
+    made = getattr(transformers, family.network)
+    default = made.config_class()
+    kinds: Callable[[str], Any] = lambda key: getattr(default, key, None)  # noqa: E731
+    variants = [describe_variant(family, variant, writer, names) for variant in family.variants]
+    described = {
+        "family": family.name,
+        "network": family.network,
+        "sizes": [[name, keys, default] for name, (keys, default) in family.sizes.items()],
+        "length": "L" in family.atoms,
+        "defaults": {key: kinds(key) for key in family.variants[0] if "==" not in key},
+        **{table: list(entries) for table, entries in writer.tables.items() if table in ("formulas", "texts")},
+        **{table: [json.loads(row) for row in writer.tables[table]] for table in ("operators", "records")},
+        "variants": variants,
+    }
+    path = folder / f"{family.name}.json"
+    path.write_text(json.dumps(described, separators=(",", ":")) + "\n")
+    print(f"{path}: {len(variants)} variants, {path.stat().st_size} bytes, {time.process_time() - started:.0f} s", flush=True)
+
+
+def main() -> None:
+    folder, wanted = Path(sys.argv[1]), sys.argv[2:]
+    for family in read_families(Path(__file__).with_name("families.json")):
+        if not wanted or family.name in wanted:
+            try:
+                describe(family, folder)
+            except Exception as fault:  # the other families follow
+                if wanted:
+                    raise
+                print(f"{family.name}: {type(fault).__name__}: {fault}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

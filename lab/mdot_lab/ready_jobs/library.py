@@ -1,0 +1,66 @@
+"""Makes the library of ready jobs (library.csv): library.json, and a `.job` file for each traced network:
+
+    python -m mdot_lab.ready_jobs.library weights/jobs [NAME…]
+
+A row of library.csv has the network's name, a title, a default length, and a configuration as KEY=VALUE words, which
+begin with model_type, or a network of `Job.from_name` to trace. Without names, networks with a `.job` file stay.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+
+def trace(source: str) -> Any:
+    import mdot
+
+    name, *settings = source.split()
+    given = {key: json.loads(value) for key, value in (word.split("=", 1) for word in settings)}
+    return mdot.Job.from_name(name, **given)
+
+
+def main() -> None:
+    import mdot
+
+    warnings.simplefilter("ignore")
+    folder, wanted = Path(sys.argv[1]), sys.argv[2:]
+    library: dict[str, dict[str, Any]] = {}
+    rows = list(csv.DictReader(Path(__file__).with_name("library.csv").open()))
+    for row in rows:
+        entry: dict[str, Any] = {"title": row["title"]}
+        if row["length"]:
+            entry["length"] = int(row["length"])
+        try:
+            if "=" in row["source"].split()[0]:
+                words = [word.split("=", 1) for word in row["source"].split()]
+                entry["config"] = {key: _value(value) for key, value in words}
+                job = mdot.Job.from_onnx(json.dumps(entry["config"]).encode(), name=row["name"])
+            else:
+                path = folder / f"{row['name']}.job"
+                if row["name"] in wanted or not path.exists():
+                    trace(row["source"]).save(path)
+                job, entry["file"] = mdot.Job.load(path), path.name
+        except Exception as fault:  # the other networks follow
+            print(f"{row['name']}: {type(fault).__name__}: {str(fault)[:200]}", flush=True)
+            continue
+        entry["parameters"] = int(job.parameters)
+        library[row["name"]] = entry
+        print(row["name"], entry["parameters"], flush=True)
+    lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(entry, separators=(',', ':'))}" for name, entry in library.items())
+    (folder / "library.json").write_text("{\n" + lines + "\n}\n")
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+if __name__ == "__main__":
+    main()

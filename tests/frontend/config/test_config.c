@@ -1,0 +1,274 @@
+/* test_config.c — frontend/config: jobs from a config.json, and ready jobs by name. Laws: parameters and FLOPs are those
+ * of the published networks, and each hostile file is refused with its field. */
+#include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define JOBS MDOT_SOURCE_DIR "/weights/jobs"
+
+static int use_shipped_jobs(void **state)
+{
+    (void)state;
+    return setenv("MDOT_JOBS", JOBS, 1);
+}
+
+/* Adds "key": value to a configuration; the last one of several counts. */
+#define LLAMA(more)                                                                                                    \
+    "{\"model_type\": \"llama\", \"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_attention_heads\": 32, "   \
+    "\"num_hidden_layers\": 32, \"num_key_value_heads\": 8, \"vocab_size\": 128256, \"dtype\": \"bfloat16\"" more "}"
+
+static mdot_status read_text(const char *text, int64_t length, mdot_job **out_job, mdot_error *err)
+{
+    const mdot_dim_binding dim = {.name = "length", .value = length};
+    const mdot_job_options options = {
+        .struct_size = sizeof options, .dims = &dim, .dim_count = length > 0 ? 1 : 0, .keep_names = 1};
+    return mdot_job_read_bytes(text, strlen(text), "config.json", &options, out_job, err);
+}
+
+static mdot_job *job_of(const char *text, int64_t length)
+{
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (read_text(text, length, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+static double forward_flops(const mdot_job *job)
+{
+    double sum = 0;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        sum += op.per_sample[MDOT_PHASE_FORWARD].flops + op.per_step[MDOT_PHASE_FORWARD].flops;
+    }
+    return sum;
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+/* Published parameter counts. */
+static void a_ready_job_has_the_published_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double parameters;
+    } networks[] = {{"llama-3-8b", 8030261248.0}, {"llama-2-70b", 68976648192.0}, {"gpt2", 124439808.0}};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        if (mdot_job_read(networks[i].name, NULL, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
+        mdot_job_get_info(job, &info);
+        assert_compare(info.parameters, ==, networks[i].parameters);
+        assert_int_equal(info.unknown_count, 0);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Products are 2 FLOPs per token and parameter, except for the table of embeddings, and attention has 4 per pair of
+ * tokens and channel. Everything else is below 3 %. */
+static void flops_follow_from_the_parameters(void **state)
+{
+    (void)state;
+    for (double length = 512; length <= 8192; length *= 4) {
+        mdot_job *job = job_of(LLAMA(), (int64_t)length);
+        double products = 2 * length * (8030261248.0 - 128256.0 * 4096), pairs = 4 * 32 * 4096 * length * length;
+        double ratio = forward_flops(job) / (products + pairs);
+        if (!(ratio > 0.99 && ratio < 1.03)) fail_msg("length %g: %g of the expected FLOPs", length, ratio);
+        mdot_job_destroy(job);
+    }
+}
+
+static void a_configuration_has_a_program_and_a_length(void **state)
+{
+    (void)state;
+    mdot_job *job = job_of(LLAMA(), 0);
+    mdot_job_program program = MDOT_INIT(mdot_job_program);
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    assert_string_equal(info.length_name, "length");
+    assert_int_equal(info.block_count, 32);
+    assert_int_equal(mdot_job_get_program(job, &program), MDOT_OK);
+    assert_int_equal(program.precision, MDOT_PRECISION_BF16);
+    assert_compare(program.trained_bytes, ==, 2 * info.parameters);
+    assert_true(program.recorded_count > 0);
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    size_t layers = 0;
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_get_operator(job, i, &op);
+        layers += op.module != NULL && strcmp(op.module, "model.layers.31.mlp.down_proj") == 0;
+    }
+    assert_int_equal(layers, 1);
+    mdot_job_destroy(job);
+}
+
+/* A network has as many parameters as its layers, and each layer has as many as another one. */
+static void each_layer_adds_the_same(void **state)
+{
+    (void)state;
+    double parameters[4], flops[4];
+    for (int layers = 2; layers < 6; layers++) {
+        char text[600];
+        snprintf(text, sizeof text, LLAMA(", \"num_hidden_layers\": %d"), layers);
+        mdot_job *job = job_of(text, 1024);
+        mdot_job_info info = MDOT_INIT(mdot_job_info);
+        mdot_job_get_info(job, &info);
+        parameters[layers - 2] = info.parameters;
+        flops[layers - 2] = forward_flops(job);
+        mdot_job_destroy(job);
+    }
+    for (int i = 2; i < 4; i++) {
+        assert_compare(parameters[i] - parameters[i - 1], ==, parameters[1] - parameters[0]);
+        assert_compare(flops[i] - flops[i - 1], ==, flops[1] - flops[0]);
+    }
+}
+
+static void a_folder_and_a_file_are_read(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "config.json");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(LLAMA(), file);
+    assert_int_equal(fclose(file), 0);
+    const char *const paths[] = {folder, path};
+    for (int i = 0; i < 2; i++) {
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        if (mdot_job_read(paths[i], NULL, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+        mdot_job_destroy(job);
+    }
+    assert_int_equal(remove(path), 0);
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_read(folder, NULL, &job, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "config.json");
+    free(path);
+    process_remove_folder(folder);
+}
+
+/* ---- Refusals ---------------------------------------------------------------------------------------------------- */
+
+static void an_impossible_configuration_is_refused_with_its_field(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        mdot_status status;
+        const char *part;
+    } files[] = {
+        {"{}", MDOT_MALFORMED, "model_type is missing"},
+        {"[1]", MDOT_MALFORMED, "config.json"},
+        {"{\"model_type\": \"llama\"", MDOT_MALFORMED, "ends too early"},
+        {"{\"model_type\": \"llama\"}", MDOT_MALFORMED, "num_hidden_layers is missing"},
+        {"{\"model_type\": \"../llama\"}", MDOT_UNSUPPORTED, "model_type"},
+        {"{\"model_type\": 3}", MDOT_MALFORMED, "model_type"},
+        {"{\"model_type\": \"lama\"}", MDOT_UNSUPPORTED, "llama"},
+        {LLAMA(", \"hidden_size\": -1"), MDOT_MALFORMED, "hidden_size is -1"},
+        {LLAMA(", \"hidden_size\": 0"), MDOT_MALFORMED, "hidden_size is 0"},
+        {LLAMA(", \"hidden_size\": 9007199254740994"), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": 1e300"), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": 99999999999999999999999999"), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": 4096.5"), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": \"4096\""), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": [4096]"), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": true"), MDOT_MALFORMED, "hidden_size"},
+        {LLAMA(", \"hidden_size\": 4097"), MDOT_MALFORMED, "d/h"},
+        {LLAMA(", \"vocab_size\": 1000000000000, \"hidden_size\": 1099511627776"), MDOT_MALFORMED, "2^53"},
+        {LLAMA(", \"num_hidden_layers\": 1000000000"), MDOT_MALFORMED, "operators"},
+        {LLAMA(", \"num_hidden_layers\": 1"), MDOT_UNSUPPORTED, "layers"},
+        {LLAMA(", \"hidden_act\": \"gelu\""), MDOT_UNSUPPORTED, "hidden_act"},
+        {LLAMA(", \"attention_bias\": true"), MDOT_UNSUPPORTED, "attention_bias"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        mdot_status status = read_text(files[i].text, 0, &job, &err);
+        if (status != files[i].status || strstr(err.message, files[i].part) == NULL)
+            fail_msg("%s: %s: %s", files[i].text, mdot_status_name(status), err.message);
+        if (status == MDOT_UNSUPPORTED && files[i].status == MDOT_UNSUPPORTED && i != 19)
+            expect_contains(err.message, "mdot export");
+        assert_null(job);
+    }
+}
+
+static void deep_json_is_refused(void **state)
+{
+    (void)state;
+    enum { DEPTH = 100000 };
+    char *text = malloc(DEPTH + 1);
+    assert_non_null(text);
+    memset(text, '[', DEPTH);
+    memcpy(text, "{\"a\":", 5);
+    text[DEPTH] = '\0';
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(read_text(text, 0, &job, &err), MDOT_MALFORMED);
+    free(text);
+}
+
+static void an_unknown_name_lists_the_nearest(void **state)
+{
+    (void)state;
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_read("llama-3-8bb", NULL, &job, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "llama-3-8b,");
+    expect_contains(err.message, "mdot jobs");
+    assert_int_equal(mdot_job_read("./llama-3-8b", NULL, &job, &err), MDOT_NOT_FOUND);
+}
+
+static void count_job(void *user, const mdot_ready_job *job)
+{
+    size_t *count = user;
+    mdot_job *made = NULL;
+    mdot_error err = {0};
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    if (mdot_job_read(job->name, NULL, &made, &err) != MDOT_OK) fail_msg("%s: %s", job->name, err.message);
+    mdot_job_get_info(made, &info);
+    if (info.parameters != job->parameters || info.length != job->length)
+        fail_msg("%s: %.0f parameters, length %lld; listed are %.0f and %lld", job->name, info.parameters,
+                 (long long)info.length, job->parameters, (long long)job->length);
+    if (info.unknown_count > 0 || *job->title == '\0')
+        fail_msg("%s: %zu unknown operators", job->name, info.unknown_count);
+    mdot_job_destroy(made);
+    ++*count;
+}
+
+static void each_ready_job_is_as_listed(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    mdot_error err = {0};
+    assert_int_equal(mdot_ready_jobs(count_job, &count, &err), MDOT_OK);
+    assert_true(count >= 50);
+    assert_int_equal(mdot_ready_jobs(NULL, NULL, &err), MDOT_INVALID_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ready_job_has_the_published_parameters),
+        cmocka_unit_test(flops_follow_from_the_parameters),
+        cmocka_unit_test(a_configuration_has_a_program_and_a_length),
+        cmocka_unit_test(each_layer_adds_the_same),
+        cmocka_unit_test(a_folder_and_a_file_are_read),
+        cmocka_unit_test(an_impossible_configuration_is_refused_with_its_field),
+        cmocka_unit_test(deep_json_is_refused),
+        cmocka_unit_test(an_unknown_name_lists_the_nearest),
+        cmocka_unit_test(each_ready_job_is_as_listed),
+    };
+    return cmocka_run_group_tests(tests, use_shipped_jobs, NULL);
+}
