@@ -139,8 +139,8 @@ static void files_of_other_frameworks_get_a_remedy(void **state)
         const char *name, *content, *kind, *remedy;
         size_t size;
     } files[] = {
-        {"config.json", "{\n  \"architectures\": [\n    \"LlamaForCausalLM\"\n  ]}", "a configuration of transformers",
-         "mdot.Job.from_transformers(\"LlamaForCausalLM\", ", 50},
+        {"config.json", "{\n  \"architectures\": [\n    \"LlamaForCausalLM\"\n  ]}", "config.json",
+         "model_type is missing", 50},
         {"model.safetensors", "\x40\0\0\0\0\0\0\0{\"w\":{}}", "a safetensors file", "mdot.Job.from_transformers(", 16},
         {"model.gguf", "GGUF\3\0\0\0", "a GGUF file", "mdot.Job.from_transformers(", 8},
         {"model.pt", "PK\3\4data", "a file of torch.save", "mdot.Job.from_torch(", 8},

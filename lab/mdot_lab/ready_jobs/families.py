@@ -268,9 +268,14 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
 
 
 def describe_variant(family: Family, variant: Mapping[str, Any], writer: Writer, names: list[str]) -> dict[str, Any]:
+    import mdot
+
     sizes = [choose_sizes(family, variant, seed) for seed in range(TRACES)]
     runs = [trace(family, variant, one, False) for one in sizes]
-    half = trace(family, variant, sizes[0], True)
+    try:
+        half = trace(family, variant, sizes[0], True)
+    except mdot.Error:  # a network without 16-bit parameters, for example because its inputs are in fp32
+        half = runs[0]
     fitter = Fitter({name: [one[name] for one in sizes] for name in sizes[0]}, family.atoms)
     parts = describe_operators(family, [job for job, _, _ in runs], half[0], fitter, writer, names)
     captures, program = [capture for _, capture, _ in runs], runs[0][2]

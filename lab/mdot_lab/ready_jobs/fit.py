@@ -50,7 +50,7 @@ class Fitter:
             return {}
         usable = np.flatnonzero((self._columns / 64 <= np.abs(wanted)).all(axis=1))
         columns, products = self._columns[usable], [self._products[i] for i in usable]
-        with_length = np.array(["L" in product or "S" in product for product in products])
+        with_length = np.array(["L" in product or "S" in product for product in products], dtype=bool)
         for count, kept in ((1, None), (2, None), (3, with_length), (3, ~with_length)):
             rows = np.arange(len(products)) if kept is None else np.flatnonzero(kept)
             scale = self._scale[usable[rows]]
