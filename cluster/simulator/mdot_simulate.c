@@ -20,10 +20,12 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
     if (status == MDOT_OK) status = sc_read_trace(request->trace_path, workload, err);
     if (status == MDOT_OK && request->throughputs_path != NULL)
         status = sc_read_throughputs(request->throughputs_path, cluster, workload, err);
-    if (status == MDOT_OK && request->sweep_path != NULL)
-        status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, cluster, workload, err);
     if (status == MDOT_OK && request->steps_path != NULL)
         status = sc_read_step_times(request->steps_path, request->noise_path, cluster, workload, err);
+    if (status == MDOT_OK && request->sweep_path != NULL)
+        status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, cluster, workload, err);
+    if (status == MDOT_OK && request->steps_path == NULL && request->noise_path != NULL)
+        status = sc_read_noise(request->noise_path, workload, err);
     if (status == MDOT_OK && request->pairs_path != NULL)
         status = sc_read_pairs(request->pairs_path, cluster, workload, err);
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);

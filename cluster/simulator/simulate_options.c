@@ -219,7 +219,7 @@ static const cli_option options[] = {
     {.heading = "Speeds of jobs",
      .name = "throughputs",
      .value = "FILE",
-     .help = "speed of each job_type on each GPU type: job_type,gpus,type,steps_per_s, or Gavel's JSON",
+     .help = "speed of each job_type on each GPU type: job_type,gpus,type,samples_per_s,batch, or Gavel's JSON",
      .kind = CLI_TEXT,
      .at = offsetof(sc_request, throughputs_path),
      .files = "csv|json"},
@@ -244,8 +244,9 @@ static const cli_option options[] = {
      .files = "csv"},
     {.name = "sweep",
      .value = "FILE",
-     .help = "speeds that policies assume, predicted by libmdot: job_type,job,batch,precision,layout,optimizer; GPU "
-             "types are then names of mdot; without --throughputs, jobs run at the predicted speed",
+     .help = "speeds that policies assume, predicted by libmdot: job_type,job,batch,precision,layout,optimizer"
+             "[,batch_rule,max_batch]; GPU types are then names of mdot; without --throughputs, jobs run at the "
+             "predicted speed",
      .kind = CLI_TEXT,
      .at = offsetof(sc_request, sweep_path),
      .files = "csv"},
@@ -431,8 +432,10 @@ static bool check(const sc_request *request)
     if (request->policy_count == 0) return refuse("no --policy given");
     if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
         return refuse("--sweep and --predictor require each other");
-    if ((request->steps_path != NULL) != (request->noise_path != NULL))
-        return refuse("--step-times and --gradient-noise require each other");
+    if (request->steps_path != NULL && request->noise_path == NULL)
+        return refuse("--step-times requires --gradient-noise");
+    if (request->noise_path != NULL && request->steps_path == NULL && request->sweep_path == NULL)
+        return refuse("--gradient-noise requires --step-times or --sweep");
     if (request->restart.first && request->restart.base_s == 0 && request->restart.per_doubling_s == 0)
         return refuse("--start-cost requires --restart-cost");
     if (request->policy_count > 1 && request->jobs_path != NULL) return refuse("--per-job requires a single policy");

@@ -19,6 +19,7 @@ typedef struct sc_type {
     char *name;
     int gpus;     /* in all nodes together */
     double watts; /* power of a GPU while a job holds it; 0: unknown */
+    double price; /* of a GPU and hour while a job holds it, in any currency; 0: unknown */
 } sc_type;
 
 typedef struct sc_cluster {

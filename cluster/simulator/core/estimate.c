@@ -11,7 +11,8 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
     for (unsigned type = 0;
          kind != NULL && kind->has_estimate && kind->scaling == NULL && width < SC_SPEEDS && type < type_count; type++)
         fastest = fmax(fastest, kind->estimated_speed[type][width]);
-    double duration_s = fastest > 0 ? job->work / fastest : sc_workload_duration_s(workload, job, type_count);
+    double duration_s = fastest > 0 ? job->work * sc_workload_step_samples(workload, job) / fastest
+                                    : sc_workload_duration_s(workload, job, type_count);
     return duration_s * sc_workload_planned(job);
 }
 
@@ -49,7 +50,8 @@ double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned typ
     double speed = sc_workload_speed(estimate->workload, j, type, gpus);
     if (kind == NULL || !kind->has_estimate || kind->scaling != NULL || speed == 0)
         return speed / estimate->factors[job];
-    return kind->estimated_speed[type][sc_speed_index(gpus)] / estimate->factors[job];
+    return kind->estimated_speed[type][sc_speed_index(gpus)] /
+           (sc_workload_step_samples(estimate->workload, j) * estimate->factors[job]);
 }
 
 double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)

@@ -35,6 +35,8 @@ typedef struct sc_state { /* state of a job */
     double remaining;      /* remaining work */
     double executed_s;     /* seconds for which it held GPUs */
     double attained_gpu_s; /* the same, times the number of GPUs */
+    double used_gpu_s;     /* GPU-seconds that the work so far would have taken alone on one node */
+    double efficiency;     /* speed over the speed alone on one node of as many GPUs */
     double start_s, end_s; /* first start, and end; INFINITY before they happen */
     uint32_t preemptions;
     uint32_t cuts;     /* cuts at the limit; each cut doubled it */

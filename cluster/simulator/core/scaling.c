@@ -14,6 +14,18 @@ void sc_scaling_destroy(sc_scaling *scaling)
     free(scaling);
 }
 
+mdot_status sc_step_table_add(sc_step_table *table, sc_step_row row, mdot_error *err)
+{
+    size_t count = table->row_count;
+    if ((count & (count - 1)) == 0) { /* the capacity doubles at powers of two */
+        sc_step_row *rows = realloc(table->rows, (count > 0 ? 2 * count : 1) * sizeof *rows);
+        if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        table->rows = rows;
+    }
+    table->rows[table->row_count++] = row;
+    return MDOT_OK;
+}
+
 void sc_placement_add(sc_placement *placement, int gpus)
 {
     uint64_t limit = 1;
@@ -158,7 +170,8 @@ double sc_scaling_step_s(const sc_scaling *scaling, unsigned type, const sc_plac
 {
     int passes;
     unsigned source = scaling->source[type];
-    if (source == SC_MAX_TYPES) return 0;
+    bool is_unknown = scaling->is_predicted && (placement->gpus & (placement->gpus - 1)) != 0;
+    if (source == SC_MAX_TYPES || is_unknown) return 0;
     double samples = divide(&scaling->tables[type], placement->gpus, batch, &passes);
     return ratio_to_source(scaling, type, samples) * measured_s(&scaling->tables[source], placement, samples, passes);
 }
@@ -168,6 +181,8 @@ double sc_scaling_model_s(const sc_scaling *scaling, unsigned type, int nodes, i
     int passes;
     unsigned source = scaling->source[type];
     if (source == SC_MAX_TYPES) return 0;
+    if (scaling->is_predicted)
+        return sc_scaling_step_s(scaling, type, &(sc_placement){.nodes = nodes, .gpus = gpus}, batch);
     double samples = divide(&scaling->tables[type], gpus, batch, &passes);
     return ratio_to_source(scaling, type, samples) *
            sc_step_model_s(&scaling->tables[source].model, nodes, gpus, samples, passes);

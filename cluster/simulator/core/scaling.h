@@ -67,9 +67,14 @@ typedef struct sc_scaling {
     sc_noise_row *noise;           /* by batch and progress; NULL: a step's gain is its scale */
     size_t noise_count;
     double least_batch, most_batch; /* reference batch, and the largest one that may be used */
+    /* The rows are predictions at powers of two of GPUs and at octaves of the batch. Policies see them instead of the
+     * model, and the job runs on no other number of GPUs */
+    bool is_predicted;
 } sc_scaling;
 
 void sc_scaling_destroy(sc_scaling *scaling);
+
+mdot_status sc_step_table_add(sc_step_table *table, sc_step_row row, mdot_error *err);
 
 /* Sorts rows, replaces repeated ones by the mean, and computes most_samples and widest_node. */
 void sc_step_table_sort(sc_step_table *table);
@@ -79,7 +84,7 @@ void sc_step_table_sort(sc_step_table *table);
  * the type. */
 double sc_scaling_step_s(const sc_scaling *scaling, unsigned type, const sc_placement *at, double batch);
 
-/* The same by the model, as a policy predicts it. */
+/* The same as a policy predicts it: by the model, unless the rows are predictions. */
 double sc_scaling_model_s(const sc_scaling *scaling, unsigned type, int nodes, int gpus, double batch);
 
 /* Returns the reference steps that a step makes, between 1 and batch / least_batch. `batch` 0: least_batch. */

@@ -75,7 +75,11 @@ static void advance(simulation *s, double to_s)
         double rest = ends ? 0 : state->remaining - work_in(s, state, span_s);
         state->remaining = rest > 0 ? rest : 0;
         state->executed_s += span_s;
-        state->attained_gpu_s += span_s * state->gpus * (state->partner == SC_NONE ? 1 : .5);
+        double busy_s = fmin(fmax(0, state->busy_s - s->view.now_s), span_s);
+        double held_gpu_s = span_s * state->gpus * (state->partner == SC_NONE ? 1 : .5);
+        state->attained_gpu_s += held_gpu_s;
+        s->result.held_gpu_s[state->type] += held_gpu_s;
+        state->used_gpu_s += (span_s - busy_s) * state->gpus * state->efficiency;
     }
     s->view.now_s = to_s;
 }
@@ -104,6 +108,7 @@ static void cut_off(simulation *s, uint32_t job)
     state->lost_gpu_s += state->limit_s * state->gpus;
     state->limit_s *= 2;
     state->remaining = s->workload->jobs[job].work;
+    state->used_gpu_s = 0;
     s->arrived[s->view.arrived_count++] = job;
 }
 
@@ -221,20 +226,29 @@ static double speed_of(const simulation *s, const sc_grant *grant)
     return speed / slowdown_of(s, grant);
 }
 
+static void set_speed(const simulation *s, sc_state *state, const sc_grant *grant)
+{
+    const sc_job *job = &s->workload->jobs[grant->job];
+    state->speed = speed_of(s, grant);
+    state->efficiency =
+        scaling_of(s, grant) != NULL ? 1 : state->speed / sc_workload_speed(s->workload, job, grant->type, grant->gpus);
+}
+
 /* `before`: nodes of jobs that ran before. */
 static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
 {
     sc_state *state = &s->states[grant->job];
     bool ran = state->phase == SC_RUNNING, is_first = state->start_s == INFINITY;
     bool is_same = stays(s, state, before, grant);
-    double now_s = s->view.now_s;
+    double now_s = s->view.now_s, old_batch = state->batch;
+    state->batch = grant->batch;
     state->first_part = grant->first_part;
     state->part_count = grant->part_count;
     if (!is_same) {
         state->phase = SC_RUNNING;
         state->type = grant->type;
         state->gpus = grant->gpus;
-        state->speed = speed_of(s, grant);
+        set_speed(s, state, grant);
         state->busy_s = now_s + sc_restart_s(&s->options->restart, grant->gpus, is_first);
         if (!ran) state->cut_s = state->busy_s + state->limit_s * slowdown_of(s, grant);
         if (is_first) state->start_s = now_s;
@@ -246,9 +260,9 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
     }
     /* The efficiency of a batch changes as the job goes on. */
     bool has_new_speed = state->partner != grant->partner || scaling_of(s, grant) != NULL;
-    if (is_same && has_new_speed) state->speed = speed_of(s, grant);
+    if (is_same && has_new_speed) set_speed(s, state, grant);
+    if (is_same && grant->batch != old_batch) sc_log_job(s->options->log, &s->view, SC_DECISION_BATCH, grant->job);
     state->partner = grant->partner;
-    state->batch = grant->batch;
     /* With whole steps, the rest may end later than it would outside of rounds. */
     if (!is_same || has_new_speed || s->policy->round_s > 0)
         state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;

@@ -34,6 +34,7 @@ typedef struct sc_result {
     size_t decisions;
     size_t notes; /* number of decisions with a note, for example a fallback */
     double decision_s;
+    double held_gpu_s[SC_MAX_TYPES]; /* by all jobs */
 } sc_result;
 
 /* Runs all jobs. INVALID_ARGUMENT for a job that fits no type of the cluster, or a policy that does not support the
@@ -58,15 +59,16 @@ void sc_plan_finish(sc_plan *plan, const sc_view *view);
 
 /* ---- Log --------------------------------------------------------------------------------------------------------- */
 
-/* Writes every decision as a CSV line: time_s,decision,job_id,type,gpus,note,nodes. The last field has the GPUs per
- * node, "a:4 b:2". */
+/* Writes every decision as a CSV line: time_s,decision,job_id,type,gpus,note,nodes,batch. nodes has the GPUs per node,
+ * "a:4 b:2", and batch the samples of a step, if they are known. */
 
 #define SC_DECISION_MAP(X)                                                                                             \
     X(ARRIVE, "arrive")                                                                                                \
     X(REJECT, "reject")                                                                                                \
     X(START, "start")                                                                                                  \
     X(RESUME, "resume")                                                                                                \
-    X(MOVE, "move") /* to another type or width, with no pause except the restart */                                   \
+    X(MOVE, "move")   /* to another type or width, with no pause except the restart */                                 \
+    X(BATCH, "batch") /* another batch on the same GPUs */                                                             \
     X(PREEMPT, "preempt")                                                                                              \
     X(CUT, "cut") /* off at the time limit */                                                                          \
     X(COMPLETE, "complete")                                                                                            \

@@ -57,6 +57,13 @@ bool sc_job_allows(const sc_job *job, int gpus)
     return job->kind != SC_NONE || gpus == job->gpus;
 }
 
+double sc_workload_step_samples(const sc_workload *workload, const sc_job *job)
+{
+    unsigned width = sc_speed_index(job->gpus);
+    double samples = width < SC_SPEEDS ? workload->kinds[job->kind].step_samples[width] : 0;
+    return samples > 0 ? samples : 1;
+}
+
 double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigned type, int gpus)
 {
     if (!sc_job_allows(job, gpus)) return 0;
@@ -64,7 +71,7 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
     const sc_kind *kind = &workload->kinds[job->kind];
     if (kind->scaling != NULL) return sc_scaling_mean_speed(kind->scaling, type, gpus, job->batch, job->work);
     unsigned width = sc_speed_index(gpus);
-    return width < SC_SPEEDS ? kind->speed[type][width] : 0;
+    return width < SC_SPEEDS ? kind->speed[type][width] / sc_workload_step_samples(workload, job) : 0;
 }
 
 static size_t pair_at(const sc_workload *workload, uint32_t kind, uint32_t partner, unsigned type, unsigned width)

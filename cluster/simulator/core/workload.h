@@ -20,8 +20,10 @@ enum {
 /* A kind of job, whose jobs run equally fast: a network at a batch size. */
 typedef struct sc_kind {
     char *name;
-    double speed[SC_MAX_TYPES][SC_SPEEDS];  /* steps per second at each index of sc_speed_index, on one node; 0:
+    double speed[SC_MAX_TYPES][SC_SPEEDS];  /* samples per second at each index of sc_speed_index, on one node; 0:
                                              * impossible or unknown */
+    double step_samples[SC_SPEEDS];         /* samples of a step at each width. 0: the table counts steps, and a step is
+                                             * the same work at every width */
     double spread[SC_MAX_TYPES][SC_SPEEDS]; /* slowdown of a step on several nodes; 0: 1 */
     bool has_estimate; /* policies see these values instead of the true ones, just as estimates have factors */
     double estimated_speed[SC_MAX_TYPES][SC_SPEEDS], estimated_spread[SC_MAX_TYPES][SC_SPEEDS];
@@ -34,7 +36,7 @@ typedef struct sc_job {
     double submit_s;
     double deadline_s; /* on the clock of submit_s; INFINITY: no deadline */
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
-    double work;       /* steps if the job has a kind; otherwise seconds (duration) on `gpus` GPUs */
+    double work;       /* steps on `gpus` GPUs if the job has a kind; otherwise seconds (duration) on them */
     int gpus;
     int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
                                    * a job with a kind takes any number */
@@ -74,6 +76,10 @@ unsigned sc_speed_index(int gpus);
 
 /* Returns whether the job's bounds allow so many GPUs. */
 bool sc_job_allows(const sc_job *job, int gpus);
+
+/* Returns the samples of a step on the job's own GPUs, or 1 if the kind's table counts steps. Speeds in samples per
+ * second, divided by it, are the job's work per second. */
+double sc_workload_step_samples(const sc_workload *workload, const sc_job *job);
 
 /* Work per second on `gpus` GPUs of one node of a type; 0 if the job cannot run there. A job without a kind runs on
  * any type, at its own width or within its bounds. With a scaling, the speed is the mean over the job's steps on as few

@@ -1,5 +1,5 @@
-/* cluster_file.c — reads a cluster from a file: node,type,gpus, one line per node; watts if power matters; domain and
- * rack if the topology matters. */
+/* cluster_file.c — reads a cluster from a file: node,type,gpus, one line per node; watts and price if energy and cost
+ * matter; domain and rack if the topology matters. */
 #include "base/csv.h"
 #include "simulator/input/input.h"
 
@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the type's GPU power; it must be equal on all nodes. */
-static mdot_status read_watts(const bs_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
+/* Reads a figure of the row's type, for example its power; it must be equal on all nodes. */
+static mdot_status read_figure(const bs_csv *csv, int column, double minimum, const sc_type *type, double *out_figure,
+                               mdot_error *err)
 {
     double value;
-    mdot_status status = bs_csv_number(csv, watts, 1, 1e5, &value, err);
+    mdot_status status = bs_csv_number(csv, column, minimum, 1e5, &value, err);
     if (status != MDOT_OK) return status;
-    sc_type *t = &cluster->types[sc_cluster_find_type(cluster, csv->field[type])];
-    if (t->watts != 0 && t->watts != value)
-        return bs_csv_fail(csv, err, MDOT_MALFORMED, "type %s has %g watts and %g", t->name, t->watts, value);
-    t->watts = value;
+    if (*out_figure != 0 && *out_figure != value)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "type %s has %g %s and %g", type->name, *out_figure,
+                           csv->header[column], value);
+    *out_figure = value;
     return MDOT_OK;
 }
 
@@ -90,7 +91,8 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
     status = bs_csv_need(&csv, "node", &node, err);
     if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type, err);
     if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus, err);
-    int watts = bs_csv_find(&csv, "watts"), domain = bs_csv_find(&csv, "domain"), rack = bs_csv_find(&csv, "rack");
+    int watts = bs_csv_find(&csv, "watts"), price = bs_csv_find(&csv, "price"), domain = bs_csv_find(&csv, "domain"),
+        rack = bs_csv_find(&csv, "rack");
     names domains = {0}, racks = {0};
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
@@ -108,8 +110,10 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
                                  csv.field[node]);
         } else if (sc_cluster_add_node(&cluster, csv.field[node], csv.field[type], count, &reason) != MDOT_OK) {
             status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "%s", reason.message);
-        } else if (watts >= 0) {
-            status = read_watts(&csv, type, watts, &cluster, err);
+        } else {
+            sc_type *t = &cluster.types[sc_cluster_find_type(&cluster, csv.field[type])];
+            if (watts >= 0) status = read_figure(&csv, watts, 1, t, &t->watts, err);
+            if (status == MDOT_OK && price >= 0) status = read_figure(&csv, price, 1e-6, t, &t->price, err);
         }
         if (status == MDOT_OK && (domain >= 0 || rack >= 0))
             status = read_place(&csv, domain, rack, &domains, &racks, &cluster, err);

@@ -18,7 +18,7 @@ mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_wor
 /* Reads the output of `sacct -P`. For any other file *out_is_sacct is false and the workload stays as it is. */
 mdot_status sc_read_sacct(const char *path, bool *out_is_sacct, sc_workload *out_workload, mdot_error *err);
 
-/* Reads node,type,gpus[,watts][,domain][,rack], one line per node. */
+/* Reads node,type,gpus[,watts][,price][,domain][,rack], one line per node. */
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err);
 
 /* Reads account,parent,shares[,gpus][,gpu_minutes]. The caller still assigns jobs to it. */
@@ -35,6 +35,9 @@ mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_
  * the step-time model (step_times.c documents the forms). */
 mdot_status sc_read_step_times(const char *steps_path, const char *noise_path, const sc_cluster *cluster,
                                sc_workload *workload, mdot_error *err);
+
+/* Reads gradient noise alone, for kinds whose batch policies choose (sc_sweep_throughputs). */
+mdot_status sc_read_noise(const char *path, sc_workload *workload, mdot_error *err);
 
 /* Reads pair speeds for the workload's kinds (pairs.c documents the form). */
 mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);

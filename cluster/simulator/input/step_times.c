@@ -40,15 +40,6 @@ static mdot_status make_scaling(sc_kind *kind, mdot_error *err)
     return kind->scaling != NULL ? MDOT_OK : BS_OUT_OF_MEMORY(err, "%s", kind->name);
 }
 
-static mdot_status add_step(sc_step_table *table, sc_step_row row, mdot_error *err)
-{
-    sc_step_row *rows = grow(table->rows, table->row_count, sizeof *rows);
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    table->rows = rows;
-    rows[table->row_count++] = row;
-    return MDOT_OK;
-}
-
 /* Reads 31 as a pattern of two nodes. An empty field leaves it unknown. */
 static mdot_status read_pattern(const bs_csv *csv, int column, sc_placement *out, mdot_error *err)
 {
@@ -90,7 +81,7 @@ static mdot_status read_step(const bs_csv *csv, const columns *fields, const sc_
     unsigned type = fields->type == BS_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[fields->type]);
     if (type == cluster->type_count) return MDOT_OK;
     status = make_scaling(kind, err);
-    return status == MDOT_OK ? add_step(&kind->scaling->tables[type], row, err) : status;
+    return status == MDOT_OK ? sc_step_table_add(&kind->scaling->tables[type], row, err) : status;
 }
 
 static mdot_status read_steps(const char *path, const sc_cluster *cluster, sc_workload *workload, bool *out_has_types,
@@ -127,7 +118,14 @@ static mdot_status add_noise(sc_scaling *scaling, sc_noise_row row, mdot_error *
     return MDOT_OK;
 }
 
-static mdot_status read_noise(const char *path, sc_workload *workload, mdot_error *err)
+static int by_batch(const void *left, const void *right)
+{
+    const sc_noise_row *a = left, *b = right;
+    if (a->batch != b->batch) return a->batch < b->batch ? -1 : 1;
+    return (a->progress > b->progress) - (a->progress < b->progress);
+}
+
+mdot_status sc_read_noise(const char *path, sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
     int kind_at, batch_at, progress_at, squared_at, variance_at;
@@ -153,14 +151,12 @@ static mdot_status read_noise(const char *path, sc_workload *workload, mdot_erro
         if (kind != NULL && kind->scaling != NULL) status = add_noise(kind->scaling, row, err);
     }
     bs_csv_close(&csv);
+    for (size_t i = 0; status == MDOT_OK && i < workload->kind_count; i++) {
+        sc_scaling *scaling = workload->kinds[i].scaling;
+        if (scaling != NULL && scaling->noise_count > 0)
+            qsort(scaling->noise, scaling->noise_count, sizeof *scaling->noise, by_batch);
+    }
     return status;
-}
-
-static int by_batch(const void *left, const void *right)
-{
-    const sc_noise_row *a = left, *b = right;
-    if (a->batch != b->batch) return a->batch < b->batch ? -1 : 1;
-    return (a->progress > b->progress) - (a->progress < b->progress);
 }
 
 /* Finds the source of each type, and fits the models. */
@@ -172,7 +168,6 @@ static mdot_status finish(const char *noise_path, sc_kind *kind, const sc_cluste
     mdot_status status = MDOT_OK;
     if (scaling->noise_count == 0)
         return mdot_fail(err, MDOT_MALFORMED, "%s: no row of %s, which has step times", noise_path, kind->name);
-    qsort(scaling->noise, scaling->noise_count, sizeof *scaling->noise, by_batch);
     scaling->least_batch = scaling->noise[0].batch;
     scaling->most_batch = scaling->noise[scaling->noise_count - 1].batch;
     for (unsigned type = 0; type < SC_MAX_TYPES; type++) scaling->source[type] = SC_MAX_TYPES;
@@ -207,7 +202,7 @@ mdot_status sc_read_step_times(const char *steps_path, const char *noise_path, c
 {
     bool has_types = false, is_any = false;
     mdot_status status = read_steps(steps_path, cluster, workload, &has_types, err);
-    if (status == MDOT_OK) status = read_noise(noise_path, workload, err);
+    if (status == MDOT_OK) status = sc_read_noise(noise_path, workload, err);
     for (size_t i = 0; status == MDOT_OK && i < workload->kind_count; i++) {
         if (workload->kinds[i].scaling == NULL) continue;
         status = finish(noise_path, &workload->kinds[i], cluster, has_types, err);

@@ -1,7 +1,9 @@
 /* throughputs.c — reads the speeds of each kind of job from a table.
  *
- *     job_type,gpus,type,steps_per_s        CSV: one line for each kind, width (a power of two) and type of GPU; the
- *                                           optional column spread is the slowdown on several nodes
+ *     job_type,gpus,type,samples_per_s,batch   CSV: one line for each kind, width (a power of two) and type of GPU, with
+ *                                           the samples of a step on these GPUs; the optional column spread is the
+ *                                           slowdown on several nodes
+ *     job_type,gpus,type,steps_per_s[,batch]   the same in steps. Without `batch`, a step is the same work at all widths
  *     model,batch,slices_of_7,step_ms_median   CSV: steps on slices of a GPU (MIG), as measured-2026/miso_mig.csv has
  *                                           them; the kind is "MODEL (batch size BATCH)". A slice of S sevenths is one
  *                                           GPU of the type mig-Sg, and S GPUs of the type mig, whose nodes have 7 GPUs
@@ -64,7 +66,7 @@ static mdot_status read_slices(bs_csv *csv, const sc_cluster *cluster, sc_worklo
 static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
-    int kind_at, gpus_at, type_at, speed_at;
+    int kind_at, gpus_at, type_at;
     mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
     if (status != MDOT_OK) return status;
     if (bs_csv_find(&csv, "slices_of_7") != BS_CSV_ABSENT) {
@@ -75,15 +77,20 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
     status = bs_csv_need(&csv, "job_type", &kind_at, err);
     if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus_at, err);
     if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "steps_per_s", &speed_at, err);
-    int spread_at = bs_csv_find(&csv, "spread");
+    int spread_at = bs_csv_find(&csv, "spread"), batch_at = bs_csv_find(&csv, "batch");
+    int speed_at = bs_csv_find(&csv, "samples_per_s");
+    bool counts_samples = speed_at != BS_CSV_ABSENT;
+    if (status == MDOT_OK && counts_samples) status = bs_csv_need(&csv, "batch", &batch_at, err);
+    if (status == MDOT_OK && !counts_samples) status = bs_csv_need(&csv, "steps_per_s", &speed_at, err);
     for (bool is_row = true; status == MDOT_OK;) {
         int gpus;
-        double speed, spread = 0;
+        double speed, spread = 0, batch = 0;
         status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         status = bs_csv_integer(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
         if (status == MDOT_OK) status = bs_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
+        if (status == MDOT_OK && batch_at != BS_CSV_ABSENT)
+            status = bs_csv_number(&csv, batch_at, 1, MAX_SPEED, &batch, err);
         if (status == MDOT_OK && spread_at != BS_CSV_ABSENT && csv.field[spread_at][0] != '\0')
             status = bs_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
         if (status != MDOT_OK) break;
@@ -91,8 +98,12 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
         sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
         if (width == SC_WIDTHS) {
             status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "gpus is %d, but must be a power of two", gpus);
+        } else if (kind != NULL && kind->step_samples[width] > 0 && kind->step_samples[width] != batch) {
+            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "%s has batch %g and %g on %d GPUs", kind->name,
+                                 kind->step_samples[width], batch, gpus);
         } else if (kind != NULL && type < cluster->type_count) {
-            kind->speed[type][width] = speed;
+            kind->step_samples[width] = batch;
+            kind->speed[type][width] = counts_samples || batch == 0 ? speed : speed * batch;
             kind->spread[type][width] = spread;
         }
     }

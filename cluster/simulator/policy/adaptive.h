@@ -53,8 +53,8 @@ double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bo
 /* Returns the predicted remaining seconds on so many GPUs, at the job's batch size. */
 double sc_goodput_left_s(const sc_view *view, uint32_t job, unsigned type, int gpus);
 
-/* Returns the next wider number of GPUs than `gpus` that the job's bounds allow and on which it is known to run, at
- * most `most`; 0: none. */
+/* Returns the next wider number of GPUs than `gpus` that the job's bounds allow and on which it is known to be faster,
+ * at most `most`; 0: none. */
 int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int gpus, int most);
 
 #endif

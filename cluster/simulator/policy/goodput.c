@@ -8,12 +8,14 @@ int sc_goodput_node_width(const sc_cluster *cluster, unsigned type) { return sc_
 static double best_batch(const sc_view *view, uint32_t job, const sc_scaling *scaling, unsigned type, int nodes,
                          int gpus, double *out_batch)
 {
-    static const double step = 1.189207115002721; /* the fourth root of 2 */
+    double step = scaling->is_predicted ? 2 : 1.189207115002721; /* the fourth root of 2 */
     const sc_job *j = &view->workload->jobs[job];
     double done = j->work - view->states[job].remaining, best = 0, maximum = scaling->most_batch;
     if (gpus > maximum) return 0; /* each GPU needs a sample */
     for (double batch = fmax(scaling->least_batch, gpus); batch < maximum * step; batch *= step) {
         double used = fmin(batch, maximum);
+        /* Predictions hold for one pass; only the least batch may take several. */
+        if (scaling->is_predicted && best > 0 && used > gpus * scaling->tables[type].most_samples) break;
         double step_s = sc_scaling_model_s(scaling, type, nodes, gpus, used);
         double speed = step_s > 0 ? sc_scaling_gain(scaling, used, done) / step_s : 0;
         if (speed <= best) continue;
@@ -57,6 +59,7 @@ int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int 
 {
     const sc_job *j = &view->workload->jobs[job];
     double batch;
+    double present = gpus > 0 ? sc_goodput(view, job, type, gpus, false, &batch) : 0;
     int successor = gpus + 1;
     if (j->least_gpus > 0 && successor < j->least_gpus) successor = j->least_gpus;
     if (j->most_gpus > 0 && maximum > j->most_gpus) maximum = j->most_gpus;
@@ -64,6 +67,6 @@ int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int 
     bool has_table = j->kind != SC_NONE && view->workload->kinds[j->kind].scaling == NULL;
     if (has_table && maximum > 1 << (SC_WIDTHS - 1)) maximum = 1 << (SC_WIDTHS - 1);
     for (; successor <= maximum; successor++)
-        if (sc_goodput(view, job, type, successor, false, &batch) > 0) return successor;
+        if (sc_goodput(view, job, type, successor, false, &batch) > present) return successor;
     return 0;
 }

@@ -9,6 +9,7 @@
  * Every waiting job first gets the least width, least predicted service first, so few jobs wait. A job whose speed is
  * known at only one width keeps that width. The policy decides at arrivals and completions; a job that grows or shrinks
  * has the cost of a restart. */
+#include "simulator/policy/adaptive.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
@@ -30,21 +31,10 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return sc_active_create(view, sizeof(job_width), out_self, err);
 }
 
-/* Returns the predicted seconds that the job still needs on so many GPUs. */
-static double left_s(const sc_view *view, uint32_t job, int width)
-{
-    const sc_job *j = &view->workload->jobs[job];
-    const sc_state *state = &view->states[job];
-    if (j->kind == SC_NONE)
-        return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s) /
-               sc_workload_speed(view->workload, j, 0, width);
-    return sc_view_planned_work(view, job) / sc_estimate_speed(view->estimate, job, 0, width);
-}
-
 /* Returns the relative time saved at the next width over the relative energy added. */
 static double gain(const sc_view *view, const job_width *s, int wider)
 {
-    double now_s = left_s(view, s->job, s->width), then_s = left_s(view, s->job, wider);
+    double now_s = sc_goodput_left_s(view, s->job, 0, s->width), then_s = sc_goodput_left_s(view, s->job, 0, wider);
     double saved = 1 - then_s / now_s, more = wider * then_s / (s->width * now_s) - 1;
     if (saved <= 0) return 0;
     return more > 0 ? saved / more : INFINITY;
@@ -63,7 +53,7 @@ static int give_least(const sc_active *self, const sc_view *view, int gpus)
     job_width *jobs = self->items;
     for (size_t i = 0; i < self->count; i++) {
         int minimum = sc_reservation_next_width(view, self->jobs[i], 0);
-        double service = minimum == 0 ? INFINITY : minimum * left_s(view, self->jobs[i], minimum);
+        double service = minimum == 0 ? INFINITY : minimum * sc_goodput_left_s(view, self->jobs[i], 0, minimum);
         jobs[i] = (job_width){.job = self->jobs[i], .service = service};
     }
     qsort(jobs, self->count, sizeof *jobs, by_service);

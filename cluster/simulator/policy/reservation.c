@@ -1,5 +1,6 @@
 /* reservation.c — a job's progress through slots with given GPUs. */
 #include "simulator/policy/reservation.h"
+#include "simulator/policy/adaptive.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,13 +59,21 @@ void sc_reservation_shift(sc_reservation *plan, size_t slots)
 
 int sc_reservation_width(const sc_reservation *plan) { return plan->first < plan->count ? plan->gpus[plan->first] : 0; }
 
+/* Predicted work per second on as few nodes as possible. */
+static double speed_on(const sc_view *view, uint32_t job, int gpus)
+{
+    double batch;
+    return sc_goodput(view, job, 0, gpus, false, &batch);
+}
+
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
 {
     const sc_job *j = &view->workload->jobs[job];
+    double present = width > 0 ? speed_on(view, job, width) : 0;
     for (int successor = 1; successor <= view->cluster->types[0].gpus && sc_width_of(successor) < SC_WIDTHS;
          successor *= 2)
-        if (successor > width && sc_estimate_speed(view->estimate, job, 0, successor) > 0) return successor;
-    return width == 0 && sc_estimate_speed(view->estimate, job, 0, j->gpus) > 0 ? j->gpus : 0;
+        if (successor > width && speed_on(view, job, successor) > present) return successor;
+    return width == 0 && speed_on(view, job, j->gpus) > 0 ? j->gpus : 0;
 }
 
 typedef struct walk {
@@ -98,7 +107,7 @@ static bool step(walk *w, int width, double span_s)
         w->width = width;
     }
     if (width > 0) {
-        double speed = sc_estimate_speed(w->view->estimate, w->job, 0, width);
+        double speed = speed_on(w->view, w->job, width);
         double needed_s = w->busy_s + w->remaining / speed;
         w->has_run = true;
         if (needed_s <= span_s) {

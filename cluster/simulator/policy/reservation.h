@@ -34,8 +34,8 @@ void sc_reservation_shift(sc_reservation *plan, size_t slots);
 /* Returns the GPUs in the current slot. */
 int sc_reservation_width(const sc_reservation *plan);
 
-/* Returns the job's next known width above `width`, within bounds: a power of two, or the requested width if no power
- * of two is known; 0: none. */
+/* Returns the job's next width above `width`, within bounds, on which it is known to be faster: a power of two, or the
+ * requested width if no power of two is known; 0: none. */
 int sc_reservation_next_width(const sc_view *view, uint32_t job, int width);
 
 /* Computes the job's end, and the GPU-seconds until then, if the current slot had `width` GPUs and later slots followed

@@ -20,7 +20,13 @@ typedef struct sc_summary {
     double lost_gpu_h;  /* GPU-hours of these runs */
     size_t notes;       /* decisions with a note, for example a fallback */
     size_t deadlines, deadlines_met;
-    double energy_kwh; /* energy of GPUs while jobs held them; 0 if the cluster has several types or omits watts */
+    double energy_kwh, cost; /* of GPUs while jobs held them; 0 if the watts or the price of such a type is unknown */
+    double used;             /* GPU-seconds that the work would have taken alone on one node, over those of the cluster
+                              * until the last end, as utilisation has those held. Restarts, lost work and slow
+                              * placements are not used; two jobs on one GPU may use more than one */
+    /* Finish-time fairness (Themis): completion time over the time in an equal part of the cluster for each of the n
+     * jobs that were active on average while the job was, duration · max(1, n · gpus / GPUs of the cluster) */
+    double mean_rho, max_rho;
 } sc_summary;
 
 mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster, const sc_result *result,

@@ -129,7 +129,25 @@ static void tables_of_throughputs_are_read(void **state)
     expect_number(w.kinds[picky].spread[0][0], 0);
     expect_number(w.kinds[picky].speed[0][1], 0);
     expect_number(w.kinds[partner].speed[0][0], 0);
+    /* Samples: a step of the trace is one on the job's own GPUs, whatever the table's unit. */
+    static const char *const units[] = {
+        "job_type,gpus,type,steps_per_s,batch\nother,1,fast,10,32\nother,4,fast,8,128\n",
+        "job_type,gpus,type,samples_per_s,batch\nother,1,fast,320,32\nother,4,fast,1024,128\n"};
+    for (size_t i = 0; i < 2; i++) {
+        path = workload_write_file(*state, "t.csv", units[i]);
+        if (sc_read_throughputs(path, &c, &w, &err) != MDOT_OK) fail_msg("%s", err.message);
+        free(path);
+        expect_number(w.kinds[partner].speed[0][0], 320);
+        expect_number(w.kinds[partner].speed[0][2], 1024);
+        sc_job narrow = {.gpus = 1, .kind = partner}, wide = {.gpus = 4, .kind = partner};
+        expect_number(sc_workload_speed(&w, &narrow, 0, 1), 10);
+        expect_number(sc_workload_speed(&w, &narrow, 0, 4), 32);
+        expect_number(sc_workload_speed(&w, &wide, 0, 4), 8);
+        expect_number(sc_workload_speed(&w, &wide, 0, 1), 2.5);
+    }
     static const char *const wrong[][2] = {
+        {"job_type,gpus,type,samples_per_s\nother,1,fast,10\n", "no column batch"},
+        {"job_type,gpus,type,steps_per_s,batch\nother,1,fast,10,16\n", "t.csv:2: other has batch 32 and 16 on 1 GPUs"},
         {"job_type,gpus,type,steps_per_s\npicky,3,fast,10\n", "t.csv:2: gpus is 3, but must be a power of two"},
         {"job_type,gpus,type,steps_per_s\npicky,1,fast,-1\n", "t.csv:2: steps_per_s is -1"},
         {"job_type,gpus,type,steps_per_s,spread\npicky,1,fast,1,0.5\n", "t.csv:2: spread is 0.5, less than 1"},

@@ -140,7 +140,7 @@ static void job_names_are_quoted_in_csv(void **state)
     assert_non_null(file);
     assert_true(fread(text, 1, sizeof text - 1, file) > 0);
     fclose(file);
-    expect_contains(text, "\n0,start,\"a, \"\"b\"\"\",gpu,1,,pool:1\n");
+    expect_contains(text, "\n0,start,\"a, \"\"b\"\"\",gpu,1,,pool:1,\n");
     free(trace);
 }
 
@@ -221,8 +221,9 @@ static void wrong_command_lines_are_refused(void **state)
         {{"T", "--gpus", "4", "--policy", "fifo", "--errors", "some"}, "scale or total"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--seed", "-1"}, "--seed"},
         {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job requires a single policy"},
-        {{"T", "--gpus", "4", "--policy", "fifo", "--step-times", "x"}, "--gradient-noise require each other"},
-        {{"T", "--gpus", "4", "--policy", "fifo", "--gradient-noise", "x"}, "--step-times and --gradient"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--step-times", "x"}, "--step-times requires --gradient-noise"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--gradient-noise", "x"},
+         "--gradient-noise requires --step-times or --sweep"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--start-cost"}, "--start-cost requires --restart-cost"},
         {{"T", "T", "--gpus", "4", "--policy", "fifo"}, "one trace"},
         {{"T", "--gpu-count", "4"}, "unknown option --gpu-count"},

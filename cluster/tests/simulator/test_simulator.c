@@ -138,6 +138,47 @@ static void rejected_jobs_count_in_no_time(void **state)
     sc_workload_free(&workload);
 }
 
+static void energy_cost_use_and_fairness_are_summed_over_types(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}, {0, 1, 100}};
+    sc_workload workload = workload_make(jobs, 3);
+    sc_cluster cluster = {0};
+    sc_result result;
+    sc_summary summary;
+    sc_estimator oracle = sc_estimator_oracle();
+    const sc_policy *themis;
+    assert_int_equal(sc_policy_find("themis", &themis, NULL), MDOT_OK);
+    assert_int_equal(sc_cluster_add_node(&cluster, "a", "A100", 1, NULL), MDOT_OK);
+    assert_int_equal(sc_cluster_add_node(&cluster, "b", "T4", 1, NULL), MDOT_OK);
+    cluster.types[0].watts = 400;
+    cluster.types[1].watts = 70;
+    cluster.types[0].price = 3;
+    sc_run_options options = {.restart = {.base_s = 20, .first = true}};
+    assert_int_equal(sc_simulate(&workload, &cluster, themis, &oracle, &options, &result, NULL), MDOT_OK);
+    assert_int_equal(sc_summarise(&workload, &cluster, &result, &summary, NULL), MDOT_OK);
+    /* Two jobs run from 0 to 120, and the third one from 120 to 240. */
+    double held_s[2] = {0};
+    for (int i = 0; i < 3; i++) held_s[result.states[i].type] += 120;
+    assert_true(fabs(summary.energy_kwh - (400 * held_s[0] + 70 * held_s[1]) / 3.6e6) < 1e-12);
+    expect_number(summary.cost, 0); /* the price of a T4 is unknown */
+    expect_number(summary.utilisation, 360. / 480);
+    expect_number(summary.used, 300. / 480);
+    /* With 3, 3 and 2 jobs on 2 GPUs on average, an equal part takes 1.5, 1.5 and 1 times as long. */
+    double first_rho = 120 / 150., third_rho = 240 / 100.;
+    assert_true(fabs(summary.max_rho - third_rho) < 1e-9);
+    assert_true(fabs(summary.mean_rho - (2 * first_rho + third_rho) / 3) < 1e-9);
+    cluster.types[1].price = .5;
+    assert_int_equal(sc_summarise(&workload, &cluster, &result, &summary, NULL), MDOT_OK);
+    assert_true(fabs(summary.cost - (3 * held_s[0] + .5 * held_s[1]) / 3600) < 1e-12);
+    cluster.types[1].watts = 0;
+    assert_int_equal(sc_summarise(&workload, &cluster, &result, &summary, NULL), MDOT_OK);
+    expect_number(summary.energy_kwh, 0);
+    sc_result_free(&result);
+    sc_workload_free(&workload);
+    sc_cluster_free(&cluster);
+}
+
 static void every_decision_is_logged(void **state)
 {
     (void)state;
@@ -149,15 +190,15 @@ static void every_decision_is_logged(void **state)
     sc_run_options options = {.log = open_memstream(&text, &size)};
     assert_int_equal(run(&workload, 4, &sc_policy_srtf, &options, &result, NULL), MDOT_OK);
     fclose(options.log);
-    assert_string_equal(text, "time_s,decision,job_id,type,gpus,note,nodes\n"
-                              "0,arrive,0,,,,\n"
-                              "0,start,0,gpu,2,,pool:2\n"
-                              "10,arrive,1,,,,\n"
-                              "10,preempt,0,gpu,2,,pool:2\n"
-                              "10,start,1,gpu,4,,pool:4\n"
-                              "30,complete,1,gpu,4,,pool:4\n"
-                              "30,resume,0,gpu,2,,pool:2\n"
-                              "120,complete,0,gpu,2,,pool:2\n");
+    assert_string_equal(text, "time_s,decision,job_id,type,gpus,note,nodes,batch\n"
+                              "0,arrive,0,,,,,\n"
+                              "0,start,0,gpu,2,,pool:2,\n"
+                              "10,arrive,1,,,,,\n"
+                              "10,preempt,0,gpu,2,,pool:2,\n"
+                              "10,start,1,gpu,4,,pool:4,\n"
+                              "30,complete,1,gpu,4,,pool:4,\n"
+                              "30,resume,0,gpu,2,,pool:2,\n"
+                              "120,complete,0,gpu,2,,pool:2,\n");
     free(text);
     sc_result_free(&result);
     sc_workload_free(&workload);
@@ -190,6 +231,7 @@ int main(void)
         cmocka_unit_test(a_policy_that_lets_jobs_wait_forever_is_named),
         cmocka_unit_test(a_job_wider_than_the_cluster_is_refused),
         cmocka_unit_test(rejected_jobs_count_in_no_time),
+        cmocka_unit_test(energy_cost_use_and_fairness_are_summed_over_types),
         cmocka_unit_test(every_decision_is_logged),
         cmocka_unit_test(percentiles_use_nearest_ranks),
     };

@@ -101,9 +101,9 @@ static void every_type_and_width_is_predicted(void **state)
     snprintf(row, sizeof row, "resnet,%s,64,amp,nchw,sgd\nunknown,nowhere.job,64,amp,nchw,sgd\n", resnet);
     if (sweep(f, row, &err) != MDOT_OK) fail_msg("%s", err.message);
     const sc_kind *k = &f->workload.kinds[f->kind];
-    expect_near(k->speed[0][0], 1e3 / predict("A100", 1, 64).step_ms);
-    expect_near(k->speed[0][1], 1e3 / predict("A100", 2, 64).step_ms);
-    expect_near(k->speed[1][0], 1e3 / predict("T4", 1, 64).step_ms);
+    expect_near(k->speed[0][0], 64e3 / predict("A100", 1, 64).step_ms);
+    expect_near(k->speed[0][1], 128e3 / predict("A100", 2, 64).step_ms);
+    expect_near(k->speed[1][0], 64e3 / predict("T4", 1, 64).step_ms);
     expect_number(k->speed[0][2], 0);
     expect_number(k->speed[1][1], 0); /* wider than the type's GPU count */
     /* On a T4 the batch of 512 exceeds the memory. */
@@ -168,8 +168,8 @@ static void predictions_are_kept_beside_measurements(void **state)
     snprintf(row, sizeof row, "resnet,%s,64,amp,nchw,sgd\n", resnet);
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
     k = &f->workload.kinds[f->kind];
-    expect_number(k->speed[0][0], 3);
-    expect_number(k->speed[1][0], 5);
+    expect_number(k->speed[0][0], 3 * 64); /* measured in steps, and from now on in samples */
+    expect_number(k->speed[1][0], 5 * 64);
     expect_number(k->speed[0][1], 0);
     sc_job job = {.id = strdup("j"), .gpus = 1, .work = 100, .kind = f->kind};
     assert_int_equal(sc_workload_add(&f->workload, job, NULL), MDOT_OK);
