@@ -18,10 +18,10 @@ if [ ! -e "$folder/usr/bin/apt-get" ]; then
         { tail -3 "$folder.log"; skip "debootstrap fails"; }
     cp /etc/resolv.conf /etc/hosts "$folder/etc/"
 fi
-leave() { umount -l "$folder/proc" "$folder/dev" 2> /dev/null || true; }
+leave() { umount -l "$folder/proc" "$folder/sys" "$folder/dev" 2> /dev/null || true; }
 trap leave EXIT
 mount -t proc proc "$folder/proc"
-mount --rbind /dev "$folder/dev"
+for name in sys dev; do mount --rbind --make-rslave "/$name" "$folder/$name"; done
 rm -rf "$folder/source"
 git clone -q "$root" "$folder/source"
 git -C "$root" diff HEAD --binary | git -C "$folder/source" apply --allow-empty
