@@ -45,6 +45,10 @@ pl_growth pl_pointwise_growth(pl_builder *b, const ir_node *node, const ir_value
 
 /* ---- move.c: definitions of operators that move data, one expression each ---------------------------------------- */
 
+/* Elements before the first one along each axis. False: they are known only at run time. */
+bool pl_read_pads(const ir_node *node, int rank, ir_dim *out_before);
+/* The value of elements that a Pad adds: its constant, or zero. */
+const pl_expr *pl_pad_constant(pl_builder *b, const ir_node *node);
 const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 /* move.c: the index into a shape that differs from `from` only in one-element dimensions. */

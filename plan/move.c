@@ -131,7 +131,7 @@ static const pl_expr *wrap(pl_builder *b, const pl_expr *position, ir_dim extent
     return pl_op2(b, PL_PYMOD, position, pl_extent(b, extent));
 }
 
-static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
+bool pl_read_pads(const ir_node *node, int rank, ir_dim *out_before)
 {
     ir_dim pads[IR_MAX_KNOWN];
     int64_t axes[IR_MAX_KNOWN];
@@ -157,7 +157,7 @@ static const pl_expr *only_value(pl_builder *b, const ir_value *value)
 }
 
 /* The value of elements outside: the given constant or zero. */
-static const pl_expr *pad_constant(pl_builder *b, const ir_node *node)
+const pl_expr *pl_pad_constant(pl_builder *b, const ir_node *node)
 {
     const ir_value *value = ir_node_input(node, 2);
     if (value == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
@@ -180,7 +180,8 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
     if (m == sizeof modes / sizeof *modes) return pl_reject(b, node, "pad mode \"%s\" is unknown", name);
 
     ir_dim before[MDOT_MAX_RANK];
-    if (!read_pads(node, source_type->rank, before)) return pl_reject(b, node, "the pads are known only at run time");
+    if (!pl_read_pads(node, source_type->rank, before))
+        return pl_reject(b, node, "the pads are known only at run time");
     const pl_expr *source_index[MDOT_MAX_RANK], *inside = NULL;
     for (int d = 0; d < source_type->rank; d++) {
         source_index[d] = index[d];
@@ -193,7 +194,7 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
         inside = inside != NULL ? pl_op2(b, PL_AND, inside, within) : within;
     }
     const pl_expr *element = pl_value_at(b, source, source_index);
-    return inside != NULL ? pl_select(b->arena, inside, element, pad_constant(b, node)) : element;
+    return inside != NULL ? pl_select(b->arena, inside, element, pl_pad_constant(b, node)) : element;
 }
 
 /* Concatenation inside another kernel: a chain of selections, where each operand is read within its range. A

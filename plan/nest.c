@@ -132,6 +132,62 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
     return MDOT_OK;
 }
 
+/* Adds a nest that stores value(index) for the box of `dims` elements at each of the `starts`. */
+static mdot_status emit_boxes(pl_builder *b, const ir_node *node, const ir_dim *dims,
+                              const ir_dim (*starts)[MDOT_MAX_RANK], int count)
+{
+    const ir_value *v = node->outputs[0];
+    const pl_expr *index[MDOT_MAX_RANK], *target[MDOT_MAX_RANK];
+    pl_nest nest = {0};
+    pl_begin_kernel(b);
+    pl_note_origin(b, node);
+    pl_add_loops(b, &nest, v->type.rank, dims, index);
+    for (int k = 0; k < count; k++) {
+        for (int d = 0; d < v->type.rank; d++) target[d] = pl_op2(b, PL_ADD, index[d], pl_extent(b, starts[k][d]));
+        const pl_expr *value = count == 1 ? pl_value_at(b, node->inputs[0], index) : pl_pad_constant(b, node);
+        add_store(b, &nest, &pl_info(b, v)->placement, &v->type, target, value);
+    }
+    return pl_end_nest(b, node->name, &nest);
+}
+
+/* A padded tensor of which sliding windows are read: the inside is a copy, which may be a transpose, and each border a
+ * constant. So no element is compared with the borders. Borders along an axis span the inside of the axes before. */
+static bool has_boxes(pl_builder *b, const ir_node *node, ir_dim *before)
+{
+    const ir_value *v = node->outputs[0];
+    const pl_value *info = pl_info(b, v);
+    bool is_windowed = false, fits = strcmp(ir_node_string(node, "mode", "constant"), "constant") == 0;
+    for (int u = 0; u < info->use_count; u++)
+        is_windowed = is_windowed || ir_node_opcode(info->uses[u].node) == IR_OP_Windows;
+    if (!is_windowed || !fits || !pl_read_pads(node, v->type.rank, before)) return false;
+    for (int d = 0; d < v->type.rank && fits; d++) {
+        ir_dim after;
+        fits = ir_dim_is_number(before[d]) && before[d].offset >= 0 &&
+               ir_dim_sub(v->type.dim[d], node->inputs[0]->type.dim[d], &after) &&
+               ir_dim_is(after, 2 * before[d].offset);
+    }
+    return fits;
+}
+
+static mdot_status emit_pad(pl_builder *b, const ir_node *node, const ir_dim *before)
+{
+    const ir_type *inside = &node->inputs[0]->type, *whole = &node->outputs[0]->type;
+    ir_dim dims[MDOT_MAX_RANK], starts[2][MDOT_MAX_RANK];
+    if (!pl_place_output(b, node->outputs[0], PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
+    memcpy(starts[0], before, sizeof starts[0]);
+    BS_TRY(emit_boxes(b, node, inside->dim, (const ir_dim(*)[MDOT_MAX_RANK])starts, 1));
+    for (int axis = 0; axis < whole->rank; axis++) {
+        if (ir_dim_is(before[axis], 0)) continue;
+        for (int d = 0; d < whole->rank; d++) {
+            dims[d] = d < axis ? inside->dim[d] : d == axis ? before[d] : whole->dim[d];
+            starts[0][d] = starts[1][d] = d < axis ? before[d] : ir_dim_number(0);
+        }
+        if (!ir_dim_add(inside->dim[axis], before[axis], &starts[1][axis])) return pl_fault(b);
+        BS_TRY(emit_boxes(b, node, dims, (const ir_dim(*)[MDOT_MAX_RANK])starts, 2));
+    }
+    return MDOT_OK;
+}
+
 /* A nest of reshapes around an operator is named after the operator. */
 static const char *name_of(const ir_value *v)
 {
@@ -141,7 +197,9 @@ static const char *name_of(const ir_value *v)
 
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
 {
+    ir_dim before[MDOT_MAX_RANK];
     if (ir_node_opcode(v->def) == IR_OP_Concat) return emit_concat(b, v->def);
+    if (ir_node_opcode(v->def) == IR_OP_Pad && has_boxes(b, v->def, before)) return emit_pad(b, v->def, before);
     const pl_expr *index[MDOT_MAX_RANK];
     pl_nest nest = {0};
     pl_begin_kernel(b);

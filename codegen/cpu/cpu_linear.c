@@ -151,6 +151,25 @@ static LLVMValueRef factor_pointer(cg_emitter *e, const cg_linear_block *l, cons
     return cg_at(e, l->a_type, cg_at(e, l->a_type, l->a, distance), l->k_distance);
 }
 
+/* All of k, run by run: `operands` are those of the first run. */
+static void add_runs(cg_emitter *e, const cg_linear_block *l, cg_tile *tile, const cg_tile_operands *operands)
+{
+    int count = tile->rows * tile->vectors;
+    cg_tile_operands own = *operands;
+    LLVMTypeRef element = l->matmul == CG_MATMUL_BF16 ? e->i32 : e->f32;
+    cg_loop run;
+    cg_loop_begin(e, &run, cg_int(e, 0), cg_int(e, l->steps), l->run, count, tile->acc, false);
+    for (int i = 0; i < count; i++) tile->acc[i] = run.carried[i];
+    LLVMValueRef column = cg_imul(e, run.index, cg_int(e, l->matmul == CG_MATMUL_BF16 ? 2 : 1));
+    LLVMValueRef distance = cg_window_column(e, l->k->windows, column);
+    for (int i = 0; i < tile->rows; i++) own.row[i] = cg_at(e, l->a_type, operands->row[i], distance);
+    own.panel = cg_at(e, element, operands->panel, cg_imul(e, run.index, cg_int(e, operands->panel_step)));
+    tile->unrolls = true;
+    cg_tile_accumulate(e, tile, &own, cg_int(e, l->run), NULL);
+    cg_loop_end(e, &run, tile->acc);
+    for (int i = 0; i < count; i++) tile->acc[i] = run.out[i];
+}
+
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     const cg_linear_block *l = context;
@@ -164,7 +183,10 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
     previous_strip before = {l, rows->index[0]};
     cg_overlap overlap = {rows->count * l->vectors, finish_previous_vector, &before};
     bool overlaps = l->previous_stage != NULL && l->starts && rows->count == e->target->tile_rows && !rows->clamped;
-    cg_tile_accumulate(e, &tile, &operands, l->k_count, overlaps ? &overlap : NULL);
+    if (l->run > 0)
+        add_runs(e, l, &tile, &operands);
+    else
+        cg_tile_accumulate(e, &tile, &operands, l->k_count, overlaps ? &overlap : NULL);
     for (int i = 0; i < rows->count; i++)
         for (int j = 0; j < l->vectors; j++)
             cg_store(e, tile.acc[i * l->vectors + j], result_pointer(e, l, rows, i, j), result_alignment(e, l));
@@ -247,14 +269,31 @@ static k_blocks equal_blocks(int64_t steps)
     return (k_blocks){steps - (count - 1) * later, later};
 }
 
+static int64_t strip_columns(const cg_cpu_target *target) { return (int64_t)target->tile_vectors * target->lanes; }
+
+static int64_t run_of_windows(const pl_linear *k, cg_matmul_kind matmul)
+{
+    int64_t run = k->windows->columns.extent[k->windows->columns.count - 1].offset;
+    if (matmul != CG_MATMUL_BF16) return run;
+    return run % 2 == 0 ? run / 2 : 0;
+}
+
+/* Steps of a run, if each tile goes through all runs of its windows and keeps the sums in registers, because the
+ * strip's weights stay in the caches next to the processor. Otherwise 0. */
+static int64_t run_in_tile(const pl_linear *k, cg_matmul_kind matmul, const cg_cpu_target *target)
+{
+    enum { MAX_PANEL_BYTES = 64 << 10 };
+    int64_t width = strip_columns(target), columns = k->columns < width ? k->columns : width;
+    int64_t run = run_of_windows(k, matmul), steps = matmul == CG_MATMUL_BF16 ? k->k / 2 : k->k;
+    return 4 * steps * columns <= MAX_PANEL_BYTES && steps > run ? run : 0;
+}
+
 /* A block of in-place windows is an equal part of a run of adjacent elements. Returns the steps; 0: runs are too short,
  * odd, or indivisible. */
 static int64_t window_block(const pl_linear *k, cg_matmul_kind matmul)
 {
     enum { FEWEST_STEPS = 32 }; /* with fewer, loading and storing sums would take longer than a copy of the windows */
-    int64_t run = k->windows->columns.extent[k->windows->columns.count - 1].offset;
-    if (matmul == CG_MATMUL_BF16 && run % 2 != 0) return 0;
-    if (matmul == CG_MATMUL_BF16) run /= 2;
+    int64_t run = run_of_windows(k, matmul);
     for (int64_t parts = (run + K_BLOCK - 1) / K_BLOCK; run / parts >= FEWEST_STEPS; parts++)
         if (parts == 1 || run % (4 * parts) == 0) return run / parts;
     return 0;
@@ -262,6 +301,7 @@ static int64_t window_block(const pl_linear *k, cg_matmul_kind matmul)
 
 static k_blocks blocks_of(const cg_linear_block *l)
 {
+    if (l->run > 0) return (k_blocks){l->steps, 0};
     if (l->distances == NULL) return equal_blocks(l->steps);
     int64_t steps = window_block(l->k, l->matmul);
     return (k_blocks){steps, steps};
@@ -317,8 +357,6 @@ static LLVMValueRef matrix_pointer(cg_emitter *e, const cg_linear_block *l, cons
     return cg_at(e, cg_stored_type(e, l->plan, matrix->buffer), l->buffers[matrix->buffer], cg_dim(e, matrix->offset));
 }
 
-static int64_t strip_columns(const cg_cpu_target *target) { return (int64_t)target->tile_vectors * target->lanes; }
-
 static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target *target)
 {
     return cg_stored_dtype(target, &plan->buffers[buffer]) == MDOT_DTYPE_BF16;
@@ -346,7 +384,7 @@ static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu
     bool is_half = is_stored_half(plan, k->a.buffer, target);
     if (k->windows != NULL) /* tile loads need rows of one distance */
         return (matmul == CG_MATMUL_F32 || matmul == CG_MATMUL_BF16) && is_half == (matmul == CG_MATMUL_BF16) &&
-               window_block(k, matmul) > 0;
+               (run_in_tile(k, matmul, target) > 0 || window_block(k, matmul) > 0);
     switch (matmul) {
     case CG_MATMUL_BF16: return is_half && k->k % 2 == 0;
     case CG_MATMUL_AMX: return is_half && k->k % CG_BF16_ROWS == 0;
@@ -461,6 +499,7 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
     if (parts.f32_bytes > 0) l.wide = wide;
     if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes));
+    if (parts.distance_bytes > 0) l.run = run_in_tile(k, l.matmul, e->target);
     if (parts.distance_bytes > 0) l.distances = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes + parts.copy_bytes));
     if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);

@@ -29,6 +29,7 @@ typedef struct cg_linear_block {
     int vectors;
     bool staged;
 
+    int64_t run; /* steps of one run of a window, if a tile goes through the windows' runs; otherwise 0 */
     LLVMValueRef k_first, k_count; /* the block of k */
     LLVMValueRef k_distance;       /* elements from a row's start to the block of k; only with `distances` */
     LLVMValueRef panel;

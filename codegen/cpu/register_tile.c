@@ -9,7 +9,7 @@
 /* Steps of k per iteration of the inner loop: enough to hide the loop's own instructions; more brings no gain. With
  * bf16 dot products there are half as many steps in total, and the loop must still have an iteration for each piece
  * of overlapped work. */
-enum { UNROLL = 4, UNROLL_BF16 = 2 };
+enum { UNROLL = 4, UNROLL_BF16 = 2, MAX_UNROLLED = 12 };
 
 static int64_t steps_per_iteration(const cg_cpu_target *target, bool use_bf16_dot)
 {
@@ -120,6 +120,7 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
         return;
     }
     int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % unroll;
+    if (tile->unrolls && steps <= MAX_UNROLLED) done = steps;
     if (done > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)done);
     if (overlap != NULL) {
         int64_t end = done + overlap->pieces * unroll;

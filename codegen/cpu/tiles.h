@@ -15,6 +15,7 @@
 typedef struct cg_tile {
     int rows, vectors;
     bool use_bf16_dot;                                        /* use bf16 dot products */
+    bool unrolls;                                             /* a constant count of at most 12 has no loop */
     bool in_blocks;                                           /* inside cg_tile_accumulate: see dot_products.h */
     LLVMValueRef acc[CG_MAX_TILE_ROWS * CG_MAX_TILE_VECTORS]; /* row-major: i * vectors + j */
 } cg_tile;
