@@ -10,8 +10,8 @@
  * addition. In a direct strip they are in `out` itself. The epilogue's other terms are then the accumulators'
  * initial values, so that a residual is added in place for free. In a staged strip they are in scratch, and the
  * epilogue is applied when the strip is finished: by a separate loop or, if it is as long as GELU's, one vector at a
- * time in the inner loop of the next strip, whose multiplications hide half of it. Partial strips are staged, too,
- * because scratch has the padding that `out` lacks.
+ * time in the inner loop of the next strip, whose multiplications hide half of it. Strips that end within a vector are
+ * staged, too, because scratch has the padding that `out` lacks.
  */
 #include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/cpu_kind.h"
@@ -427,7 +427,7 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
         parts.copy_bytes = row_bytes * (in_place ? CG_AMX_GROUP : ROW_BLOCK);
         return parts;
     }
-    if (!is_direct(plan, k, target) || k->columns % columns != 0) parts.stage_bytes = one_stage;
+    if (!is_direct(plan, k, target) || k->columns % target->lanes != 0) parts.stage_bytes = one_stage;
     if (overlaps_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
     if (matmul == CG_MATMUL_BF16_WEIGHTS) parts.f32_bytes = K_BLOCK * columns * 4;
     if (!in_place) parts.copy_bytes = ROW_BLOCK * 4 * steps_of(plan, k, target);
@@ -475,7 +475,8 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
         emit_strip(e, l, strip.index, l->width, !is_direct(l->plan, k, e->target));
         cg_loop_end(e, &strip, NULL);
     }
-    if (k->columns > whole) emit_strip(e, l, cg_int(e, whole), k->columns - whole, true);
+    bool staged = !is_direct(l->plan, k, e->target) || k->columns % e->target->lanes != 0;
+    if (k->columns > whole) emit_strip(e, l, cg_int(e, whole), k->columns - whole, staged);
 }
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
