@@ -104,6 +104,7 @@ ROWS = (
      "an absent bound leaves infinities, while ONNX Runtime takes the type's greatest number"),
     ({"Attention"}, only_special, True, "the sign of the zeros in a row without keys is open, and 1 / -0 is -inf"),
     ({"Gelu"}, only_special, True, "whether a tiny negative result is -0 is open, and its logarithm is -inf or NaN"),
+    ({"Gelu"}, tiny_norm, True, "half of the least f32 number is 0 or this number"),
     ({"FusedGemm"}, only_special, False, "ONNX Runtime's Sigmoid is 0 where its value is below about 1e-8, and 0 / 0 is NaN"),
     ({"Sign"}, nan_only_there, False, "ONNX Runtime's sign of an f16 NaN is 0"),
     ({"DynamicQuantizeLinear"}, tiny_norm, False, "a scale that underflows to 0 is open"),

@@ -39,21 +39,22 @@ static void contiguous_windows_are_read_in_place(void **state)
     assert_code_agrees(CONV("1", "[12,6,3]", "pads=[1, 1]"), lengths);
     assert_code_agrees(CONV("1", "[12,6,5]", "auto_pad=\"SAME_LOWER\""), lengths);
     assert_code_agrees_everywhere(BETWEEN("[12,6,3]", "pads=[2, 0]"), lengths); /* causal */
-    assert_kernels(BETWEEN("[12,6,3]", "pads=[1, 1]"), "linear nest");
+    assert_kernels(BETWEEN("[12,6,3]", "pads=[1, 1]"), "linear nest2");
 }
 
-/* One linear each, between the padding and the channels' return. */
+/* One linear each, between the padding and the channels' return. The padding is a copy of the inside, with a nest for
+ * the two borders of each axis if they are equal, and otherwise one nest. */
 static void windows_of_images_batches_and_dilations_are_read_in_place(void **state)
 {
     (void)state;
     assert_kernels(CONV("1", "[12,6,3]", "pads=[4, 0], dilations=[2]"), "linear nest2");
-    assert_kernels(CONV("3", "[12,6,3]", "pads=[1, 1]"), "linear nest2");
-    assert_kernels(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), "linear nest2");
-    assert_kernels(IMAGES("1,6,L,16", "12,6,2,3", "pads=[2, 1, 2, 1], dilations=[3, 1]"), "linear nest2");
+    assert_kernels(CONV("3", "[12,6,3]", "pads=[1, 1]"), "linear nest3");
+    assert_kernels(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), "linear nest4");
+    assert_kernels(IMAGES("1,6,L,16", "12,6,2,3", "pads=[2, 1, 2, 1], dilations=[3, 1]"), "linear nest4");
     assert_kernels(IMAGES("1,6,16,L", "12,6,2,2", "pads=[2, 1, 0, 1], dilations=[2, 2]"), "linear nest2");
-    assert_kernels(IMAGES("L,6,12,16", "12,6,1,5", "pads=[0, 2, 0, 2]"), "linear nest2");
-    assert_kernels(IMAGES("1,6,L,17", "12,6,3,3", "pads=[1, 1, 1, 1], strides=[1, 2]"), "linear nest2");
-    assert_kernels(IMAGES("1,4,L,3", "256,4,3,3", "pads=[1, 1, 1, 1]"), "linear nest2");
+    assert_kernels(IMAGES("L,6,12,16", "12,6,1,5", "pads=[0, 2, 0, 2]"), "linear nest3");
+    assert_kernels(IMAGES("1,6,L,17", "12,6,3,3", "pads=[1, 1, 1, 1], strides=[1, 2]"), "linear nest4");
+    assert_kernels(IMAGES("1,4,L,3", "256,4,3,3", "pads=[1, 1, 1, 1]"), "linear nest4");
     assert_kernels(IMAGES("1,12,L,8", "12,6,3,3", "group=2, pads=[1, 1, 1, 1]"), "linear2 nest3");
     /* overlapping windows are not gathered from planes, but others are */
     assert_kernels(IMAGES("1,6,9,L", "12,6,3,1", "pads=[0, 0, 0, 0]"), "linear nest2");
@@ -63,8 +64,9 @@ static void windows_of_images_batches_and_dilations_are_read_in_place(void **sta
     assert_code_agrees_everywhere(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
 }
 
-/* Runs with 32, 33, 36, 48 and 144 adjacent elements are parts of the sum over k. Runs with 129 and short ones are
- * copied first, and so are odd runs of 16-bit elements. Padding makes 16-bit elements where factors are rounded. */
+/* Runs with 32, 33, 36, 48 and 144 adjacent elements are parts of the sum over k. A tile goes through all runs of
+ * narrow strips with its sums. Odd runs of 16-bit elements are copied first, and so are short ones of wide strips.
+ * Padding makes 16-bit elements where factors are rounded. */
 static void runs_of_every_length_are_summed(void **state)
 {
     (void)state;
@@ -135,7 +137,7 @@ static void groups_are_convolved_separately(void **state)
     assert_code_agrees(BETWEEN("[12,1,7]", "group=6, pads=[3, 3]"), lengths);
     assert_kernels("r = input f32[1,L,6]\nx = Transpose(r) {perm=[0, 2, 1]}\nw = weights f32[6,1,7]\n"
                    "c = Conv(x, w) {group=6, pads=[3, 3]}\na = Relu(c)\ny = Transpose(a) {perm=[0, 2, 1]}\nreturn y\n",
-                   "nest2");
+                   "nest3");
 }
 
 static void images_have_windows_in_two_dimensions(void **state)
