@@ -10,6 +10,7 @@ tensors' intervals, as torch.utils.checkpoint would.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 from typing import Iterable, Sequence
@@ -51,10 +52,11 @@ def as_run(timeline: Timeline) -> list[Interval]:
 
 def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
     """A block's saved tensors are released at its end, and recomputed when the backward pass reaches the block. Its
-    results stay until the next block is recomputed from them."""
+    results, and tensors from before it that it reads, stay until the next block, or itself, is recomputed from them."""
     intervals: list[Interval] = []
     region_of = _regions_by_time(regions, timeline.backward_start)
     begin, extra = _recomputations(timeline, regions, region_of)
+    firsts = [region.first for region in regions]
     for index, a in enumerate(timeline.allocations):
         end = min(a.end, timeline.clock - 1)
         region = region_of[a.start] if a.start < timeline.backward_start else -1
@@ -63,6 +65,9 @@ def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
                 end = max(end, begin[region + 1])
             intervals.append(Interval(a.start, end, a.bytes, a.kind))
         elif region < 0 or not timeline.is_saved(a) or a.end == NEVER or index in regions[region].results:
+            reader = bisect.bisect(firsts, a.start)
+            if region < 0 and reader < len(firsts) and firsts[reader] <= a.last_forward_use and begin[reader] < NEVER:
+                end = max(end, begin[reader])
             intervals.append(Interval(a.start, end, a.bytes, a.kind))
             continue
         intervals.append(Interval(a.start, max(regions[region].last, a.start), a.bytes, a.kind))
