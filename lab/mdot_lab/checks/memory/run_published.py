@@ -24,10 +24,12 @@ class Row:
     predicted_bytes: int = 0
     note: str = ""
     """The reason, if there is no prediction."""
+    fits: bool | None = None
+    """The answer for the GPU; None: no prediction."""
 
     @property
     def ratio(self) -> float | None:
-        return self.predicted_bytes / self.point.measured_bytes if self.predicted_bytes else None
+        return self.predicted_bytes / self.point.measured_bytes if self.predicted_bytes and self.point.measured_bytes else None
 
 
 def _has(name: str, value: Any) -> bool:
@@ -128,7 +130,7 @@ def predict(point: Point, jobs: Jobs) -> Row:
         answer = mdot.predict(jobs.get(point.model), point.gpu, **options)
     except Exception as error:  # A refusal by mdot or a reader's failure is a table row.
         return Row(point, note=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-    return Row(point, int(counted(answer, point.counted) + point.beside))
+    return Row(point, int(counted(answer, point.counted) + point.beside), fits=answer.fits)
 
 
 def counted(answer, way: str) -> float:
@@ -152,7 +154,7 @@ def run(folder: Path, only: str, jobs_folder: Path | None) -> list[Row]:
         for count, point in enumerate(points, 1):
             row = predict(point, jobs)
             rows.append(row)
-            result = f"{row.ratio:.3f}" if row.ratio is not None else row.note
+            result = f"{row.ratio:.3f}" if row.ratio is not None else row.note or f"fits: {row.fits}"
             print(f"{count}/{len(points)} {point.source}: {point.name}: {result}", file=sys.stderr, flush=True)
     return rows
 
@@ -160,25 +162,28 @@ def run(folder: Path, only: str, jobs_folder: Path | None) -> list[Row]:
 def write(path: Path, rows: Sequence[Row]) -> None:
     with path.open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(["source", "row", "counted", "measured_gib", "predicted_gib", "ratio", "note"])
+        writer.writerow(["source", "row", "counted", "measured_gib", "predicted_gib", "ratio", "fits", "note"])
         for row in rows:
             predicted = f"{row.predicted_bytes / GIB:.3f}" if row.predicted_bytes else ""
             ratio = "" if row.ratio is None else f"{row.ratio:.4f}"
             writer.writerow([row.point.source, row.point.name, row.point.counted, f"{row.point.measured_bytes / GIB:.3f}",
-                             predicted, ratio, row.note])
+                             predicted, ratio, "" if row.fits is None else row.fits, row.note])
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Errors by source and way of counting, reasons for rows without a prediction, and every row's ratio."""
     known = [(row, ratio) for row in rows if (ratio := row.ratio) is not None]
+    asked = [row for row in rows if row.fits is not None]
     sources = dict.fromkeys((row.point.source, row.point.counted) for row in rows)
     lines = [table.HEADING, table.line("all", [ratio for _, ratio in known])]
     for source, counted in sources:
         lines.append(table.line(f"{source}, {counted}", [ratio for row, ratio in known
                                                          if (row.point.source, row.point.counted) == (source, counted)]))
+    right = [row.fits != row.point.is_out_of_memory for row in asked]
+    lines.append(f"\n\"fits\" is right in {sum(right)} of {len(right)} rows, {sum(row.point.is_out_of_memory for row in asked)} of them out of memory.")
     reasons: dict[str, int] = {}
     for row in rows:
-        if row.ratio is None:
+        if row.fits is None:
             reason = f"{row.point.source}: {row.note}"
             reasons[reason] = reasons.get(reason, 0) + 1
     if reasons:

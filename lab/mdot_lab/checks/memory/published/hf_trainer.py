@@ -1,5 +1,6 @@
 """Peaks of Hugging Face Trainer (fms_hf_finetuning.csv): full fine-tuning, LoRA and QLoRA with checkpointed blocks and
-FlashAttention 2, in bf16 or fp16 weights, on one GPU or under FSDP.
+FlashAttention 2, in bf16 or fp16 weights, on one GPU or under FSDP. Sequences are at most as long as the table of positions,
+as the rows' tokens and samples in a second show.
 
 Accelerate upcasts the trained parameters of half-precision modules to fp32 under FSDP with automatic mixed precision. The
 baseline of QLoRA calls peft's prepare_model_for_kbit_training, and the accelerated ones do not. "foak" runs a fused
@@ -39,6 +40,16 @@ def _model(row: dict[str, str], method: str, program: str) -> Model | None:
                  is_prepared="baseline-peft-bnb" in program and row["gpus"] == "1", loss=loss, **values)
 
 
+def _tables(row: dict[str, str]) -> int:
+    """Bytes of the cosines and sines that every block of Llama and Mistral kept for all positions before transformers 4.43
+    (MistralRotaryEmbedding.cos_cached), in half precision. The earliest rows state no version."""
+    version = re.search(r"transformers 4\.(\d+)", row["software"])
+    if "santacoder" in row["model"] or version and int(version[1]) >= 43:
+        return 0
+    positions, blocks = (32768, 32) if "Mistral" in row["model"] else (4096, 80)
+    return 2 * 2 * 128 * positions * blocks
+
+
 def options(row: dict[str, str], method: str) -> dict[str, Any]:
     gpus, mixed = int(row["gpus"]), "amp" in row["precision"]
     half = "fp16" if "float16" in row["precision"].replace("bfloat16", "") else "bf16"
@@ -69,4 +80,5 @@ def read(row: dict[str, str]) -> Point | None:
     network = _model(row, method, program)
     if network is None:
         return Point(SOURCE, name, measured, "allocated", row["gpu"], missing="kernels of ScatterMoE")
-    return Point(SOURCE, name, measured, "allocated", "A100-SXM 80GB", network, options(row, method), is_out_of_memory=notes["oom"])
+    return Point(SOURCE, name, measured, "allocated", "A100-SXM 80GB", network, options(row, method), beside=_tables(row),
+                 is_out_of_memory=notes["oom"])
