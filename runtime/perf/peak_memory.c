@@ -252,6 +252,25 @@ static double sent_results(const parts *p)
     return (double)resolved->configuration.micro_batch * resolved->in_flight * sample;
 }
 
+/* Bytes per sample that Trainer's FSDP retains up to the end of the backward pass, where the first block is recomputed
+ * as the last one was: the inputs of checkpointed blocks, and their gradients. FSDP hooks an input's AccumulateGrad to
+ * free a block's frozen weights (_register_post_backward_reshard_only_hook), and a reference cycle keeps node, input
+ * and gradient until FSDP removes the hooks. A tracked step of PyTorch 2.4 has two inputs for each finished block.
+ * transformers 4.53, as old as PyTorch 2.7, checkpoints inside of FSDP's module, and retains none. */
+static double retained_inputs(const parts *p)
+{
+    enum { FIXED = 208 };
+    const rt_resolved_configuration *resolved = p->resolved;
+    const mdot_configuration *c = &resolved->configuration.c;
+    bool has_checkpoints =
+        resolved->activation_case.recompute == MDOT_RECOMPUTE_BLOCKS || resolved->recomputes_as_program;
+    bool is_hooked = c->zero_stage >= 3 && c->framework == MDOT_FRAMEWORK_HF_TRAINER && c->torch < FIXED;
+    const rt_sharding *sharding = &p->job->analysis->sharding;
+    if (!is_hooked || !has_checkpoints || sharding->frozen.all[RT_PIPELINE_BLOCKS] == 0) return 0;
+    double width = resolved->activation_case.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
+    return width * sharding->border_bytes * (p->job->info.block_count - 1) / resolved->replicated / resolved->sequence;
+}
+
 static double sum_of(const rt_memory *m) { return m->weights + m->gradients + m->optimizer + m->activations; }
 
 /* Keeps the larger sum in *largest. */
@@ -268,27 +287,37 @@ static double gradients_at(const parts *p, double fraction)
     return fmin(fraction * p->all_gradients, p->gradients);
 }
 
+static void consider_moment(const parts *p, const rt_memory *always, const mdot_peak_moment *m, rt_memory *largest)
+{
+    const rt_resolved_configuration *resolved = p->resolved;
+    double batch = (double)resolved->configuration.micro_batch, samples = batch * resolved->in_flight;
+    rt_memory moment_memory = *always;
+    moment_memory.weights += gathered_weights(p, m->gradients);
+    moment_memory.gradients += gradients_at(p, m->gradients);
+    if (m->gradients > 0 || is_sharded_pipeline(p)) moment_memory.gradients += whole_gradients(p);
+    moment_memory.gradients = fmax(moment_memory.gradients, accumulated_gradients(p));
+    moment_memory.gradients += pass_gradients(p);
+    moment_memory.pass_activations = samples * m->per_sample + m->per_step + sent_results(p);
+    moment_memory.pass_activations += samples * batch * m->per_square;
+    moment_memory.logits = samples * m->logits;
+    moment_memory.half_weights = weight_copies(p, m->weight_copies);
+    moment_memory.activations = moment_memory.pass_activations + moment_memory.half_weights;
+    consider(moment_memory, largest);
+}
+
 /* Considers every moment of a pass. `always` exists throughout the step. */
 static void consider_passes(const parts *p, const rt_memory *always, rt_memory *largest)
 {
-    const rt_resolved_configuration *resolved = p->resolved;
     mdot_peak_moment moments[MDOT_PEAK_MOMENTS_MAX];
-    size_t count = rt_peak_moments(p->job, resolved, moments);
-    double batch = (double)resolved->configuration.micro_batch, samples = batch * resolved->in_flight;
+    size_t count = rt_peak_moments(p->job, p->resolved, moments);
+    double retained = retained_inputs(p);
     for (size_t i = 0; i < count; i++) {
-        double fraction = moments[i].gradients;
-        rt_memory moment_memory = *always;
-        moment_memory.weights += gathered_weights(p, fraction);
-        moment_memory.gradients += gradients_at(p, fraction);
-        if (fraction > 0 || is_sharded_pipeline(p)) moment_memory.gradients += whole_gradients(p);
-        moment_memory.gradients = fmax(moment_memory.gradients, accumulated_gradients(p));
-        moment_memory.gradients += pass_gradients(p);
-        moment_memory.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
-        moment_memory.pass_activations += samples * batch * moments[i].per_square;
-        moment_memory.logits = samples * moments[i].logits;
-        moment_memory.half_weights = weight_copies(p, moments[i].weight_copies);
-        moment_memory.activations = moment_memory.pass_activations + moment_memory.half_weights;
-        consider(moment_memory, largest);
+        consider_moment(p, always, &moments[i], largest);
+        if (retained == 0) continue;
+        moments[i].per_sample += retained - moments[i].logits;
+        moments[i].logits = 0;
+        moments[i].gradients = 1;
+        consider_moment(p, always, &moments[i], largest);
     }
 }
 

@@ -202,6 +202,43 @@ static void the_second_stage_has_a_bucket(void **state)
     mdot_job_destroy(job);
 }
 
+/* Trainer's FSDP retains inputs of checkpointed blocks with frozen weights, and the gradients: beyond the peak at the
+ * last block, one unit for each of the other three. Later versions retain nothing. Configurations without frozen
+ * weights, checkpoints or shards retain nothing, too. */
+static void trainer_retains_inputs_of_frozen_blocks(void **state)
+{
+    (void)state;
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_BF16, MDOT_PRECISION_MIXED_BF16};
+    mdot_job *frozen = four_blocks(), *learning = memory_small_network(2);
+    for (size_t k = 0; k < sizeof precisions / sizeof *precisions; k++) {
+        for (int64_t batch = 1000; batch <= 8000; batch *= 2) {
+            mdot_configuration c = {.batch = batch,
+                                    .gpu_count = 2,
+                                    .zero_stage = 3,
+                                    .precision = precisions[k],
+                                    .recompute = MDOT_RECOMPUTE_BLOCKS};
+            double plain = memory_measure(frozen, c).pass_activations;
+            double others = memory_measure(learning, c).pass_activations;
+            c.framework = MDOT_FRAMEWORK_HF_TRAINER;
+            double unit = precisions[k] == MDOT_PRECISION_FP32 ? MEMORY_UNIT : MEMORY_UNIT / 2.0;
+            assert_within(memory_measure(frozen, c).pass_activations, plain + 3 * unit * (double)batch, 1e-9);
+            assert_compare(memory_measure(learning, c).pass_activations, ==, others);
+            mdot_configuration kept = c;
+            kept.recompute = MDOT_RECOMPUTE_NOTHING;
+            double of_trainer = memory_measure(frozen, kept).pass_activations;
+            kept.framework = MDOT_FRAMEWORK_PYTORCH;
+            assert_compare(memory_measure(frozen, kept).pass_activations, ==, of_trainer);
+            c.torch = 208;
+            assert_compare(memory_measure(frozen, c).pass_activations, ==, plain);
+            c.torch = 204;
+            c.zero_stage = 2;
+            assert_compare(memory_measure(frozen, c).pass_activations, ==, plain);
+        }
+    }
+    mdot_job_destroy(frozen);
+    mdot_job_destroy(learning);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +249,7 @@ int main(void)
         cmocka_unit_test(tensor_parallelism_shards_sparse_tables),
         cmocka_unit_test(stages_with_sharded_weights_keep_whole_gradients),
         cmocka_unit_test(the_second_stage_has_a_bucket),
+        cmocka_unit_test(trainer_retains_inputs_of_frozen_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
