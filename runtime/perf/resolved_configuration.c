@@ -197,6 +197,18 @@ static double in_flight_of(const mdot_configuration *c, double stage, double ste
     return maximum < steps ? maximum : steps;
 }
 
+/* The last part of an interleaved pipeline's last stage keeps one micro-batch, and the earlier parts a whole group. The
+ * head may take the place of blocks there, so that the stage's blocks lie in the earlier parts. */
+static double in_flight_at_end(const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    double parts = c->virtual_stages, last = resolved->blocks[RT_STAGE_LAST];
+    double share = fmax(fmax(resolved->blocks[RT_STAGE_FIRST], resolved->blocks[RT_STAGE_MIDDLE]), last);
+    double in_last = fmax(last - (parts - 1) * share / parts, 0);
+    if (parts == 1 || last == 0) return in_flight_of(c, c->pipeline_parallel - 1, resolved->steps);
+    return ((last - in_last) * fmin(group_of(c), resolved->steps) + in_last) / last;
+}
+
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     bool is_open = configuration->c.framework == MDOT_FRAMEWORK_PROGRAM;
@@ -224,11 +236,11 @@ rt_resolved_configuration rt_resolve_stage(const rt_resolved_configuration *reso
 {
     const mdot_configuration *c = &resolved->configuration.c;
     rt_resolved_configuration made = *resolved;
-    double position = stage == RT_STAGE_LAST ? c->pipeline_parallel - 1 : (double)stage;
     made.shard.of[RT_PIPELINE_BEFORE] = stage == RT_STAGE_FIRST || c->pipeline_parallel == 1;
     made.shard.of[RT_PIPELINE_AFTER] = stage == RT_STAGE_LAST || c->pipeline_parallel == 1;
     made.shard.of[RT_PIPELINE_BLOCKS] = resolved->blocks[stage];
-    made.in_flight = in_flight_of(c, position, resolved->steps);
+    made.in_flight =
+        stage == RT_STAGE_LAST ? in_flight_at_end(resolved) : in_flight_of(c, (double)stage, resolved->steps);
     return made;
 }
 

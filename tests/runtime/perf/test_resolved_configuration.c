@@ -444,11 +444,46 @@ static void interleaved_stages_keep_groups(void **state)
     mdot_job_destroy(job);
 }
 
+/* The last stage's passes before the first backward pass: a group for each part but the last one, which has one. With
+ * fewer blocks, the last part lacks them first. */
+static void blocks_of_the_last_stage_lie_in_its_first_parts(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    size_t compared = 0;
+    for (uint32_t parts = 2; parts <= 4; parts++) {
+        for (uint32_t micro = 2; micro <= 12; micro += 2) {
+            for (uint32_t blocks = 1; blocks < BLOCKS; blocks++) {
+                mdot_configuration c = {BASE, .pipeline_parallel = 2, .virtual_stages = parts, .micro_batches = micro,
+                                        .last_stage_blocks = blocks};
+                c.batch = micro;
+                rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+                if (rt_configuration_complete(&configuration, NULL) != MDOT_OK) continue;
+                if (rt_configuration_check(&configuration, job, NULL) != MDOT_OK) continue;
+                rt_resolved_configuration r, last;
+                rt_resolve(job, &configuration, &r);
+                last = rt_resolve_stage(&r, RT_STAGE_LAST);
+                double part = fmax(BLOCKS - blocks, blocks) / (double)parts, kept = 0, left = blocks;
+                for (uint32_t k = 0; k < parts; k++) {
+                    double here = fmin(left, part);
+                    kept += here * (k + 1 < parts ? 2 : 1);
+                    left -= here;
+                }
+                assert_within(last.in_flight, kept / blocks, 1e-12);
+                compared++;
+            }
+        }
+    }
+    assert_compare(compared, >, 20);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_divide_the_job),
         cmocka_unit_test(interleaved_stages_keep_groups),
+        cmocka_unit_test(blocks_of_the_last_stage_lie_in_its_first_parts),
         cmocka_unit_test(one_gpu_has_the_whole_job),
         cmocka_unit_test(stage_of_a_pipeline_has_its_blocks_and_the_heavier_end),
         cmocka_unit_test(interleaved_stages_keep_more_micro_batches),
