@@ -189,7 +189,7 @@ enum {
     MDOT_JOB_FOLDED = 1u << 0, /* an exporter folded BatchNormalizations; the job contains them again */
     /* an exporter probably folded them, but the file lacks the traces needed to restore them */
     MDOT_JOB_MAYBE_FOLDED = 1u << 1,
-    MDOT_JOB_COMPILED = 1u << 2, /* torch.compile compiled the program; configurations follow */
+    MDOT_JOB_COMPILED = 1u << 2,       /* torch.compile compiled the program; configurations follow */
     MDOT_JOB_NOTES_ALL = (1u << 3) - 1 /* all notes that this version knows */
 };
 
