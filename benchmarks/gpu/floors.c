@@ -24,11 +24,19 @@ typedef struct floors {
     double seconds; /* time for one measurement */
 } floors;
 
+typedef mdot_status launcher(floors *f, rt_cu_function function, unsigned blocks, unsigned threads, void *parameter,
+                             mdot_error *err);
+/* Function that passes words to the kernel after a copy from the caller's memory. */
+typedef mdot_status sender(floors *f, rt_cu_function function, const uint32_t *words, unsigned bytes, uint32_t ticket,
+                           mdot_error *err);
+
 typedef struct measurement {
     const char *name, *title;
     mdot_status (*measure)(floors *f, const struct measurement *m, samples *out, mdot_error *err);
     const char *kernel;
-    unsigned blocks;
+    launcher *start; /* of answers and of rounds in a kernel */
+    sender *send;    /* of inputs */
+    unsigned threads, blocks;
     /* inputs: bytes; rounds in a kernel: the right number of checks, and signals per round */
     unsigned bytes, right, signals;
 } measurement;
@@ -101,11 +109,7 @@ static mdot_status measure_synchronise(floors *f, const measurement *m, samples 
     return status;
 }
 
-typedef mdot_status launcher(floors *f, rt_cu_function function, unsigned blocks, unsigned threads, void *parameter,
-                             mdot_error *err);
-
-static mdot_status measure_answers(floors *f, const measurement *m, launcher *start_kernel, samples *out,
-                                   mdot_error *err)
+static mdot_status measure_answers(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     rt_cu_function function;
     mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
@@ -113,21 +117,11 @@ static mdot_status measure_answers(floors *f, const measurement *m, launcher *st
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
         mdot_abi_cuda_call call = next_call(f, 0);
         double start = gpu_now_us();
-        status = start_kernel(f, function, m->blocks, FLOOR_THREADS, &call, err);
+        status = m->start(f, function, m->blocks, m->threads, &call, err);
         if (status == MDOT_OK) status = await(f, call.ticket, err);
         if (i >= 0) samples_add(out, gpu_now_us() - start);
     }
     return status == MDOT_OK ? synchronize(f, err) : status;
-}
-
-static mdot_status measure_answer(floors *f, const measurement *m, samples *out, mdot_error *err)
-{
-    return measure_answers(f, m, launch, out, err);
-}
-
-static mdot_status measure_cooperative(floors *f, const measurement *m, samples *out, mdot_error *err)
-{
-    return measure_answers(f, m, launch_cooperative, out, err);
 }
 
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
@@ -183,10 +177,6 @@ static mdot_status measure_graph(floors *f, const measurement *m, samples *out, 
 
 /* ---- Inputs ------------------------------------------------------------------------------------------------------ */
 
-/* Function that passes words to the kernel after a copy from the caller's memory. */
-typedef mdot_status sender(floors *f, rt_cu_function function, const uint32_t *words, unsigned bytes, uint32_t ticket,
-                           mdot_error *err);
-
 static mdot_status send_in_parameter(floors *f, rt_cu_function function, const uint32_t *words, unsigned bytes,
                                      uint32_t ticket, mdot_error *err)
 {
@@ -226,7 +216,7 @@ static mdot_status send_mapped(floors *f, rt_cu_function function, const uint32_
 }
 
 /* The words differ every time, so that the sum reveals a kernel with old words. */
-static mdot_status measure_inputs(floors *f, const measurement *m, sender *send, samples *out, mdot_error *err)
+static mdot_status measure_inputs(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     static uint32_t words[FLOOR_LARGE_WORDS];
     rt_cu_function function;
@@ -237,7 +227,7 @@ static mdot_status measure_inputs(floors *f, const measurement *m, sender *send,
         uint32_t sum = 0, ticket = f->ticket + 1;
         for (uint32_t j = 0; j < count; j++) sum += words[j] = ticket * (j + 1);
         double start = gpu_now_us();
-        status = send(f, function, words, m->bytes, ticket, err);
+        status = m->send(f, function, words, m->bytes, ticket, err);
         if (status == MDOT_OK) status = await(f, ticket, err);
         if (i >= 0) samples_add(out, gpu_now_us() - start);
         if (status == MDOT_OK && result_of(f)->check != sum)
@@ -251,17 +241,7 @@ static mdot_status measure_parameter(floors *f, const measurement *m, samples *o
 {
     if (m->bytes > 4096 && f->c.driver_version < 12010)
         return mdot_fail(err, MDOT_UNSUPPORTED, "the driver is older than CUDA 12.1");
-    return measure_inputs(f, m, send_in_parameter, out, err);
-}
-
-static mdot_status measure_copy(floors *f, const measurement *m, samples *out, mdot_error *err)
-{
-    return measure_inputs(f, m, send_by_copy, out, err);
-}
-
-static mdot_status measure_mapped(floors *f, const measurement *m, samples *out, mdot_error *err)
-{
-    return measure_inputs(f, m, send_mapped, out, err);
+    return measure_inputs(f, m, out, err);
 }
 
 /* ---- A resident kernel ------------------------------------------------------------------------------------------- */
@@ -308,8 +288,7 @@ static mdot_status add_rounds(const floors *f, const measurement *m, samples *ou
     return MDOT_OK;
 }
 
-static mdot_status measure_rounds_of(floors *f, const measurement *m, launcher *start_kernel, unsigned threads,
-                                     samples *out, mdot_error *err)
+static mdot_status measure_rounds(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     rt_cu_function function;
     mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
@@ -317,21 +296,11 @@ static mdot_status measure_rounds_of(floors *f, const measurement *m, launcher *
     while (status == MDOT_OK && goes_on(f, out, begin)) {
         mdot_abi_cuda_call call = next_call(f, FLOOR_ROUNDS);
         status = clear(f, err);
-        if (status == MDOT_OK) status = start_kernel(f, function, m->blocks, threads, &call, err);
+        if (status == MDOT_OK) status = m->start(f, function, m->blocks, m->threads, &call, err);
         if (status == MDOT_OK) status = await(f, call.ticket, err);
         if (status == MDOT_OK) status = add_rounds(f, m, out, err);
     }
     return status == MDOT_OK ? synchronize(f, err) : status;
-}
-
-static mdot_status measure_grid(floors *f, const measurement *m, samples *out, mdot_error *err)
-{
-    return measure_rounds_of(f, m, launch_cooperative, FLOOR_THREADS, out, err);
-}
-
-static mdot_status measure_flag(floors *f, const measurement *m, samples *out, mdot_error *err)
-{
-    return measure_rounds_of(f, m, launch_cooperative, 32, out, err);
 }
 
 static mdot_status measure_cluster(floors *f, const measurement *m, samples *out, mdot_error *err)
@@ -344,7 +313,7 @@ static mdot_status measure_cluster(floors *f, const measurement *m, samples *out
         status = RT_CUDA_CALL(&f->c.driver, cuFuncSetAttribute, &reason, function, GPU_NON_PORTABLE_CLUSTER_SIZE, 1);
     if (status != MDOT_OK)
         return mdot_fail(err, MDOT_UNSUPPORTED, "no clusters of %u blocks: %s", m->blocks, reason.message);
-    return measure_rounds_of(f, m, launch, FLOOR_THREADS, out, err);
+    return measure_rounds(f, m, out, err);
 }
 
 /* ---- All of them ------------------------------------------------------------------------------------------------- */
@@ -355,27 +324,27 @@ static mdot_status measure_cluster(floors *f, const measurement *m, samples *out
 
 /* clang-format off */
 static const measurement measurements[] = {
-    /* name, title, how, kernel, blocks, bytes, right, signals */
-    {"launch_synchronise", "empty kernel, launch and synchronise", measure_synchronise, "floor_empty", 1, 0, 0, 0},
-    {"launch_answer", "launch, host spins on mapped memory", measure_answer, "floor_answer", 1, 0, 0, 0},
-    {"cooperative_answer", "cooperative launch, host spins", measure_cooperative, "floor_answer", 1, 0, 0, 0},
-    {"cooperative_answer", "cooperative launch, host spins", measure_cooperative, "floor_answer", 32, 0, 0, 0},
-    {"cooperative_answer", "cooperative launch, host spins", measure_cooperative, "floor_answer", 132, 0, 0, 0},
-    {"graph_node", "one additional kernel in a CUDA graph", measure_graph, "floor_empty", 1, 0, 0, 0},
-    {"resident_poll", "resident kernel, round trip through mapped memory", measure_resident, "floor_resident", 1, 0, 0, 0},
-    {"grid_barrier", "grid barrier", measure_grid, "floor_grid_barrier", 32, 0, BARRIER_RIGHT(32), 1},
-    {"grid_barrier", "grid barrier", measure_grid, "floor_grid_barrier", 64, 0, BARRIER_RIGHT(64), 1},
-    {"grid_barrier", "grid barrier", measure_grid, "floor_grid_barrier", 132, 0, BARRIER_RIGHT(132), 1},
-    {"flag", "flag through L2, release to acquire", measure_flag, "floor_flag", 2, 0, FLOOR_ROUNDS, 2},
-    {"cluster_barrier", "cluster barrier", measure_cluster, "floor_cluster_barrier_8", 8, 0, FLOOR_CHECKS, 1},
-    {"cluster_barrier", "cluster barrier", measure_cluster, "floor_cluster_barrier_16", 16, 0, FLOOR_CHECKS, 1},
-    {"push", "st.async push of 16 bytes to another block of the cluster", measure_cluster, "floor_push", 8, 0, FLOOR_ROUNDS, 2},
-    {"parameter", "inputs in kernel parameters", measure_parameter, "floor_small_parameter", 1, SMALL_BYTES, 0, 0},
-    {"copy", "inputs copied to the GPU, then launch", measure_copy, "floor_memory_input", 1, SMALL_BYTES, 0, 0},
-    {"mapped", "inputs read from mapped memory", measure_mapped, "floor_memory_input", 1, SMALL_BYTES, 0, 0},
-    {"parameter", "inputs in kernel parameters", measure_parameter, "floor_large_parameter", 1, LARGE_BYTES, 0, 0},
-    {"copy", "inputs copied to the GPU, then launch", measure_copy, "floor_memory_input", 1, LARGE_BYTES, 0, 0},
-    {"mapped", "inputs read from mapped memory", measure_mapped, "floor_memory_input", 1, LARGE_BYTES, 0, 0},
+    /* name, title, how, kernel, start, send, threads, blocks, bytes, right, signals */
+    {"launch_synchronise", "empty kernel, launch and synchronise", measure_synchronise, "floor_empty", NULL, NULL, 0, 1, 0, 0, 0},
+    {"launch_answer", "launch, host spins on mapped memory", measure_answers, "floor_answer", launch, NULL, FLOOR_THREADS, 1, 0, 0, 0},
+    {"cooperative_answer", "cooperative launch, host spins", measure_answers, "floor_answer", launch_cooperative, NULL, FLOOR_THREADS, 1, 0, 0, 0},
+    {"cooperative_answer", "cooperative launch, host spins", measure_answers, "floor_answer", launch_cooperative, NULL, FLOOR_THREADS, 32, 0, 0, 0},
+    {"cooperative_answer", "cooperative launch, host spins", measure_answers, "floor_answer", launch_cooperative, NULL, FLOOR_THREADS, 132, 0, 0, 0},
+    {"graph_node", "one additional kernel in a CUDA graph", measure_graph, "floor_empty", NULL, NULL, 0, 1, 0, 0, 0},
+    {"resident_poll", "resident kernel, round trip through mapped memory", measure_resident, "floor_resident", NULL, NULL, 0, 1, 0, 0, 0},
+    {"grid_barrier", "grid barrier", measure_rounds, "floor_grid_barrier", launch_cooperative, NULL, FLOOR_THREADS, 32, 0, BARRIER_RIGHT(32), 1},
+    {"grid_barrier", "grid barrier", measure_rounds, "floor_grid_barrier", launch_cooperative, NULL, FLOOR_THREADS, 64, 0, BARRIER_RIGHT(64), 1},
+    {"grid_barrier", "grid barrier", measure_rounds, "floor_grid_barrier", launch_cooperative, NULL, FLOOR_THREADS, 132, 0, BARRIER_RIGHT(132), 1},
+    {"flag", "flag through L2, release to acquire", measure_rounds, "floor_flag", launch_cooperative, NULL, 32, 2, 0, FLOOR_ROUNDS, 2},
+    {"cluster_barrier", "cluster barrier", measure_cluster, "floor_cluster_barrier_8", launch, NULL, FLOOR_THREADS, 8, 0, FLOOR_CHECKS, 1},
+    {"cluster_barrier", "cluster barrier", measure_cluster, "floor_cluster_barrier_16", launch, NULL, FLOOR_THREADS, 16, 0, FLOOR_CHECKS, 1},
+    {"push", "st.async push of 16 bytes to another block of the cluster", measure_cluster, "floor_push", launch, NULL, FLOOR_THREADS, 8, 0, FLOOR_ROUNDS, 2},
+    {"parameter", "inputs in kernel parameters", measure_parameter, "floor_small_parameter", NULL, send_in_parameter, 0, 1, SMALL_BYTES, 0, 0},
+    {"copy", "inputs copied to the GPU, then launch", measure_inputs, "floor_memory_input", NULL, send_by_copy, 0, 1, SMALL_BYTES, 0, 0},
+    {"mapped", "inputs read from mapped memory", measure_inputs, "floor_memory_input", NULL, send_mapped, 0, 1, SMALL_BYTES, 0, 0},
+    {"parameter", "inputs in kernel parameters", measure_parameter, "floor_large_parameter", NULL, send_in_parameter, 0, 1, LARGE_BYTES, 0, 0},
+    {"copy", "inputs copied to the GPU, then launch", measure_inputs, "floor_memory_input", NULL, send_by_copy, 0, 1, LARGE_BYTES, 0, 0},
+    {"mapped", "inputs read from mapped memory", measure_inputs, "floor_memory_input", NULL, send_mapped, 0, 1, LARGE_BYTES, 0, 0},
 };
 /* clang-format on */
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
