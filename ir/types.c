@@ -1,19 +1,10 @@
-/* types.c — ops_types.def as a table, and the check of a node's element types against it. */
+/* types.c — the check of a node's element types against the last columns of ops.def. */
 #include "ir/ops.h"
 
 #include "ir/ops/families.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum {
-#define TYPES(id, ...) ROW_##id,
-#include "ir/ops_types.def"
-    ROW_COUNT
-};
-#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " has another position in ops_types.def");
-#include "ir/ops.def"
-_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_types.def and ops.def differ");
 
 /* Sets of element types, one bit per type number. */
 enum {
@@ -37,8 +28,10 @@ typedef struct row {
 } row;
 
 static const row rows[IR_OP_COUNT] = {
-#define TYPES(id, letters, ...) [IR_OP_##id] = {letters, {__VA_ARGS__}},
-#include "ir/ops_types.def"
+#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering, letters,     \
+           ...)                                                                                                        \
+    [IR_OP_##id] = {letters, {__VA_ARGS__}},
+#include "ir/ops.def"
 };
 
 /* Distinct letters before `cursor`: the position of the letter's set. */

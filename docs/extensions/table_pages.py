@@ -106,7 +106,8 @@ def operators():
     rows = []
     for arguments in re.findall(r"^OP\((.*)\)$", read(OPERATORS), re.M):
         cells = cells_of(arguments)
-        identifier, name, domain, least, most, lowering = *cells[:5], cells[-1]
+        identifier, name, domain, least, most = cells[:5]
+        lowering = re.search(r'(\w+), *"\w*", *[^"]*$', arguments)[1]  # in front of the element types
         job = jobs[identifier]
         inputs = least if least == most else f"{least} to {most.replace('MANY', 'any')}"
         rows.append((domain or "ai.onnx", name, inputs, HOW.get(lowering, ""), lowering != "NONE",

@@ -1,4 +1,4 @@
-/* test_types.c — element types against ops_types.def. A forbidden type is refused with the node and both types. An
+/* test_types.c — element types against ops.def. A forbidden type is refused with the node and both types. An
  * allowed type passes all later stages. */
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu_images.h"
