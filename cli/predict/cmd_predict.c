@@ -3,10 +3,7 @@
 #include "base/text.h"
 #include "base/training/measurements_csv.h"
 #include "cli/cli.h"
-#include "cli/predict/predict_explain.h"
-#include "cli/predict/predict_print.h"
 #include "cli/predict/predict_request.h"
-#include "cli/predict/sort_predictions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

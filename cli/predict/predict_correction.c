@@ -1,6 +1,6 @@
 /* predict_correction.c — `mdot predict --explain` after calibration: the correcting effects, and how well each is
  * known. */
-#include "cli/predict/predict_explain.h"
+#include "cli/predict/predict_request.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  *
  * Each table adds up to the prediction. Operators beyond the table's length share the line "others", and the last line
  * holds time and memory outside all operators. */
-#include "cli/predict/predict_explain.h"
+#include "cli/predict/predict_request.h"
 
 #include <inttypes.h>
 #include <search.h>

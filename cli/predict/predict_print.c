@@ -1,10 +1,8 @@
 /* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or
  * JSON. */
-#include "cli/predict/predict_print.h"
 #include "base/text.h"
 #include "base/training/prediction_json.h"
-#include "cli/predict/predict_explain.h"
-#include "cli/predict/sort_predictions.h"
+#include "cli/predict/predict_request.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* predict_request.h — the command line of `mdot predict`, and the answers to print. */
+/* predict_request.h — the command line of `mdot predict`, its answers, and how they are explained, sorted and printed. */
 #pragma once
 
 #include "base/training/job_argument.h"
@@ -63,3 +63,32 @@ typedef struct predict_answers {
     size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
     size_t count;
 } predict_answers;
+
+/* ---- predict_explain.c ----------------------------------------------------------------------------------------------- */
+
+/* Explains a prediction with times scaled to the calibrated prediction. */
+mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
+mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
+                                              size_t index);
+
+/* Print time and memory parts of the only prediction to stdout; print those of prediction i as a JSON field. */
+mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
+void predict_json_explanation(const predict_answers *answers, size_t i);
+
+/* predict_correction.c: prints the effects in the correction of the only prediction; prints those of prediction i as a
+ * JSON field. */
+void predict_correction(const predict_answers *answers);
+void predict_json_correction(const predict_answers *answers, size_t i);
+
+/* ---- sort_predictions.c: values that compare answers, and their order ------------------------------------------------ */
+
+double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p);
+/* 0 unless the job is a language model. */
+double predict_tokens_per_second(const predict_answers *answers, size_t i);
+/* Sorts configurations and predictions in the requested order. False: memory ran out. */
+bool predict_sort(const predict_request *request, predict_answers *answers);
+
+/* ---- predict_print.c ------------------------------------------------------------------------------------------------- */
+
+/* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
+mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);

@@ -1,5 +1,5 @@
 /* sort_predictions.c — values that compare the answers of `mdot predict`: time, throughput and cost. */
-#include "cli/predict/sort_predictions.h"
+#include "cli/predict/predict_request.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* report_html.c — a report as one self-contained HTML file, free of scripts, fonts and network access. */
-#include "cli/predict/predict_explain.h"
+#include "cli/predict/predict_request.h"
 #include "cli/report/report.h"
 
 #include <math.h>
