@@ -36,12 +36,13 @@ static mdot_status split_heads(const ir_operands *args, int i, const char *what,
         out[2] = type.dim[1];
         if (heads <= 0 || !ir_dim_div_exact(type.dim[2], out[1], &out[3])) {
             char text[IR_DIM_TEXT_BYTES];
-            return ir_refuse(args, MDOT_MALFORMED, "%s channels of the %s are not divisible into %lld heads",
-                             ir_dim_text(type.dim[2], args->graph->symbol, text, sizeof text), what, (long long)heads);
+            return ir_malformed(args, "%s channels of the %s are not divisible into %lld heads",
+                                ir_dim_text(type.dim[2], args->graph->symbol, text, sizeof text), what,
+                                (long long)heads);
         }
     }
     if (ir_dim_is_number(out[1]) && out[1].offset > 0) return MDOT_OK;
-    return ir_refuse(args, MDOT_UNSUPPORTED, "the number of heads of the %s is not fixed", what);
+    return ir_unsupported(args, "the number of heads of the %s is not fixed", what);
 }
 
 static mdot_status read_past(const ir_operands *args, geometry *g)
@@ -49,7 +50,7 @@ static mdot_status read_past(const ir_operands *args, geometry *g)
     ir_type key, value;
     bool has_past = ir_operand_given(args, PAST_KEY);
     if (has_past != ir_operand_given(args, PAST_VALUE))
-        return ir_refuse(args, MDOT_MALFORMED, "past_key and past_value require each other");
+        return ir_malformed(args, "past_key and past_value require each other");
     g->past = ir_dim_number(0);
     if (has_past) {
         BS_TRY(ir_operand_need(args, PAST_KEY, "past key", 4, &key));
@@ -60,12 +61,12 @@ static mdot_status read_past(const ir_operands *args, geometry *g)
                     ir_dim_equal(key.dim[1], g->kv_heads) && ir_dim_equal(value.dim[1], g->kv_heads) &&
                     ir_dim_equal(key.dim[2], value.dim[2]) && ir_dim_equal(key.dim[3], g->dim) &&
                     ir_dim_equal(value.dim[3], g->value_dim);
-        if (!fits) return ir_refuse(args, MDOT_MALFORMED, "the shapes of past_key or past_value do not match K and V");
+        if (!fits) return ir_malformed(args, "the shapes of past_key or past_value do not match K and V");
         g->past = key.dim[2];
     }
     if (ir_dim_add(g->past, g->new_keys, &g->keys)) return MDOT_OK;
-    return ir_refuse(args, MDOT_UNSUPPORTED,
-                     "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
+    return ir_unsupported(args,
+                          "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
 }
 
 /* A mask broadcasts to (batch, heads, queries, keys), but may have fewer keys. */
@@ -85,8 +86,7 @@ static mdot_status check_mask(const ir_operands *args, const geometry *g)
                          ir_shape_text(args, mask.rank, mask.dim, text), ir_shape_text(args, 4, full, full_text));
     }
     if (mask.dtype == MDOT_DTYPE_BOOL || ir_dtype_is_float(mask.dtype)) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "a mask of type %s is neither bool nor floating",
-                     mdot_dtype_name(mask.dtype));
+    return ir_malformed(args, "a mask of type %s is neither bool nor floating", mdot_dtype_name(mask.dtype));
 }
 
 static mdot_status check_key_counts(const ir_operands *args, const geometry *g)
@@ -96,9 +96,9 @@ static mdot_status check_key_counts(const ir_operands *args, const geometry *g)
     BS_TRY(ir_operand_need(args, KEY_COUNTS, "nonpad_kv_seqlen", 1, &counts));
     BS_TRY(ir_operand_need_integers(args, KEY_COUNTS, "nonpad_kv_seqlen"));
     if (!ir_dim_equal(counts.dim[0], g->batch))
-        return ir_refuse(args, MDOT_MALFORMED, "nonpad_kv_seqlen must have one number per sequence");
+        return ir_malformed(args, "nonpad_kv_seqlen must have one number per sequence");
     if (!ir_operand_given(args, PAST_KEY)) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "nonpad_kv_seqlen and past_key exclude each other");
+    return ir_malformed(args, "nonpad_kv_seqlen and past_key exclude each other");
 }
 
 static mdot_status read_geometry(const ir_operands *args, geometry *out)
@@ -107,27 +107,25 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     ir_dim q[4], k[4], v[4];
     BS_TRY(ir_operand_need(args, Q, "query", -1, &type));
     if (type.rank != 3 && type.rank != 4)
-        return ir_refuse(args, MDOT_MALFORMED, "the query has %d dimensions instead of 3 or 4", type.rank);
+        return ir_malformed(args, "the query has %d dimensions instead of 3 or 4", type.rank);
     BS_TRY(split_heads(args, Q, "query", "q_num_heads", type.rank, q));
     BS_TRY(split_heads(args, K, "key", "kv_num_heads", type.rank, k));
     BS_TRY(split_heads(args, V, "value", "kv_num_heads", type.rank, v));
     bool fits = ir_dim_equal(q[0], k[0]) && ir_dim_equal(q[0], v[0]) && ir_dim_equal(k[1], v[1]) &&
                 ir_dim_equal(k[2], v[2]) && ir_dim_equal(q[3], k[3]) && q[1].offset % k[1].offset == 0;
-    if (!fits) return ir_refuse(args, MDOT_MALFORMED, "the shapes of query, key and value do not match");
+    if (!fits) return ir_malformed(args, "the shapes of query, key and value do not match");
     geometry g = {.dtype = type.dtype, .rank = type.rank, .batch = q[0], .heads = q[1], .kv_heads = k[1]};
     g.queries = q[2];
     g.new_keys = k[2];
     g.dim = q[3];
     g.value_dim = v[3];
-    if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "the width of its output overflows");
+    if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden)) return ir_unsupported(args, "the width of its output overflows");
     BS_TRY(read_past(args, &g));
     BS_TRY(check_mask(args, &g));
     BS_TRY(check_key_counts(args, &g));
     int64_t stage = ir_node_int(args->node, "qk_matmul_output_mode", 0);
     if (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)
-        return ir_refuse(args, MDOT_MALFORMED, "qk_matmul_output_mode is %lld, but must be between 0 and 3",
-                         (long long)stage);
+        return ir_malformed(args, "qk_matmul_output_mode is %lld, but must be between 0 and 3", (long long)stage);
     *out = g;
     return MDOT_OK;
 }

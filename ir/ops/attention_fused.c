@@ -21,7 +21,7 @@ static mdot_status read_heads(const ir_operands *args, geometry *g)
     if (g->heads > 0 && ir_dim_div_exact(g->hidden, ir_dim_number(g->heads), &g->dim) &&
         ir_dim_div_exact(g->value_hidden, ir_dim_number(g->heads), &g->value_dim))
         return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into %lld heads", (long long)g->heads);
+    return ir_malformed(args, "its channels are not divisible into %lld heads", (long long)g->heads);
 }
 
 /* An integer mask: valid keys per sequence (batch), or nonzero elements of (batch, keys) or (batch, queries, keys). */
@@ -35,9 +35,9 @@ static mdot_status check_key_mask(const ir_operands *args, int i, const geometry
                 (mask.rank < 3 || ir_dim_equal(mask.dim[1], g->queries));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_refuse(args, MDOT_UNSUPPORTED,
-                     "a mask of shape %s must have one of the shapes (batch), (batch, keys), (batch, queries, keys)",
-                     ir_shape_text(args, mask.rank, mask.dim, text));
+    return ir_unsupported(
+        args, "a mask of shape %s must have one of the shapes (batch), (batch, keys), (batch, queries, keys)",
+        ir_shape_text(args, mask.rank, mask.dim, text));
 }
 
 /* The bias added to the scores: (batch or 1, heads or 1, queries, keys). */
@@ -53,8 +53,8 @@ static mdot_status check_score_bias(const ir_operands *args, int i, const geomet
         fits = fits && (ir_dim_equal(bias.dim[k], full[k]) || (k < 2 && ir_dim_is(bias.dim[k], 1)));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES], full_text[IR_SHAPE_TEXT_BYTES];
-    return ir_refuse(args, MDOT_MALFORMED, "an attention bias of shape %s does not broadcast to %s",
-                     ir_shape_text(args, 4, bias.dim, text), ir_shape_text(args, 4, full, full_text));
+    return ir_malformed(args, "an attention bias of shape %s does not broadcast to %s",
+                        ir_shape_text(args, 4, bias.dim, text), ir_shape_text(args, 4, full, full_text));
 }
 
 /* Reads a past, which lies before g->keys new keys. Operands `first` to `last_index` are past keys and values, each
@@ -83,8 +83,8 @@ static mdot_status read_past(const ir_operands *args, int first, int last_index,
         g->past = dim[2];
     }
     if (ir_dim_add(g->past, g->keys, &g->keys)) return MDOT_OK;
-    return ir_refuse(args, MDOT_UNSUPPORTED,
-                     "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
+    return ir_unsupported(args,
+                          "the number of keys is not a sum of a multiple of the length and one rounded quotient of it");
 }
 
 static void set_cost(const ir_node *node, int64_t length, const geometry *g, ir_cost *out_cost)
@@ -155,7 +155,7 @@ static mdot_status read_rows(const ir_operands *args, int operand, ir_type *out)
     static const char *const names[] = {"query", "key", "value"};
     operand_slice position = slice_of(args, operand);
     const char *name = names[position.input];
-    if (!ir_operand_given(args, position.input)) return ir_refuse(args, MDOT_MALFORMED, "a value requires a key");
+    if (!ir_operand_given(args, position.input)) return ir_malformed(args, "a value requires a key");
     ir_type type = ir_operand_type(args, position.input);
     int64_t heads = ir_node_int(args->node, "num_heads", 0);
     BS_TRY(ir_operand_need_floats(args, position.input, name));
@@ -168,11 +168,11 @@ static mdot_status read_rows(const ir_operands *args, int operand, ir_type *out)
                 ir_dim_mul(type.dim[type.rank - 1], ir_dim_number(heads), &out->dim[2]);
     if (by_head) out->dim[1] = type.dim[2];
     if (!fits)
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "the %s has %d dimensions; supported are rows, packed Q, K and V, and keys or values by head",
-                         name, type.rank);
+        return ir_unsupported(
+            args, "the %s has %d dimensions; supported are rows, packed Q, K and V, and keys or values by head", name,
+            type.rank);
     if (by_head && ir_operand_given(args, MHA_BIAS))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "a bias is unsupported if keys and values are by head");
+        return ir_unsupported(args, "a bias is unsupported if keys and values are by head");
     return MDOT_OK;
 }
 
@@ -183,7 +183,7 @@ static mdot_status read_multi_head(const ir_operands *args, geometry *out)
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
         !ir_dim_equal(q[2], k[2]))
-        return ir_refuse(args, MDOT_MALFORMED, "the shapes of query, key and value do not match");
+        return ir_malformed(args, "the shapes of query, key and value do not match");
     geometry g = {.dtype = input[MHA_QUERY].dtype, .batch = q[0], .queries = q[1], .keys = k[1]};
     g.hidden = q[2];
     g.value_hidden = v[2];
@@ -194,8 +194,7 @@ static mdot_status read_multi_head(const ir_operands *args, geometry *out)
         BS_TRY(ir_operand_need_same(args, MHA_BIAS, MHA_QUERY));
         if (!ir_dim_add(g.hidden, g.hidden, &width) || !ir_dim_add(width, g.value_hidden, &width) ||
             !ir_dim_equal(bias.dim[0], width))
-            return ir_refuse(args, MDOT_MALFORMED,
-                             "the length of the bias differs from the width of query, key and value");
+            return ir_malformed(args, "the length of the bias differs from the width of query, key and value");
     }
     BS_TRY(read_past(args, MHA_PAST_KEY, MHA_PAST_VALUE, &g));
     BS_TRY(check_key_mask(args, MHA_MASK, &g));
@@ -302,11 +301,11 @@ static mdot_status read_widths(const ir_operands *args, ir_dim columns, geometry
         ir_dim sum;
         fits = fits && ir_dim_add(g->hidden, g->hidden, &sum) && ir_dim_add(sum, g->value_hidden, &sum) &&
                ir_dim_equal(sum, columns);
-        if (!fits) return ir_refuse(args, MDOT_MALFORMED, "qkv_hidden_sizes do not match the weights");
+        if (!fits) return ir_malformed(args, "qkv_hidden_sizes do not match the weights");
         return MDOT_OK;
     }
     if (!ir_dim_div_exact(columns, ir_dim_number(3), &g->hidden))
-        return ir_refuse(args, MDOT_MALFORMED, "the number of columns of the weights differs from that of Q, K and V");
+        return ir_malformed(args, "the number of columns of the weights differs from that of Q, K and V");
     g->value_hidden = g->hidden;
     return MDOT_OK;
 }
@@ -315,16 +314,14 @@ static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
 {
     ir_type input, weights, bias;
     if (ir_operand_given(args, MSA_PAST_LENGTH))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
+        return ir_unsupported(args, "past_present_share_buffer is unsupported");
     BS_TRY(ir_operand_need(args, MSA_INPUT, "input", 3, &input));
     BS_TRY(ir_operand_need_floats(args, MSA_INPUT, "input"));
     BS_TRY(ir_operand_need(args, MSA_WEIGHTS, "weights", 2, &weights));
     BS_TRY(ir_operand_need_same(args, MSA_WEIGHTS, MSA_INPUT));
-    if (ir_node_int(args->node, "do_rotary", 0))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "rotary embedding is unsupported");
+    if (ir_node_int(args->node, "do_rotary", 0)) return ir_unsupported(args, "rotary embedding is unsupported");
     if (!ir_dim_equal(input.dim[2], weights.dim[0]))
-        return ir_refuse(args, MDOT_MALFORMED,
-                         "the number of rows of the weights differs from the number of channels of the input");
+        return ir_malformed(args, "the number of rows of the weights differs from the number of channels of the input");
     geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
     BS_TRY(read_widths(args, weights.dim[1], &g));
     BS_TRY(read_heads(args, &g));
@@ -332,11 +329,10 @@ static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
         BS_TRY(ir_operand_need(args, MSA_BIAS, "bias", 1, &bias));
         BS_TRY(ir_operand_need_same(args, MSA_BIAS, MSA_INPUT));
         if (!ir_dim_equal(bias.dim[0], weights.dim[1]))
-            return ir_refuse(args, MDOT_MALFORMED,
-                             "the length of the bias differs from the number of columns of the weights");
+            return ir_malformed(args, "the length of the bias differs from the number of columns of the weights");
     }
     if (ir_node_wants(args->node, 1) && !ir_dim_equal(g.dim, g.value_dim))
-        return ir_refuse(args, MDOT_MALFORMED, "present keys and values in one output must have equally many channels");
+        return ir_malformed(args, "present keys and values in one output must have equally many channels");
     BS_TRY(read_past(args, MSA_PAST, MSA_PAST, &g));
     BS_TRY(check_key_mask(args, MSA_MASK, &g));
     BS_TRY(check_score_bias(args, MSA_SCORE_BIAS, &g));

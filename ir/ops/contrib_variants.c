@@ -27,23 +27,21 @@ mdot_status ir_result_contrib_rotary(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, POSITIONS, "position ids", -1, &positions));
     BS_TRY(ir_operand_need(args, COS, "cosine cache", 2, &cosine));
     BS_TRY(ir_operand_need(args, SIN, "sine cache", 2, &sine));
-    if (x.rank != 3 && x.rank != 4)
-        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", x.rank);
+    if (x.rank != 3 && x.rank != 4) return ir_malformed(args, "an input of %d dimensions instead of 3 or 4", x.rank);
     BS_TRY(ir_contrib_rotary_heads(args->node, &x, &cosine, &heads, args->err));
     ir_dim channels = x.dim[x.rank - 1];
     bool divides = x.rank == 4 || (heads > 0 && ir_dim_div_exact(channels, ir_dim_number(heads), &channels));
     int64_t rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
     if (!divides || !ir_dim_is_number(channels) || rotated < 0)
-        return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into heads");
+        return ir_malformed(args, "its channels are not divisible into heads");
     if (rotated == 0) rotated = channels.offset;
     bool fits = rotated % 2 == 0 && rotated <= channels.offset && ir_dim_is(cosine.dim[1], rotated / 2) &&
                 ir_dim_is(sine.dim[1], rotated / 2);
-    if (!fits)
-        return ir_refuse(args, MDOT_MALFORMED, "the caches do not match %lld rotated channels", (long long)rotated);
+    if (!fits) return ir_malformed(args, "the caches do not match %lld rotated channels", (long long)rotated);
     bool one = positions.rank == 1 && ir_dim_is(positions.dim[0], 1);
     bool part = positions.rank == 2 && ir_dim_equal(positions.dim[0], x.dim[0]) &&
                 ir_dim_equal(positions.dim[1], x.dim[x.rank - 2]);
-    if (!one && !part) return ir_refuse(args, MDOT_MALFORMED, "position ids must be one number, or one for each token");
+    if (!one && !part) return ir_malformed(args, "position ids must be one number, or one for each token");
     *out_type = x;
     return MDOT_OK;
 }
@@ -92,7 +90,7 @@ static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
         is_same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
     }
     if (is_same) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "the shapes of skip, gamma and bias do not match the input");
+    return ir_malformed(args, "the shapes of skip, gamma and bias do not match the input");
 }
 
 mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error *err)

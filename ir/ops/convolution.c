@@ -19,22 +19,20 @@ static mdot_status check_channels(const ir_operands *args, convolution *c)
     const ir_dim *w = c->weight.dim;
     c->groups = ir_node_int(args->node, "group", 1);
     if (!ir_dim_is_number(w[0]) || !ir_dim_is_number(w[1]) || !ir_dim_is_number(c->input.dim[1]))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "the numbers of channels must be fixed");
+        return ir_unsupported(args, "the numbers of channels must be fixed");
     int64_t channels = c->input.dim[1].offset, first = w[0].offset, second = w[1].offset;
     if (c->groups < 1 || first % c->groups != 0)
-        return ir_refuse(args, MDOT_MALFORMED, "%lld filters are not divisible into %lld groups", (long long)first,
-                         (long long)c->groups);
+        return ir_malformed(args, "%lld filters are not divisible into %lld groups", (long long)first,
+                            (long long)c->groups);
     bool transposed = is_transposed(args->node);
     c->in_per_group = transposed ? first / c->groups : second;
     c->out_per_group = transposed ? second : first / c->groups;
     int64_t expected;
     if (__builtin_mul_overflow(c->in_per_group, c->groups, &expected) || expected != channels)
-        return ir_refuse(args, MDOT_MALFORMED,
-                         "the weights require %lld groups of %lld channels, but the input has %lld channels",
-                         (long long)c->groups, (long long)c->in_per_group, (long long)channels);
+        return ir_malformed(args, "the weights require %lld groups of %lld channels, but the input has %lld channels",
+                            (long long)c->groups, (long long)c->in_per_group, (long long)channels);
     int64_t out;
-    if (__builtin_mul_overflow(c->out_per_group, c->groups, &out))
-        return ir_refuse(args, MDOT_MALFORMED, "too many channels");
+    if (__builtin_mul_overflow(c->out_per_group, c->groups, &out)) return ir_malformed(args, "too many channels");
     c->output = c->input;
     c->output.dim[1] = ir_dim_number(out);
     return MDOT_OK;
@@ -47,8 +45,8 @@ static mdot_status check_bias(const ir_operands *args, const convolution *c)
     mdot_status status = ir_operand_need(args, 2, "bias", 1, &bias);
     if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
     if (status != MDOT_OK || ir_dim_equal(bias.dim[0], c->output.dim[1])) return status;
-    return ir_refuse(args, MDOT_MALFORMED, "the bias must have one element for each of %lld channels",
-                     (long long)c->output.dim[1].offset);
+    return ir_malformed(args, "the bias must have one element for each of %lld channels",
+                        (long long)c->output.dim[1].offset);
 }
 
 static mdot_status read_convolution(const ir_operands *args, convolution *c)
@@ -60,8 +58,7 @@ static mdot_status read_convolution(const ir_operands *args, convolution *c)
     int64_t kernel[IR_MAX_SPATIAL] = {0};
     int spatial = c->input.rank - 2;
     for (int i = 0; i < spatial; i++) {
-        if (!ir_dim_is_number(c->weight.dim[2 + i]))
-            return ir_refuse(args, MDOT_UNSUPPORTED, "the kernel's extent is symbolic");
+        if (!ir_dim_is_number(c->weight.dim[2 + i])) return ir_unsupported(args, "the kernel's extent is symbolic");
         kernel[i] = c->weight.dim[2 + i].offset;
     }
     BS_TRY(ir_window_read(args, spatial, kernel, &c->window));

@@ -50,8 +50,8 @@ static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *
 
 static mdot_status bad_equation(const ir_operands *args, int operand)
 {
-    return ir_refuse(args, MDOT_MALFORMED, "equation \"%s\" does not match input %d",
-                     ir_node_string(args->node, "equation", ""), operand);
+    return ir_malformed(args, "equation \"%s\" does not match input %d", ir_node_string(args->node, "equation", ""),
+                        operand);
 }
 
 /* Reads the subscripts of operand i at *cursor, and skips the comma behind them. */
@@ -111,8 +111,7 @@ static mdot_status read_output(const ir_operands *args, const char *cursor, cons
         valid = e->occurs[label] && !seen[label]++;
     }
     if (valid) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "equation \"%s\" has no valid output",
-                     ir_node_string(args->node, "equation", ""));
+    return ir_malformed(args, "equation \"%s\" has no valid output", ir_node_string(args->node, "equation", ""));
 }
 
 static mdot_status read_einsum(const ir_operands *args, einsum *out)

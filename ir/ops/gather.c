@@ -25,7 +25,7 @@ static bool append_dims(ir_type *type, const ir_dim *dims, int count)
 
 static mdot_status too_many_dims(const ir_operands *args)
 {
-    return ir_refuse(args, MDOT_UNSUPPORTED, "the output has more than %d dimensions", MDOT_MAX_RANK);
+    return ir_unsupported(args, "the output has more than %d dimensions", MDOT_MAX_RANK);
 }
 
 mdot_status ir_result_gather(const ir_operands *args, ir_type *out_type)
@@ -68,8 +68,7 @@ mdot_status ir_result_gather_elements(const ir_operands *args, ir_type *out_type
     BS_TRY(read_operands(args, &data, &indices));
     BS_TRY(ir_operand_axis(args, "axis", 0, data.rank, &axis));
     if (indices.rank != data.rank)
-        return ir_refuse(args, MDOT_MALFORMED, "the indices have %d dimensions, but the data %d", indices.rank,
-                         data.rank);
+        return ir_malformed(args, "the indices have %d dimensions, but the data %d", indices.rank, data.rank);
     for (int i = 0; i < data.rank; i++) {
         if (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i])) continue;
         return ir_refuse(args, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
@@ -104,17 +103,16 @@ static mdot_status read_tuple(const ir_operands *args, const ir_type *data, cons
 {
     int64_t batch = ir_node_int(args->node, "batch_dims", 0);
     if (indices->rank < 1 || batch < 0 || batch >= indices->rank || batch > data->rank)
-        return ir_refuse(args, MDOT_MALFORMED, "batch_dims %lld with data of %d and indices of %d dimensions",
-                         (long long)batch, data->rank, indices->rank);
+        return ir_malformed(args, "batch_dims %lld with data of %d and indices of %d dimensions", (long long)batch,
+                            data->rank, indices->rank);
     ir_dim length = indices->dim[indices->rank - 1];
-    if (!ir_dim_is_number(length))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "the length of its index tuples depends on data");
+    if (!ir_dim_is_number(length)) return ir_unsupported(args, "the length of its index tuples depends on data");
     if (length.offset > data->rank - batch)
-        return ir_refuse(args, MDOT_MALFORMED, "index tuples of %lld for %lld dimensions", (long long)length.offset,
-                         (long long)(data->rank - batch));
+        return ir_malformed(args, "index tuples of %lld for %lld dimensions", (long long)length.offset,
+                            (long long)(data->rank - batch));
     for (int i = 0; i < batch; i++) {
         if (ir_dim_equal(data->dim[i], indices->dim[i])) continue;
-        return ir_refuse(args, MDOT_MALFORMED, "data and indices differ in batch dimension %d", i);
+        return ir_malformed(args, "data and indices differ in batch dimension %d", i);
     }
     *out_batch = (int)batch;
     *out_length = (int)length.offset;
@@ -165,11 +163,11 @@ static mdot_status read_depth(const ir_operands *args, ir_dim *out_depth)
     ir_dim element[IR_MAX_KNOWN];
     int count;
     if (!ir_operand_known(args, 1, element, &count))
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
-                         args->node->inputs[1]->name);
+        return ir_unsupported(args,
+                              "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
+                              args->node->inputs[1]->name);
     if (count != 1 || !ir_dim_always_le(args->graph, ir_dim_number(0), element[0]))
-        return ir_refuse(args, MDOT_MALFORMED, "the depth must be one positive number");
+        return ir_malformed(args, "the depth must be one positive number");
     *out_depth = element[0];
     return MDOT_OK;
 }
@@ -183,7 +181,7 @@ mdot_status ir_result_one_hot(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 2, "values", 1, &values));
     BS_TRY(ir_operand_axis(args, "axis", -1, indices.rank + 1, &axis));
     BS_TRY(read_depth(args, &depth));
-    if (!ir_dim_is(values.dim[0], 2)) return ir_refuse(args, MDOT_MALFORMED, "the values must be a pair: off and on");
+    if (!ir_dim_is(values.dim[0], 2)) return ir_malformed(args, "the values must be a pair: off and on");
     ir_type out = {values.dtype, 0, {{0}}};
     bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&
                 append_dims(&out, indices.dim + axis, indices.rank - axis);

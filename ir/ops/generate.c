@@ -152,7 +152,7 @@ static mdot_status fill_value(const ir_operands *args, const ir_tensor **out)
     const ir_attr *attr = ir_node_attr(args->node, "value");
     const ir_tensor *tensor = attr != NULL && attr->kind == IR_ATTR_TENSOR ? attr->tensor : NULL;
     if (tensor != NULL && tensor->count != 1)
-        return ir_refuse(args, MDOT_MALFORMED, "the value has %lld elements instead of 1", (long long)tensor->count);
+        return ir_malformed(args, "the value has %lld elements instead of 1", (long long)tensor->count);
     *out = tensor;
     return MDOT_OK;
 }
@@ -164,13 +164,12 @@ static mdot_status constant_of_shape_result(const ir_operands *args, ir_type *ou
     const ir_tensor *value = NULL;
     BS_TRY(fill_value(args, &value));
     BS_TRY(ir_operand_dims(args, 0, "dimensions", dims, &rank));
-    if (rank > MDOT_MAX_RANK)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
+    if (rank > MDOT_MAX_RANK) return ir_unsupported(args, "%d dimensions, more than %d", rank, MDOT_MAX_RANK);
     *out_type = (ir_type){value != NULL ? value->dtype : MDOT_DTYPE_F32, rank, {{0}}};
     for (int i = 0; i < rank; i++) {
         int64_t minimum, maximum;
         ir_dim_bounds(args->graph, dims[i], &minimum, &maximum);
-        if (minimum < 0) return ir_refuse(args, MDOT_MALFORMED, "dimension %d is negative", i);
+        if (minimum < 0) return ir_malformed(args, "dimension %d is negative", i);
         out_type->dim[i] = dims[i];
     }
     return MDOT_OK;
@@ -215,7 +214,7 @@ mdot_status ir_result_eye_like(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "input", 2, &in));
     int64_t dtype = ir_node_int(args->node, "dtype", in.dtype);
     if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
+        return ir_unsupported(args, "element type %lld is unsupported", (long long)dtype);
     *out_type = in;
     out_type->dtype = (mdot_dtype)dtype;
     return MDOT_OK;
@@ -253,15 +252,13 @@ static mdot_status read_float_range(const ir_operands *args, range *out)
     for (int i = 0; i < 3; i++) {
         const ir_wide *tensor = args->tensors != NULL ? args->tensors[i] : NULL;
         if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(args->node->inputs[i], &bound[i]))
-            return ir_refuse(args, MDOT_UNSUPPORTED,
-                             "the shape of its output depends on data: \"%s\" is unknown at compile time",
-                             args->node->inputs[i]->name);
+            return ir_unsupported(args, "the shape of its output depends on data: \"%s\" is unknown at compile time",
+                                  args->node->inputs[i]->name);
         if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
     }
     double count = ceil((bound[1] - bound[0]) / bound[2]); /* NaN or infinite if delta is 0 */
     if (!(count < 0x1p62) || bound[2] == 0)
-        return ir_refuse(args, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0], bound[1],
-                         bound[2]);
+        return ir_malformed(args, "the range from %g to %g by %g is infinite", bound[0], bound[1], bound[2]);
     out->first = bound[0];
     out->delta = bound[2];
     out->count = ir_dim_number(count > 0 ? (int64_t)count : 0);

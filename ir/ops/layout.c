@@ -66,18 +66,18 @@ static mdot_status resolve_target(const ir_operands *args, const ir_type *in, in
         ir_dim_bounds(args->graph, target[i], &minimum, &maximum);
         if (ir_dim_is(target[i], 0) && !allow_zero) {
             if (i >= in->rank)
-                return ir_refuse(args, MDOT_MALFORMED, "dimension %d is copied from the input, which has %d dimensions",
-                                 i, in->rank);
+                return ir_malformed(args, "dimension %d is copied from the input, which has %d dimensions", i,
+                                    in->rank);
             target[i] = in->dim[i];
         } else if (ir_dim_is(target[i], -1) && inferred < 0) {
             inferred = i;
         } else if (minimum < 0) {
-            return ir_refuse(args, MDOT_MALFORMED, "dimension %d of the target shape is negative or a second -1", i);
+            return ir_malformed(args, "dimension %d of the target shape is negative or a second -1", i);
         }
         has_zero = has_zero || ir_dim_is(target[i], 0);
     }
     if (allow_zero && has_zero && inferred >= 0)
-        return ir_refuse(args, MDOT_MALFORMED, "with allowzero, a shape may contain 0 or -1, but not both");
+        return ir_malformed(args, "with allowzero, a shape may contain 0 or -1, but not both");
     *out_inferred = inferred;
     return MDOT_OK;
 }
@@ -89,8 +89,7 @@ mdot_status ir_result_reshape(const ir_operands *args, ir_type *out_type)
     int count, inferred = -1;
     BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
     BS_TRY(ir_operand_dims(args, 1, "target dimensions", target, &count));
-    if (count > MDOT_MAX_RANK)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
+    if (count > MDOT_MAX_RANK) return ir_unsupported(args, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     BS_TRY(resolve_target(args, &input, count, target, &inferred));
     bool possible;
     if (inferred >= 0) {
@@ -115,14 +114,13 @@ mdot_status ir_result_flatten(const ir_operands *args, ir_type *out_type)
     int64_t axis = ir_node_int(args->node, "axis", 1); /* an axis equal to the rank is allowed: all dimensions are
                                                         * before the cut */
     if (axis < -in.rank || axis > in.rank)
-        return ir_refuse(args, MDOT_MALFORMED, "axis %lld of an input of %d dimensions", (long long)axis, in.rank);
+        return ir_malformed(args, "axis %lld of an input of %d dimensions", (long long)axis, in.rank);
     if (axis < 0) axis += in.rank;
     ir_type out = {in.dtype, 2, {{.offset = 1}, {.offset = 1}}};
     for (int i = 0; i < in.rank; i++) {
         ir_dim *product = &out.dim[i >= axis];
         if (!ir_dim_mul(*product, in.dim[i], product))
-            return ir_refuse(args, MDOT_UNSUPPORTED,
-                             "the product of its dimensions grows with the square of the length");
+            return ir_unsupported(args, "the product of its dimensions grows with the square of the length");
     }
     *out_type = out;
     return MDOT_OK;
@@ -170,7 +168,7 @@ mdot_status ir_result_unsqueeze(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "data", -1, &input));
     BS_TRY(ir_operand_ints(args, 1, "axes", axes, &count));
     if (input.rank + count > MDOT_MAX_RANK)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", input.rank + count, MDOT_MAX_RANK);
+        return ir_unsupported(args, "%d dimensions, more than %d", input.rank + count, MDOT_MAX_RANK);
     BS_TRY(ir_axes_mask(args->node, axes, count, input.rank + count, &added, args->err));
     ir_type out = {input.dtype, input.rank + count, {{0}}};
     for (int i = 0, k = 0; i < out.rank; i++) out.dim[i] = added >> i & 1 ? ir_dim_number(1) : input.dim[k++];
@@ -191,7 +189,7 @@ static mdot_status read_permutation(const ir_operands *args, int rank, int64_t *
 {
     const ir_attr *attr = ir_node_ints(args->node, "perm");
     if (attr != NULL) {
-        if (attr->count != rank) return ir_refuse(args, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
+        if (attr->count != rank) return ir_malformed(args, "perm names %d of %d axes", attr->count, rank);
         unsigned axes;
         BS_TRY(ir_axes_mask(args->node, attr->ints, rank, rank, &axes, args->err));
     }
@@ -242,8 +240,7 @@ static mdot_status block_result(const ir_operands *args, bool grow, ir_type *out
     BS_TRY(ir_operand_need(args, 0, "input", 4, &in));
     int64_t block = ir_node_int(args->node, "blocksize", 0);
     if (block <= 0 || block > INT32_MAX)
-        return ir_refuse(args, MDOT_MALFORMED, "blocksize is %lld, but must be between 1 and %d", (long long)block,
-                         INT32_MAX);
+        return ir_malformed(args, "blocksize is %lld, but must be between 1 and %d", (long long)block, INT32_MAX);
     ir_dim side = ir_dim_number(block), area = ir_dim_number(block * block);
     ir_type out = in;
     bool possible = grow ? ir_dim_div_exact(in.dim[1], area, &out.dim[1]) && ir_dim_mul(in.dim[2], side, &out.dim[2]) &&
@@ -304,8 +301,7 @@ mdot_status ir_result_expand(const ir_operands *args, ir_type *out_type)
     int count;
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     BS_TRY(ir_operand_dims(args, 1, "target dimensions", target, &count));
-    if (count > MDOT_MAX_RANK)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
+    if (count > MDOT_MAX_RANK) return ir_unsupported(args, "%d dimensions, more than %d", count, MDOT_MAX_RANK);
     ir_type out = {in.dtype, 0, {{0}}};
     mdot_status status = ir_broadcast_dims(args->node, in.dim, in.rank, target, count, out.dim, &out.rank, args->err);
     if (status == MDOT_OK) *out_type = out;
@@ -328,17 +324,18 @@ mdot_status ir_result_tile(const ir_operands *args, ir_type *out_type)
     int count;
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
     BS_TRY(ir_operand_dims(args, 1, "repeats", repeats, &count));
-    if (count != in.rank) return ir_refuse(args, MDOT_MALFORMED, "%d repeats for %d dimensions", count, in.rank);
+    if (count != in.rank) return ir_malformed(args, "%d repeats for %d dimensions", count, in.rank);
     ir_type out = in;
     for (int i = 0; i < in.rank; i++) {
         int64_t minimum, maximum;
         ir_dim_bounds(args->graph, repeats[i], &minimum, &maximum);
-        if (minimum < 0) return ir_refuse(args, MDOT_MALFORMED, "repeat %d is negative", i);
+        if (minimum < 0) return ir_malformed(args, "repeat %d is negative", i);
         if (!ir_dim_mul(in.dim[i], repeats[i], &out.dim[i]))
-            return ir_refuse(args, MDOT_UNSUPPORTED,
-                             "dimension %d times its repeats is not a sum of a multiple of the length and one rounded "
-                             "quotient of it",
-                             i);
+            return ir_unsupported(
+                args,
+                "dimension %d times its repeats is not a sum of a multiple of the length and one rounded "
+                "quotient of it",
+                i);
     }
     *out_type = out;
     return MDOT_OK;
@@ -365,7 +362,7 @@ mdot_status ir_result_trilu(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     BS_TRY(ir_operand_need(args, 0, "input", -1, &in));
-    if (in.rank < 2) return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions is not a matrix", in.rank);
+    if (in.rank < 2) return ir_malformed(args, "an input of %d dimensions is not a matrix", in.rank);
     *out_type = in;
     return ir_operand_need_one(args, 1, "number of the diagonal");
 }

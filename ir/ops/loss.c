@@ -8,12 +8,12 @@ static mdot_status read_loss(const ir_operands *args, ir_type *scores, ir_type *
 {
     BS_TRY(ir_operand_need(args, 0, "scores", -1, scores));
     BS_TRY(ir_operand_need_floats(args, 0, "scores"));
-    if (scores->rank < 2) return ir_refuse(args, MDOT_MALFORMED, "the scores have no classes");
+    if (scores->rank < 2) return ir_malformed(args, "the scores have no classes");
     BS_TRY(ir_operand_need(args, 1, "labels", scores->rank - 1, labels));
     BS_TRY(ir_operand_need_integers(args, 1, "labels"));
     for (int i = 0; i < labels->rank; i++)
         if (!ir_dim_equal(labels->dim[i], scores->dim[i == 0 ? 0 : i + 1]))
-            return ir_refuse(args, MDOT_MALFORMED, "dimension %d of the labels differs from that of the scores", i);
+            return ir_malformed(args, "dimension %d of the labels differs from that of the scores", i);
     return MDOT_OK;
 }
 

@@ -30,7 +30,7 @@ static mdot_status read_matmul(const ir_operands *args, bool transpose_a, bool t
     BS_TRY(ir_operand_need(args, 0, "left matrix", -1, &a));
     BS_TRY(ir_operand_need(args, 1, "right matrix", -1, &b));
     BS_TRY(ir_operand_need_same(args, 1, 0));
-    if (a.rank < 1 || b.rank < 1) return ir_refuse(args, MDOT_MALFORMED, "a scalar is not a matrix");
+    if (a.rank < 1 || b.rank < 1) return ir_malformed(args, "a scalar is not a matrix");
     matmul p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
     p.transpose_b = transpose_b && !p.b_vector;
@@ -222,8 +222,8 @@ static mdot_status read_gemm(const ir_operands *args, matmul *out)
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_refuse(args, MDOT_MALFORMED, "C of shape %s does not broadcast to the result of the matmul",
-                     ir_shape_text(args, c.rank, c.dim, text));
+    return ir_malformed(args, "C of shape %s does not broadcast to the result of the matmul",
+                        ir_shape_text(args, c.rank, c.dim, text));
 }
 
 mdot_status ir_result_gemm(const ir_operands *args, ir_type *out_type)
@@ -282,8 +282,7 @@ static mdot_status read_linear(const ir_operands *args, matmul *out)
     if (status != MDOT_OK || !ir_operand_given(args, 2)) return status;
     BS_TRY(ir_operand_need(args, 2, "bias", 1, &bias));
     if (!ir_dim_equal(bias.dim[0], out->columns))
-        return ir_refuse(args, MDOT_MALFORMED,
-                         "the length of the bias differs from the number of columns of the weight");
+        return ir_malformed(args, "the length of the bias differs from the number of columns of the weight");
     return MDOT_OK;
 }
 

@@ -20,7 +20,7 @@ static int64_t count_nonzero(const ir_wide *x)
 static mdot_status need_rank(const ir_operands *args, const ir_type *input)
 {
     if (input->rank > 0) return MDOT_OK;
-    return ir_refuse(args, MDOT_UNSUPPORTED, "the indices of a scalar are unsupported");
+    return ir_unsupported(args, "the indices of a scalar are unsupported");
 }
 
 static mdot_status bound_result(const ir_operands *args, ir_type *out_type)
@@ -31,9 +31,9 @@ static mdot_status bound_result(const ir_operands *args, ir_type *out_type)
     BS_TRY(need_rank(args, &in));
     for (int i = 0; i < in.rank; i++) {
         if (ir_dim_mul(bound, in.dim[i], &bound)) continue;
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "the number of elements depends on data, and its bound, the size of the input, is not a "
-                         "multiple of the length: bind one of the dimensions with --dim");
+        return ir_unsupported(args,
+                              "the number of elements depends on data, and its bound, the size of the input, is not a "
+                              "multiple of the length: bind one of the dimensions with --dim");
     }
     *out_type = (ir_type){MDOT_DTYPE_I64, 2, {ir_dim_number(in.rank), bound}};
     return MDOT_OK;

@@ -56,9 +56,9 @@ mdot_status ir_norm_need_parameter(const ir_operands *args, int i, const char *w
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES], type_text[IR_SHAPE_TEXT_BYTES];
-    return ir_refuse(args, MDOT_MALFORMED, "the %s of shape %s does not broadcast to %s", what,
-                     ir_shape_text(args, parameter.rank, parameter.dim, text),
-                     ir_shape_text(args, type->rank, type->dim, type_text));
+    return ir_malformed(args, "the %s of shape %s does not broadcast to %s", what,
+                        ir_shape_text(args, parameter.rank, parameter.dim, text),
+                        ir_shape_text(args, type->rank, type->dim, type_text));
 }
 
 mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what, ir_dim count)
@@ -69,9 +69,9 @@ mdot_status ir_norm_need_vector(const ir_operands *args, int i, const char *what
     BS_TRY(ir_operand_need_floats(args, i, what));
     if (ir_dim_equal(vector.dim[0], count)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES], count_text[IR_DIM_TEXT_BYTES];
-    return ir_refuse(args, MDOT_MALFORMED, "the %s has %s elements instead of %s", what,
-                     ir_dim_text(vector.dim[0], args->graph->symbol, text, sizeof text),
-                     ir_dim_text(count, args->graph->symbol, count_text, sizeof count_text));
+    return ir_malformed(args, "the %s has %s elements instead of %s", what,
+                        ir_dim_text(vector.dim[0], args->graph->symbol, text, sizeof text),
+                        ir_dim_text(count, args->graph->symbol, count_text, sizeof count_text));
 }
 
 mdot_status ir_result_softmax(const ir_operands *args, ir_type *out_type)

@@ -13,8 +13,7 @@ static mdot_status read_channels(const ir_operands *args, ir_type *out_type, ir_
 {
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need_floats(args, 0, "input"));
-    if (out_type->rank < 2)
-        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions has no channels", out_type->rank);
+    if (out_type->rank < 2) return ir_malformed(args, "an input of %d dimensions has no channels", out_type->rank);
     *out_channels = out_type->dim[1];
     mdot_status status = ir_norm_need_vector(args, 1, "scale", *out_channels);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 2, "bias", *out_channels);
@@ -38,8 +37,8 @@ mdot_status ir_result_group_norm(const ir_operands *args, ir_type *out_type)
     int64_t groups = ir_node_int(args->node, "num_groups", 0);
     if (groups > 0 && ir_dim_div_exact(channels, ir_dim_number(groups), &group)) return MDOT_OK;
     char text[IR_DIM_TEXT_BYTES];
-    return ir_refuse(args, MDOT_MALFORMED, "%s channels are not divisible into %lld groups",
-                     ir_dim_text(channels, args->graph->symbol, text, sizeof text), (long long)groups);
+    return ir_malformed(args, "%s channels are not divisible into %lld groups",
+                        ir_dim_text(channels, args->graph->symbol, text, sizeof text), (long long)groups);
 }
 
 mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
@@ -59,8 +58,7 @@ mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, ir_inputs i
 mdot_status ir_result_batch_normalization(const ir_operands *args, ir_type *out_type)
 {
     ir_dim channels;
-    if (ir_node_int(args->node, "training_mode", 0))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
+    if (ir_node_int(args->node, "training_mode", 0)) return ir_unsupported(args, "training_mode 1 is unsupported");
     mdot_status status = read_channels(args, out_type, &channels);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "mean", channels);
     return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "variance", channels);
@@ -146,7 +144,7 @@ mdot_status ir_result_lp_norm(const ir_operands *args, ir_type *out_type)
     if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, out_type->rank, &axis);
     if (status != MDOT_OK || p == 1 || p == 2) return status;
-    return ir_refuse(args, MDOT_MALFORMED, "p is %lld instead of 1 or 2", (long long)p);
+    return ir_malformed(args, "p is %lld instead of 1 or 2", (long long)p);
 }
 
 mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)

@@ -29,8 +29,7 @@ static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
 {
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need_floats(args, 0, "input"));
-    if (out_type->rank < 2)
-        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions lacks rows", out_type->rank);
+    if (out_type->rank < 2) return ir_malformed(args, "an input of %d dimensions lacks rows", out_type->rank);
     ir_dim hidden = out_type->dim[out_type->rank - 1];
     mdot_status status = ir_norm_need_parameter(args, 1, "skip", out_type);
     if (status == MDOT_OK) status = ir_norm_need_vector(args, 2, "gamma", hidden);
@@ -105,7 +104,7 @@ static mdot_status need_ids(const ir_operands *args, int i, const char *what, co
     BS_TRY(ir_operand_need_integers(args, i, what));
     bool repeats = i == EMBED_POSITION_IDS && ir_dim_is(type.dim[0], 1);
     if (ir_dim_equal(type.dim[1], ids->dim[1]) && (repeats || ir_dim_equal(type.dim[0], ids->dim[0]))) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "the shape of the %s differs from that of the input ids", what);
+    return ir_malformed(args, "the shape of the %s differs from that of the input ids", what);
 }
 
 /* Checks a table whose rows are as wide as those of the words. */
@@ -116,7 +115,7 @@ static mdot_status need_table(const ir_operands *args, int i, const char *what, 
     if (status == MDOT_OK) status = ir_operand_need_floats(args, i, what);
     if (status == MDOT_OK) status = ir_operand_need(args, EMBED_WORDS, "word embedding", 2, &words);
     if (status != MDOT_OK || ir_dim_equal(out_table->dim[1], words.dim[1])) return status;
-    return ir_refuse(args, MDOT_MALFORMED, "the rows of the %s differ in width from the word embedding", what);
+    return ir_malformed(args, "the rows of the %s differ in width from the word embedding", what);
 }
 
 static mdot_status embed_result(const ir_operands *args, ir_type *out_type)

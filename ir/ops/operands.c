@@ -32,10 +32,10 @@ ir_type ir_operand_type(const ir_operands *args, int i)
 
 mdot_status ir_operand_need(const ir_operands *args, int i, const char *what, int rank, ir_type *out_type)
 {
-    if (!ir_operand_given(args, i)) return ir_refuse(args, MDOT_MALFORMED, "input %d, the %s, is missing", i, what);
+    if (!ir_operand_given(args, i)) return ir_malformed(args, "input %d, the %s, is missing", i, what);
     ir_type type = ir_operand_type(args, i);
     if (rank >= 0 && type.rank != rank)
-        return ir_refuse(args, MDOT_MALFORMED, "the %s has %d dimensions instead of %d", what, type.rank, rank);
+        return ir_malformed(args, "the %s has %d dimensions instead of %d", what, type.rank, rank);
     *out_type = type;
     return MDOT_OK;
 }
@@ -45,8 +45,7 @@ mdot_status ir_operand_need_floats(const ir_operands *args, int i, const char *w
     if (!ir_operand_given(args, i)) return MDOT_OK;
     mdot_dtype dtype = ir_operand_type(args, i).dtype;
     if (ir_dtype_is_float(dtype)) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "the %s is of type %s instead of a floating type", what,
-                     mdot_dtype_name(dtype));
+    return ir_malformed(args, "the %s is of type %s instead of a floating type", what, mdot_dtype_name(dtype));
 }
 
 mdot_status ir_operand_need_integers(const ir_operands *args, int i, const char *what)
@@ -54,8 +53,7 @@ mdot_status ir_operand_need_integers(const ir_operands *args, int i, const char 
     if (!ir_operand_given(args, i)) return MDOT_OK;
     mdot_dtype dtype = ir_operand_type(args, i).dtype;
     if (!ir_dtype_is_float(dtype) && dtype != MDOT_DTYPE_STRING) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "the %s is of type %s instead of an integer type", what,
-                     mdot_dtype_name(dtype));
+    return ir_malformed(args, "the %s is of type %s instead of an integer type", what, mdot_dtype_name(dtype));
 }
 
 mdot_status ir_operand_need_same(const ir_operands *args, int i, int like)
@@ -63,8 +61,8 @@ mdot_status ir_operand_need_same(const ir_operands *args, int i, int like)
     if (!ir_operand_given(args, i)) return MDOT_OK;
     mdot_dtype dtype = ir_operand_type(args, i).dtype, wanted = ir_operand_type(args, like).dtype;
     if (dtype == wanted) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i, mdot_dtype_name(dtype),
-                     like, mdot_dtype_name(wanted));
+    return ir_malformed(args, "input %d is of type %s, but input %d of type %s", i, mdot_dtype_name(dtype), like,
+                        mdot_dtype_name(wanted));
 }
 
 mdot_status ir_operand_need_one(const ir_operands *args, int i, const char *what)
@@ -74,7 +72,7 @@ mdot_status ir_operand_need_one(const ir_operands *args, int i, const char *what
     bool is_one = type.rank >= 0;
     for (int d = 0; d < type.rank; d++) is_one = is_one && ir_dim_is(type.dim[d], 1);
     if (is_one) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "the %s must have one element", what);
+    return ir_malformed(args, "the %s must have one element", what);
 }
 
 /* Reads constants like ir_value_known: floating numbers are known if they are integers. */
@@ -104,12 +102,11 @@ mdot_status ir_operand_dims(const ir_operands *args, int i, const char *what, ir
     BS_TRY(ir_operand_need(args, i, what, -1, &type));
     const char *name = args->node->inputs[i]->name;
     if (ir_dtype_is_float(type.dtype))
-        return ir_refuse(args, MDOT_MALFORMED, "the %s, \"%s\", have type %s instead of integers", what, name,
-                         mdot_dtype_name(type.dtype));
+        return ir_malformed(args, "the %s, \"%s\", have type %s instead of integers", what, name,
+                            mdot_dtype_name(type.dtype));
     if (ir_operand_known(args, i, out, out_count)) return MDOT_OK;
-    return ir_refuse(args, MDOT_UNSUPPORTED,
-                     "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
-                     args->node->outputs[0] != NULL ? args->node->outputs[0]->name : "its output", what, name);
+    return ir_unsupported(args, "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
+                          args->node->outputs[0] != NULL ? args->node->outputs[0]->name : "its output", what, name);
 }
 
 mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, int64_t out[static IR_MAX_KNOWN],
@@ -120,8 +117,8 @@ mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, in
     BS_TRY(ir_operand_dims(args, i, what, element, &count));
     for (int k = 0; k < count; k++)
         if (!ir_dim_is_number(element[k]))
-            return ir_refuse(args, MDOT_UNSUPPORTED, "the %s, \"%s\", depend on the symbolic dimension", what,
-                             args->node->inputs[i]->name);
+            return ir_unsupported(args, "the %s, \"%s\", depend on the symbolic dimension", what,
+                                  args->node->inputs[i]->name);
     for (int k = 0; k < count; k++) out[k] = element[k].offset;
     *out_count = count;
     return MDOT_OK;
@@ -149,9 +146,9 @@ static mdot_status check_index(const ir_operands *args, ir_dim index, ir_dim ext
     if (ir_dim_is_number(index) && ir_dim_is_number(extent))
         return ir_refuse(args, MDOT_OUT_OF_RANGE, "index %lld is outside of a dimension of %lld",
                          (long long)index.offset, (long long)extent.offset);
-    return ir_refuse(args, MDOT_UNSUPPORTED, "index %s must be within a dimension of %s at every length",
-                     ir_dim_text(index, args->graph->symbol, text, sizeof text),
-                     ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
+    return ir_unsupported(args, "index %s must be within a dimension of %s at every length",
+                          ir_dim_text(index, args->graph->symbol, text, sizeof text),
+                          ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
 }
 
 mdot_status ir_operand_need_indices(const ir_operands *args, int i, int64_t first, int64_t stride, ir_dim extent)

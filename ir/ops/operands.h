@@ -23,6 +23,8 @@ ir_operands ir_operands_of_tensors(const ir_node *node, ir_inputs tensors, mdot_
 
 /* ir_fail for the operands' node. */
 #define ir_refuse(args, ...) ir_fail((args)->node, (args)->err, __VA_ARGS__)
+#define ir_malformed(args, ...) ir_refuse(args, MDOT_MALFORMED, __VA_ARGS__)
+#define ir_unsupported(args, ...) ir_refuse(args, MDOT_UNSUPPORTED, __VA_ARGS__)
 
 bool ir_operand_given(const ir_operands *args, int i);
 /* A required operand's type. */

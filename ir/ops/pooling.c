@@ -8,7 +8,7 @@ static mdot_status need_map(const ir_operands *args, ir_type *out_type)
 {
     mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
     if (status != MDOT_OK || out_type->rank > 2) return status;
-    return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions", out_type->rank);
+    return ir_malformed(args, "an input of %d dimensions lacks spatial dimensions", out_type->rank);
 }
 
 static mdot_status read_pool(const ir_operands *args, ir_window *window, ir_type *out_type)
@@ -211,7 +211,7 @@ mdot_status ir_result_lrn(const ir_operands *args, ir_type *out_type)
     mdot_status status = need_map(args, out_type);
     if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
     if (status != MDOT_OK || ir_node_int(args->node, "size", 0) > 0) return status;
-    return ir_refuse(args, MDOT_MALFORMED, "the attribute size is missing or not positive");
+    return ir_malformed(args, "the attribute size is missing or not positive");
 }
 
 /* A square and a sum for each neighbour, then scale, power and quotient. */

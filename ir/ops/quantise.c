@@ -31,9 +31,8 @@ static mdot_status check_blocks(const ir_operands *args, const char *what, const
         ir_dim wanted = data->dim[d];
         if (d == axis) wanted = ir_dim_number((wanted.offset + block - 1) / block);
         if (ir_dim_equal(type->dim[d], wanted) && (d != axis || ir_dim_is_number(data->dim[d]))) continue;
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "dimension %d of the %s does not fit blocks of %lld elements of a fixed number", d, what,
-                         (long long)block);
+        return ir_unsupported(args, "dimension %d of the %s does not fit blocks of %lld elements of a fixed number", d,
+                              what, (long long)block);
     }
     return MDOT_OK;
 }
@@ -46,7 +45,7 @@ static mdot_status check_along_axis(const ir_operands *args, int i, const char *
     int axis;
     if (is_blocked(args->node) && type.rank == data->rank) return check_blocks(args, what, &type, data);
     if (ir_node_int(args->node, "block_size", 0) != 0 || type.rank > 1)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported", what);
+        return ir_unsupported(args, "the %s has blocks of elements, which are unsupported", what);
     if (type.rank == 0 || ir_dim_is(type.dim[0], 1)) return MDOT_OK;
     mdot_status status = ir_operand_axis(args, "axis", 1, data->rank, &axis);
     if (status != MDOT_OK || ir_dim_equal(type.dim[0], data->dim[axis])) return status;
@@ -66,8 +65,8 @@ mdot_status ir_result_quantise_linear(const ir_operands *args, ir_type *out_type
     data.dtype = dequantises ? ir_operand_type(args, 1).dtype : quantised_type(args);
     if (!dequantises && data.dtype != MDOT_DTYPE_U8 && data.dtype != MDOT_DTYPE_I8 && data.dtype != MDOT_DTYPE_U16 &&
         data.dtype != MDOT_DTYPE_I16)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "quantisation to %s is unsupported; supported are u8, i8, u16 and i16",
-                         mdot_dtype_name(data.dtype));
+        return ir_unsupported(args, "quantisation to %s is unsupported; supported are u8, i8, u16 and i16",
+                              mdot_dtype_name(data.dtype));
     *out_type = data;
     return MDOT_OK;
 }

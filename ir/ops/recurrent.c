@@ -176,8 +176,7 @@ static mdot_status read_operands(const ir_operands *args, recurrent *r)
                  ir_dim_is(w.dim[1], rows / 2) && ir_dim_is(u.dim[1], rows / 2) && ir_dim_is(w.dim[0], r->directions) &&
                  ir_dim_is(u.dim[0], r->directions) && ir_dim_equal(w.dim[2], r->input.dim[2]);
     if (agree && r->hidden == ir_node_int(args->node, "hidden_size", r->hidden)) return check_operands(args, r, gates);
-    return ir_refuse(args, MDOT_MALFORMED,
-                     "the shapes of the weights do not match the input, the direction and hidden_size");
+    return ir_malformed(args, "the shapes of the weights do not match the input, the direction and hidden_size");
 }
 
 mdot_status ir_check_recurrent(const ir_node *node, ir_inputs input, mdot_error *err)
@@ -227,7 +226,7 @@ static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)
     bool agree = hidden > 0 && !__builtin_mul_overflow(how.gates, hidden, &columns) && ir_dim_is(x.dim[2], columns);
     own_index = agree && splits ? columns - hidden : columns;
     if (!agree || !ir_dim_is(weights.dim[1], own_index))
-        return ir_refuse(args, MDOT_MALFORMED, "the shapes of the weights do not match the input");
+        return ir_malformed(args, "the shapes of the weights do not match the input");
     ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h}, peephole = ir_dim_number(3 * hidden);
     mdot_status status = check_operand(args, 2, "candidate weights", 2, square);
     if (status == MDOT_OK) status = check_operand(args, 3, "biases", 1, &h);

@@ -27,11 +27,11 @@ static mdot_status read_floats(const ir_operands *args, int input, const char *w
     const ir_tensor *constant = args->tensors == NULL ? args->node->inputs[input]->constant : NULL;
     const ir_wide *wide = args->tensors != NULL ? args->tensors[input] : NULL;
     if (wide == NULL && (constant == NULL || constant->data == NULL))
-        return ir_refuse(args, MDOT_UNSUPPORTED, "the %s depend on data", what);
+        return ir_unsupported(args, "the %s depend on data", what);
     bool is_float = ir_dtype_is_float(wide != NULL ? wide->dtype : constant->dtype);
     int64_t found = wide != NULL ? wide->count : constant->count;
     if (!is_float || found != count)
-        return ir_refuse(args, MDOT_MALFORMED, "%lld %s for %d dimensions", (long long)found, what, count);
+        return ir_malformed(args, "%lld %s for %d dimensions", (long long)found, what, count);
     for (int i = 0; i < count; i++) out[i] = wide != NULL ? wide->f[i] : ir_tensor_real(constant, i);
     return MDOT_OK;
 }
@@ -49,9 +49,9 @@ static mdot_status need_elements(const ir_operands *args, const ir_resize *r, ir
     int minimum = r->position == IR_RESIZE_PYTORCH_HALF_PIXEL ? 2 : 1;
     char text[IR_DIM_TEXT_BYTES];
     if (ir_dim_always_le(args->graph, ir_dim_number(minimum), out)) return MDOT_OK;
-    return ir_refuse(args, MDOT_UNSUPPORTED, "the result has %s elements, of which it needs %d%s",
-                     ir_dim_text(out, args->graph->symbol, text, sizeof text), minimum,
-                     minimum == 2 ? ", because pytorch_half_pixel gives a single one another position" : "");
+    return ir_unsupported(args, "the result has %s elements, of which it needs %d%s",
+                          ir_dim_text(out, args->graph->symbol, text, sizeof text), minimum,
+                          minimum == 2 ? ", because pytorch_half_pixel gives a single one another position" : "");
 }
 
 static mdot_status scale_dim(const ir_operands *args, const ir_resize *r, ir_resize_axis *a)
@@ -59,21 +59,19 @@ static mdot_status scale_dim(const ir_operands *args, const ir_resize *r, ir_res
     double scale = a->scale;
     int64_t divisor = ir_resize_divisor(a);
     if (!(scale >= 1e-6) || scale > 1e6)
-        return ir_refuse(args, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6", scale);
+        return ir_malformed(args, "the scale %g is outside of the range from 1e-6 to 1e6", scale);
     if (ir_dim_is_number(a->in)) {
         /* f32 scales such as 0.7 are slightly below the intended value. */
         double extent = floor((double)a->in.offset * scale + 1e-4);
         if (divisor > 0) extent = (double)(a->in.offset / divisor);
         if (extent >= 0x1p63)
-            return ir_refuse(args, MDOT_MALFORMED, "%lld elements scaled by %g overflow", (long long)a->in.offset,
-                             scale);
+            return ir_malformed(args, "%lld elements scaled by %g overflow", (long long)a->in.offset, scale);
         a->out = ir_dim_number((int64_t)extent);
         return MDOT_OK;
     }
     if (scale == floor(scale) && ir_dim_mul(a->in, ir_dim_number((int64_t)scale), &a->out)) return MDOT_OK;
     if (divisor > 0 && ir_dim_div_floor(args->graph, a->in, divisor, &a->out)) return need_elements(args, r, a->out);
-    return ir_refuse(args, MDOT_UNSUPPORTED,
-                     "a symbolic dimension is scaled by %g; supported are whole numbers k and 1/k", scale);
+    return ir_unsupported(args, "a symbolic dimension is scaled by %g; supported are whole numbers k and 1/k", scale);
 }
 
 /* The factor between two extents; 0 if it depends on the length. */
@@ -92,8 +90,7 @@ static mdot_status keep_aspect_ratio(const ir_operands *args, ir_resize *r, bool
     for (int i = 0; i < r->count; i++) {
         const ir_resize_axis *a = &r->axes[i];
         if (!ir_dim_is_number(a->in) || !ir_dim_is_number(a->out) || a->in.offset == 0)
-            return ir_refuse(args, MDOT_UNSUPPORTED,
-                             "sizes that keep the aspect ratio must be fixed, as the resized dimensions");
+            return ir_unsupported(args, "sizes that keep the aspect ratio must be fixed, as the resized dimensions");
         scale = is_larger ? fmax(scale, a->scale) : fmin(scale, a->scale);
     }
     for (int i = 0; i < r->count; i++) {
@@ -111,9 +108,9 @@ static mdot_status read_sizes(const ir_operands *args, ir_resize *r)
     const char *policy = ir_node_string(args->node, "keep_aspect_ratio_policy", "stretch");
     bool is_larger = strcmp(policy, "not_smaller") == 0, keeps = is_larger || strcmp(policy, "not_larger") == 0;
     BS_TRY(ir_operand_dims(args, SIZES, "sizes", sizes, &count));
-    if (count != r->count) return ir_refuse(args, MDOT_MALFORMED, "%d sizes for %d dimensions", count, r->count);
+    if (count != r->count) return ir_malformed(args, "%d sizes for %d dimensions", count, r->count);
     if (!keeps && strcmp(policy, "stretch") != 0)
-        return ir_refuse(args, MDOT_MALFORMED, "the keep_aspect_ratio_policy \"%s\" is unknown", policy);
+        return ir_malformed(args, "the keep_aspect_ratio_policy \"%s\" is unknown", policy);
     for (int i = 0; i < count; i++) {
         r->axes[i].out = sizes[i];
         r->axes[i].scale = scale_between(r->axes[i].in, sizes[i]);
@@ -137,7 +134,7 @@ static mdot_status read_region(const ir_operands *args, ir_resize *r)
     double region[2 * MDOT_MAX_RANK];
     for (int i = 0; i < r->count; i++) r->axes[i].end = 1;
     if (r->position != IR_RESIZE_CROP) return MDOT_OK;
-    if (!is_given(args, REGION)) return ir_refuse(args, MDOT_MALFORMED, "tf_crop_and_resize requires a region");
+    if (!is_given(args, REGION)) return ir_malformed(args, "tf_crop_and_resize requires a region");
     mdot_status status = read_floats(args, REGION, "bounds of the region", 2 * r->count, region);
     for (int i = 0; i < r->count && status == MDOT_OK; i++) {
         r->axes[i].start = region[i];
@@ -156,7 +153,7 @@ static mdot_status read_choice(const ir_operands *args, const char *attr, const 
         *out_choice = i;
         return MDOT_OK;
     }
-    return ir_refuse(args, MDOT_MALFORMED, "the %s \"%s\" is unknown", attr, text);
+    return ir_malformed(args, "the %s \"%s\" is unknown", attr, text);
 }
 
 static mdot_status read_attributes(const ir_operands *args, ir_resize *r)
@@ -199,7 +196,7 @@ static mdot_status read_shape(const ir_operands *args, ir_resize *out_resize, ir
     else if (is_given(args, SCALES))
         status = read_scales(args, &r);
     else
-        status = ir_refuse(args, MDOT_MALFORMED, "scales or sizes are required");
+        status = ir_malformed(args, "scales or sizes are required");
     if (status != MDOT_OK) return status;
     for (int i = 0; i < r.count; i++) type.dim[r.axes[i].axis] = r.axes[i].out;
     *out_resize = r;
@@ -385,8 +382,7 @@ mdot_status ir_result_grid_sample(const ir_operands *args, ir_type *out_type)
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need(args, 1, "grid", out_type->rank, &grid));
     if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2))
-        return ir_refuse(args, MDOT_MALFORMED,
-                         "the grid must have one coordinate for each spatial dimension of the input");
+        return ir_malformed(args, "the grid must have one coordinate for each spatial dimension of the input");
     for (int i = 2; i < out_type->rank; i++) out_type->dim[i] = grid.dim[i - 1];
     return MDOT_OK;
 }

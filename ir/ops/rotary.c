@@ -17,17 +17,16 @@ static mdot_status read_channels(const ir_operands *args, geometry *g)
     int64_t heads = ir_node_int(args->node, "num_heads", 0);
     if (g->type.rank == 3) {
         if (heads <= 0 || !ir_dim_div_exact(channels, ir_dim_number(heads), &channels))
-            return ir_refuse(args, MDOT_MALFORMED, "its channels are not divisible into num_heads %lld",
-                             (long long)heads);
+            return ir_malformed(args, "its channels are not divisible into num_heads %lld", (long long)heads);
         g->heads = ir_dim_number(heads);
     }
-    if (!ir_dim_is_number(channels)) return ir_refuse(args, MDOT_UNSUPPORTED, "the size of its heads is not fixed");
+    if (!ir_dim_is_number(channels)) return ir_unsupported(args, "the size of its heads is not fixed");
     g->channels = channels.offset;
     g->rotated = ir_node_int(args->node, "rotary_embedding_dim", 0);
     if (g->rotated == 0) g->rotated = g->channels;
     if (g->rotated > 0 && g->rotated <= g->channels && g->rotated % 2 == 0) return MDOT_OK;
-    return ir_refuse(args, MDOT_MALFORMED, "%lld of %lld channels cannot be rotated in pairs", (long long)g->rotated,
-                     (long long)g->channels);
+    return ir_malformed(args, "%lld of %lld channels cannot be rotated in pairs", (long long)g->rotated,
+                        (long long)g->channels);
 }
 
 /* A cache holds half of the rotated channels, by position. If position ids are absent, it is by batch and row. */
@@ -41,8 +40,8 @@ static mdot_status check_cache(const ir_operands *args, int i, const char *what,
                 (by_position || (ir_dim_equal(cache.dim[0], g->batch) && ir_dim_equal(cache.dim[1], g->rows)));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_refuse(args, MDOT_MALFORMED, "a %s of shape %s does not match %lld rotated channels", what,
-                     ir_shape_text(args, cache.rank, cache.dim, text), (long long)g->rotated);
+    return ir_malformed(args, "a %s of shape %s does not match %lld rotated channels", what,
+                        ir_shape_text(args, cache.rank, cache.dim, text), (long long)g->rotated);
 }
 
 static mdot_status read_geometry(const ir_operands *args, geometry *out)
@@ -52,7 +51,7 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     BS_TRY(ir_operand_need(args, X, "input", -1, &g.type));
     BS_TRY(ir_operand_need_floats(args, X, "input"));
     if (g.type.rank != 3 && g.type.rank != 4)
-        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions instead of 3 or 4", g.type.rank);
+        return ir_malformed(args, "an input of %d dimensions instead of 3 or 4", g.type.rank);
     g.batch = g.type.dim[0];
     g.heads = g.type.dim[1];
     g.rows = g.type.dim[g.type.rank - 2];
@@ -63,7 +62,7 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
         BS_TRY(ir_operand_need(args, POSITIONS, "position ids", 2, &positions));
         BS_TRY(ir_operand_need_integers(args, POSITIONS, "position ids"));
         if (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))
-            return ir_refuse(args, MDOT_MALFORMED, "position ids must have one number for each token");
+            return ir_malformed(args, "position ids must have one number for each token");
     }
     *out = g;
     return MDOT_OK;

@@ -13,10 +13,9 @@ typedef struct cut { /* along one axis: elements start, start + step, … */
 static mdot_status undecided(const ir_operands *args, int axis, const char *what, ir_dim bound, ir_dim extent)
 {
     char bound_text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
-    return ir_refuse(args, MDOT_UNSUPPORTED,
-                     "along axis %d, the effect of the %s, %s, on a dimension of %s depends on the length", axis, what,
-                     ir_dim_text(bound, args->graph->symbol, bound_text, sizeof bound_text),
-                     ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
+    return ir_unsupported(args, "along axis %d, the effect of the %s, %s, on a dimension of %s depends on the length",
+                          axis, what, ir_dim_text(bound, args->graph->symbol, bound_text, sizeof bound_text),
+                          ir_dim_text(extent, args->graph->symbol, extent_text, sizeof extent_text));
 }
 
 /* Normalises a start or an end as in ONNX: negative values count from the end, then it is clamped to low … high. */
@@ -32,7 +31,7 @@ static mdot_status cut_axis(const ir_operands *args, int axis, ir_dim start, ir_
                             cut *out)
 {
     ir_dim zero = ir_dim_number(0), before = ir_dim_number(-1), last_dim, first, stop, span, count;
-    if (step == 0) return ir_refuse(args, MDOT_MALFORMED, "the step along axis %d is 0", axis);
+    if (step == 0) return ir_malformed(args, "the step along axis %d is 0", axis);
     const int64_t longest = INT64_C(1) << 62; /* beyond every tensor's size: longer steps behave the same */
     if (step > longest) step = longest;
     if (step < -longest) step = -longest;
@@ -47,10 +46,11 @@ static mdot_status cut_axis(const ir_operands *args, int axis, ir_dim start, ir_
         return undecided(args, axis, "end", end, extent);
     if (!ir_dim_div_ceil(args->graph, span, back ? -step : step, &count)) {
         char text[IR_DIM_TEXT_BYTES];
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "along axis %d, the count of steps of %lld in %s elements is not a sum of a multiple of the "
-                         "length and one rounded quotient of it",
-                         axis, (long long)step, ir_dim_text(span, args->graph->symbol, text, sizeof text));
+        return ir_unsupported(
+            args,
+            "along axis %d, the count of steps of %lld in %s elements is not a sum of a multiple of the "
+            "length and one rounded quotient of it",
+            axis, (long long)step, ir_dim_text(span, args->graph->symbol, text, sizeof text));
     }
     *out = (cut){first, count, step};
     return MDOT_OK;
@@ -77,7 +77,7 @@ static mdot_status read_bounds(const ir_operands *args, slice_bounds *out)
     if (status == MDOT_OK && ir_operand_given(args, 4)) status = ir_operand_ints(args, 4, "steps", out->step, &steps);
     if (status != MDOT_OK) return status;
     if (ends != out->count || axes != out->count || steps != out->count)
-        return ir_refuse(args, MDOT_MALFORMED, "%d starts, %d ends, %d axes, %d steps", out->count, ends, axes, steps);
+        return ir_malformed(args, "%d starts, %d ends, %d axes, %d steps", out->count, ends, axes, steps);
     return MDOT_OK;
 }
 
@@ -136,14 +136,14 @@ static mdot_status equal_parts(const ir_operands *args, ir_dim extent, int count
                     (ir_dim_is_number(extent) && ir_dim_div_ceil(args->graph, extent, count, &size));
     if (!possible) {
         char text[IR_DIM_TEXT_BYTES];
-        return ir_refuse(args, MDOT_UNSUPPORTED, "%s does not divide into %d parts at every length",
-                         ir_dim_text(extent, args->graph->symbol, text, sizeof text), count);
+        return ir_unsupported(args, "%s does not divide into %d parts at every length",
+                              ir_dim_text(extent, args->graph->symbol, text, sizeof text), count);
     }
     for (int i = 0; i < count; i++) {
         possible = ir_dim_mul(size, ir_dim_number(i), &before) && ir_dim_sub(extent, before, &rest) &&
                    ir_dim_max(args->graph, rest, ir_dim_number(0), &rest) &&
                    ir_dim_min(args->graph, rest, size, &out_sizes[i]);
-        if (!possible) return ir_refuse(args, MDOT_UNSUPPORTED, "the size of part %d overflows", i);
+        if (!possible) return ir_unsupported(args, "the size of part %d overflows", i);
     }
     return MDOT_OK;
 }
@@ -153,12 +153,12 @@ static mdot_status sizes_from_input(const ir_operands *args, ir_dim extent, int 
     int size_count;
     ir_dim sum = ir_dim_number(0);
     BS_TRY(ir_operand_dims(args, 1, "sizes of the parts", out_sizes, &size_count));
-    if (size_count != count) return ir_refuse(args, MDOT_MALFORMED, "%d sizes for %d outputs", size_count, count);
+    if (size_count != count) return ir_malformed(args, "%d sizes for %d outputs", size_count, count);
     for (int i = 0; i < count; i++) {
         int64_t minimum, maximum;
         ir_dim_bounds(args->graph, out_sizes[i], &minimum, &maximum);
         if (minimum < 0 || !ir_dim_add(sum, out_sizes[i], &sum))
-            return ir_refuse(args, MDOT_MALFORMED, "the size of part %d is negative or overflows", i);
+            return ir_malformed(args, "the size of part %d is negative or overflows", i);
     }
     if (!ir_dim_equal(sum, extent)) {
         char sum_text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
@@ -176,10 +176,10 @@ static mdot_status read_parts(const ir_operands *args, ir_type *out_in, int *out
     int count = args->node->output_count;
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_in));
     BS_TRY(ir_operand_axis(args, "axis", 0, out_in->rank, out_axis));
-    if (count > IR_MAX_KNOWN) return ir_refuse(args, MDOT_UNSUPPORTED, "%d parts, more than %d", count, IR_MAX_KNOWN);
+    if (count > IR_MAX_KNOWN) return ir_unsupported(args, "%d parts, more than %d", count, IR_MAX_KNOWN);
     if (ir_node_int(args->node, "num_outputs", count) != count)
-        return ir_refuse(args, MDOT_MALFORMED, "num_outputs is %lld, but there are %d outputs",
-                         (long long)ir_node_int(args->node, "num_outputs", count), count);
+        return ir_malformed(args, "num_outputs is %lld, but there are %d outputs",
+                            (long long)ir_node_int(args->node, "num_outputs", count), count);
     ir_dim extent = out_in->dim[*out_axis];
     return ir_operand_given(args, 1) ? sizes_from_input(args, extent, count, out_sizes)
                                      : equal_parts(args, extent, count, out_sizes);
@@ -282,8 +282,7 @@ static mdot_status read_pad_mode(const ir_operands *args, pad_mode *out_mode)
         *out_mode = (pad_mode)i;
         return MDOT_OK;
     }
-    return ir_refuse(args, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are constant, reflect, edge and wrap",
-                     mode);
+    return ir_unsupported(args, "mode \"%s\" is unknown; known are constant, reflect, edge and wrap", mode);
 }
 
 /* Numbers of elements to add before and after every axis; negative numbers remove elements. */
@@ -300,8 +299,7 @@ static mdot_status read_pads(const ir_operands *args, int rank, ir_dim *out_befo
     if (status == MDOT_OK) status = ir_axes_mask(args->node, axes, axis_count, rank, &mask, args->err);
     if (status != MDOT_OK) return status;
     if (pad_count != 2 * axis_count)
-        return ir_refuse(args, MDOT_MALFORMED, "expected two pads per axis: %d pads for %d axes", pad_count,
-                         axis_count);
+        return ir_malformed(args, "expected two pads per axis: %d pads for %d axes", pad_count, axis_count);
     for (int i = 0; i < rank; i++) out_before[i] = out_after[i] = ir_dim_number(0);
     for (int i = 0; i < axis_count; i++) {
         int axis = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
@@ -332,7 +330,7 @@ static mdot_status pad_result(const ir_operands *args, ir_type *out_type)
         if (minimum < 0)
             return ir_refuse(args, ir_dims_fault(1, &in.dim[i]), "the pads take more from axis %d than it has", i);
         if (mode != PAD_CONSTANT && was_empty && !ir_dim_is(in.dim[i], 0))
-            return ir_refuse(args, MDOT_MALFORMED, "an empty input has no elements to pad with along axis %d", i);
+            return ir_malformed(args, "an empty input has no elements to pad with along axis %d", i);
     }
     *out_type = in;
     return MDOT_OK;

@@ -18,7 +18,7 @@ mdot_status ir_result_cum_sum(const ir_operands *args, ir_type *out_type)
     int count, normal;
     if (ir_operand_known(args, 1, element, &count)) { /* a known axis is checked, although the type does not depend on
                                                        * it */
-        if (count != 1) return ir_refuse(args, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
+        if (count != 1) return ir_malformed(args, "the axis has %d elements instead of 1", count);
         BS_TRY(ir_normalize_axis(args->node, element[0].offset, input.rank, &normal, args->err));
     }
     *out_type = input;
@@ -181,8 +181,7 @@ static mdot_status read_reduction(const ir_operands *args, reduction *out)
         *out = (reduction)i;
         return MDOT_OK;
     }
-    return ir_refuse(args, MDOT_UNSUPPORTED, "reduction \"%s\" is unknown; known are none, add, mul, max and min",
-                     name);
+    return ir_unsupported(args, "reduction \"%s\" is unknown; known are none, add, mul, max and min", name);
 }
 
 static double reduce_floats(reduction how, double old, double update)
@@ -240,9 +239,9 @@ mdot_status ir_result_scatter_elements(const ir_operands *args, ir_type *out_typ
                (i == axis || ir_dim_always_le(args->graph, indices.dim[i], data.dim[i]));
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES];
-        return ir_refuse(args, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
-                         ir_shape_text(args, indices.rank, indices.dim, text),
-                         ir_shape_text(args, data.rank, data.dim, data_text));
+        return ir_malformed(args, "indices of shape %s do not match data of shape %s and the updates",
+                            ir_shape_text(args, indices.rank, indices.dim, text),
+                            ir_shape_text(args, data.rank, data.dim, data_text));
     }
     *out_type = data;
     return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
@@ -293,10 +292,10 @@ mdot_status ir_result_scatter_nd(const ir_operands *args, ir_type *out_type)
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES], updates_text[IR_SHAPE_TEXT_BYTES];
-        return ir_refuse(args, MDOT_MALFORMED, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
-                         ir_shape_text(args, data.rank, data.dim, data_text),
-                         ir_shape_text(args, indices.rank, indices.dim, text),
-                         ir_shape_text(args, updates.rank, updates.dim, updates_text));
+        return ir_malformed(args, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
+                            ir_shape_text(args, data.rank, data.dim, data_text),
+                            ir_shape_text(args, indices.rank, indices.dim, text),
+                            ir_shape_text(args, updates.rank, updates.dim, updates_text));
     }
     for (int d = 0; d < length.offset && status == MDOT_OK; d++)
         status = ir_operand_need_indices(args, 1, d, length.offset, data.dim[d]);
@@ -342,19 +341,18 @@ mdot_status ir_result_tensor_scatter(const ir_operands *args, ir_type *out_type)
                          : ir_dim_equal(update.dim[i], cache.dim[i]);
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], cache_text[IR_SHAPE_TEXT_BYTES];
-        return ir_refuse(args, MDOT_MALFORMED, "an update of shape %s does not match a cache of shape %s along axis %d",
-                         ir_shape_text(args, update.rank, update.dim, text),
-                         ir_shape_text(args, cache.rank, cache.dim, cache_text), axis);
+        return ir_malformed(args, "an update of shape %s does not match a cache of shape %s along axis %d",
+                            ir_shape_text(args, update.rank, update.dim, text),
+                            ir_shape_text(args, cache.rank, cache.dim, cache_text), axis);
     }
     const char *mode = ir_node_string(args->node, "mode", "linear");
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular", mode);
+        return ir_unsupported(args, "mode \"%s\" is unknown; known are linear and circular", mode);
     if (ir_operand_given(args, 2)) {
         BS_TRY(ir_operand_need(args, 2, "write indices", 1, &starts));
         BS_TRY(ir_operand_need_integers(args, 2, "write indices"));
         if (!ir_dim_equal(starts.dim[0], cache.dim[0]))
-            return ir_refuse(args, MDOT_MALFORMED,
-                             "the write indices must have one element for each sequence of the batch");
+            return ir_malformed(args, "the write indices must have one element for each sequence of the batch");
     }
     *out_type = cache;
     return MDOT_OK;

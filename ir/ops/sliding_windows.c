@@ -21,9 +21,8 @@ static mdot_status read_windows(const ir_operands *args, windows *out)
     BS_TRY(ir_operand_need(args, 0, "data", -1, &w.input));
     BS_TRY(ir_operand_axis(args, "axis", -1, w.input.rank, &w.axis));
     if (w.size < 1 || w.stride < 1 || w.dilation < 1)
-        return ir_refuse(args, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
-    if (w.input.rank == MDOT_MAX_RANK)
-        return ir_refuse(args, MDOT_UNSUPPORTED, "more than %d dimensions", MDOT_MAX_RANK);
+        return ir_malformed(args, "size, stride and dilation must be at least 1");
+    if (w.input.rank == MDOT_MAX_RANK) return ir_unsupported(args, "more than %d dimensions", MDOT_MAX_RANK);
     *out = w;
     return MDOT_OK;
 }

@@ -57,14 +57,13 @@ static mdot_status read_attributes(const ir_operands *args, ir_trees *t)
     const char *name = ir_node_string(args->node, "aggregate", "SUM");
     t->targets = ir_node_int(args->node, "targets", 1);
     if (t->targets < 1 || t->targets > INT32_MAX)
-        return ir_refuse(args, MDOT_MALFORMED, "the number of targets, %lld, must be from 1 to 2^31 - 1",
-                         (long long)t->targets);
+        return ir_malformed(args, "the number of targets, %lld, must be from 1 to 2^31 - 1", (long long)t->targets);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         t->aggregate = (ir_aggregate)i;
         return MDOT_OK;
     }
-    return ir_refuse(args, MDOT_UNSUPPORTED, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX", name);
+    return ir_unsupported(args, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX", name);
 }
 
 static mdot_status read_shapes(const ir_operands *args, ir_trees *t)
@@ -78,18 +77,17 @@ static mdot_status read_shapes(const ir_operands *args, ir_trees *t)
     t->words = ir_tree_node_words(x.dtype);
     t->rows = x.dim[0];
     if (!ir_dim_is_number(x.dim[1]))
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "the number of features depends on the length; fix it, for example with --dim NAME=N");
+        return ir_unsupported(args,
+                              "the number of features depends on the length; fix it, for example with --dim NAME=N");
     if (!ir_dim_is(nodes.dim[1], t->words) || !ir_dim_is(trees.dim[1], IR_TREE_WORDS) ||
         !ir_dim_is_number(nodes.dim[0]) || !ir_dim_is_number(trees.dim[0]) || !ir_dim_is_number(values.dim[0]))
-        return ir_refuse(args, MDOT_MALFORMED, "the tables of nodes and trees must have %d and %d words", t->words,
-                         IR_TREE_WORDS);
+        return ir_malformed(args, "the tables of nodes and trees must have %d and %d words", t->words, IR_TREE_WORDS);
     t->features = x.dim[1].offset;
     t->node_count = nodes.dim[0].offset;
     t->tree_count = trees.dim[0].offset;
     t->value_count = values.dim[0].offset;
     for (int i = NODES; i <= VALUES; i++)
-        if (!has_content(args, i)) return ir_refuse(args, MDOT_UNSUPPORTED, "its trees must be constants");
+        if (!has_content(args, i)) return ir_unsupported(args, "its trees must be constants");
     return MDOT_OK;
 }
 

@@ -14,11 +14,10 @@ static mdot_status read_list(const ir_operands *args, const char *name, int coun
     const ir_attr *attr = ir_node_attr(args->node, name);
     for (int i = 0; i < count; i++) out[i] = fallback;
     if (attr == NULL || attr->kind != IR_ATTR_INTS || attr->count == 0) return MDOT_OK;
-    if (attr->count != count)
-        return ir_refuse(args, MDOT_MALFORMED, "%s has %d elements instead of %d", name, attr->count, count);
+    if (attr->count != count) return ir_malformed(args, "%s has %d elements instead of %d", name, attr->count, count);
     for (int i = 0; i < count; i++) {
         if (attr->ints[i] < minimum || attr->ints[i] > MAX_ATTRIBUTE)
-            return ir_refuse(args, MDOT_MALFORMED, "%s has an element of %lld", name, (long long)attr->ints[i]);
+            return ir_malformed(args, "%s has an element of %lld", name, (long long)attr->ints[i]);
         out[i] = attr->ints[i];
     }
     return MDOT_OK;
@@ -29,11 +28,11 @@ static mdot_status read_kernel(const ir_operands *args, int rank, const int64_t 
     BS_TRY(read_list(args, "kernel_shape", rank, 1, 0, w->kernel));
     for (int i = 0; i < rank; i++) {
         if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i])
-            return ir_refuse(args, MDOT_MALFORMED, "kernel_shape is %lld, but the weights are %lld wide",
-                             (long long)w->kernel[i], (long long)kernel[i]);
+            return ir_malformed(args, "kernel_shape is %lld, but the weights are %lld wide", (long long)w->kernel[i],
+                                (long long)kernel[i]);
         if (kernel != NULL) w->kernel[i] = kernel[i];
         if (w->kernel[i] < 1 || w->kernel[i] > MAX_ATTRIBUTE)
-            return ir_refuse(args, MDOT_MALFORMED, "a kernel is %lld wide", (long long)w->kernel[i]);
+            return ir_malformed(args, "a kernel is %lld wide", (long long)w->kernel[i]);
     }
     return MDOT_OK;
 }
@@ -43,7 +42,7 @@ mdot_status ir_window_read(const ir_operands *args, int rank, const int64_t *ker
     ir_window w = {.rank = rank};
     int64_t pads[2 * IR_MAX_SPATIAL];
     if (rank < 1 || rank > IR_MAX_SPATIAL)
-        return ir_refuse(args, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions", rank + 2);
+        return ir_malformed(args, "an input of %d dimensions lacks spatial dimensions", rank + 2);
     BS_TRY(read_kernel(args, rank, kernel, &w));
     BS_TRY(read_list(args, "strides", rank, 1, 1, w.stride));
     BS_TRY(read_list(args, "dilations", rank, 1, 1, w.dilation));
@@ -125,14 +124,15 @@ static mdot_status slide_padded(const ir_operands *args, const ir_window *w, int
     ir_dim_bounds(args->graph, slack, &minimum, &maximum);
     if (maximum < 0) {
         char text[IR_DIM_TEXT_BYTES];
-        return ir_refuse(args, MDOT_MALFORMED, "a kernel of extent %lld exceeds the padded input of %s elements",
-                         (long long)reach(w, i), ir_dim_text(plus(in, pads), args->graph->symbol, text, sizeof text));
+        return ir_malformed(args, "a kernel of extent %lld exceeds the padded input of %s elements",
+                            (long long)reach(w, i),
+                            ir_dim_text(plus(in, pads), args->graph->symbol, text, sizeof text));
     }
     if (minimum < 0 && w->stride[i] > 1) {
         char text[IR_DIM_TEXT_BYTES];
-        return ir_refuse(args, MDOT_UNSUPPORTED,
-                         "a kernel of extent %lld exceeds the padded input of %s elements for some lengths",
-                         (long long)reach(w, i), ir_dim_text(plus(in, pads), args->graph->symbol, text, sizeof text));
+        return ir_unsupported(args, "a kernel of extent %lld exceeds the padded input of %s elements for some lengths",
+                              (long long)reach(w, i),
+                              ir_dim_text(plus(in, pads), args->graph->symbol, text, sizeof text));
     }
     bool fits = up ? ir_dim_div_ceil(args->graph, slack, w->stride[i], &steps)
                    : ir_dim_div_floor(args->graph, slack, w->stride[i], &steps);
@@ -180,8 +180,7 @@ mdot_status ir_window_unslide(const ir_operands *args, ir_window *w, const ir_di
         }
         int64_t least, maximum;
         ir_dim_bounds(args->graph, out_extents[i], &least, &maximum);
-        if (maximum < 0)
-            return ir_refuse(args, MDOT_MALFORMED, "negative padding removes all of spatial dimension %d", i);
+        if (maximum < 0) return ir_malformed(args, "negative padding removes all of spatial dimension %d", i);
     }
     return MDOT_OK;
 }
