@@ -190,6 +190,10 @@ void cli_print_markdown(FILE *stream, const cli_command *command);
 /* Prints the script for "bash" or "zsh"; false for other shells. */
 bool cli_print_completion(FILE *stream, const char *shell);
 
+/* bash_head.bash and bash_tail.bash, the fixed parts of a completion script. bash splits words at '=' and ':' and
+ * expects only the text behind the last of them. */
+extern const char cli_bash_head[], cli_bash_tail[];
+
 /* ---- Messages and values ---------------------------------------------------------------------------------------- */
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };

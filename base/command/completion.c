@@ -4,17 +4,20 @@
 
 #include <string.h>
 
-/* Stand for the program's name in the texts below: as it is, and as part of a shell function's name. */
-#define NAME "\1"
-#define FUNCTION "\2"
+/* Stand for the program's name in the texts: as it is, and as part of a shell function's name. */
+#define NAME "@NAME@"
+#define FUNCTION "@FUNCTION@"
 
 /* Prints a text with the program's name in place of NAME and FUNCTION. */
 static void put_template(FILE *stream, const char *text)
 {
-    for (; *text != '\0'; text++) {
-        const char *name = *text == *NAME || *text == *FUNCTION ? cli_program.name : NULL;
-        if (name == NULL) fputc(*text, stream);
-        for (; name != NULL && *name != '\0'; name++) fputc(*text == *FUNCTION && *name == '-' ? '_' : *name, stream);
+    while (*text != '\0') {
+        bool is_function = strncmp(text, FUNCTION, strlen(FUNCTION)) == 0;
+        bool is_name = is_function || strncmp(text, NAME, strlen(NAME)) == 0;
+        const char *name = is_name ? cli_program.name : "";
+        for (; *name != '\0'; name++) fputc(is_function && *name == '-' ? '_' : *name, stream);
+        if (!is_name) fputc(*text, stream);
+        text += is_function ? strlen(FUNCTION) : is_name ? strlen(NAME) : 1;
     }
 }
 
@@ -33,58 +36,8 @@ static void put_words(FILE *stream, const cli_option *option, const char *colon)
 
 static bool has_words(const cli_option *option) { return option->names != NULL || option->choices != NULL; }
 
-static const char bash_head[] =
-    "# bash completion for " NAME "(1), made by the program\n"
-    "\n"
-    "# Files with one of the suffixes in $1 (onnx|job; * for all), and folders.\n"
-    "_" FUNCTION "_files() {\n"
-    "    local file\n"
-    "    compopt -o filenames 2>/dev/null\n"
-    "    while IFS= read -r file; do\n"
-    "        if [[ -d $file || $1 == '*' || $file =~ \\.($1)$ ]]; then COMPREPLY+=(\"$file\"); fi\n"
-    "    done < <(compgen -f -- \"$cur\")\n"
-    "}\n"
-    "\n"
-    "_" FUNCTION "_words() {\n"
-    "    local word\n"
-    "    while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(compgen -W \"$1\" -- \"$cur\")\n"
-    "}\n"
-    "\n"
-    "# The last of a list with commas.\n"
-    "_" FUNCTION "_list() {\n"
-    "    local head=\n"
-    "    if [[ $cur == *,* ]]; then head=${cur%,*},; fi\n"
-    "    local word\n"
-    "    while IFS= read -r word; do COMPREPLY+=(\"$head$word\"); done < <(compgen -W \"$1\" -- \"${cur##*,}\")\n"
-    "    compopt -o nospace 2>/dev/null\n"
-    "}\n"
-    "\n"
-    "# $cur is the word that is written, $prev the one before it.\n"
-    "_" FUNCTION "_command() {\n";
-
 static const char bash_first[] = "    if ((COMP_CWORD == 1)); then\n"
                                  "        _" FUNCTION "_words '";
-
-/* bash splits words at '=' and ':' and expects only the text behind the last of them. */
-static const char bash_tail[] =
-    "}\n"
-    "\n"
-    "_" FUNCTION "() {\n"
-    "    local cur=${COMP_WORDS[COMP_CWORD]} prev cut= at=$((COMP_CWORD - 1))\n"
-    "    COMPREPLY=()\n"
-    "    if [[ $cur == ':' ]]; then cur= at=$COMP_CWORD; fi\n"
-    "    while ((at > 1)) && [[ ${COMP_WORDS[at]} == ':' ]]; do\n"
-    "        cut=${COMP_WORDS[at - 1]}:$cut\n"
-    "        at=$((at - 2))\n"
-    "    done\n"
-    "    prev=${COMP_WORDS[at]}\n"
-    "    if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[at - 1]}; fi\n"
-    "    cur=$cut$cur\n"
-    "    _" FUNCTION "_command\n"
-    "    if ((${#COMPREPLY[@]} > 0)); then COMPREPLY=(\"${COMPREPLY[@]#\"$cut\"}\"); fi\n"
-    "}\n"
-    "\n"
-    "complete -F _" FUNCTION " " NAME "\n";
 
 /* Prints names, with a space between them. */
 static void put_names(FILE *stream, const char *const *names)
@@ -148,7 +101,7 @@ static void put_bash_options(FILE *stream, const cli_command *command)
 
 static void print_bash(FILE *stream)
 {
-    put_template(stream, bash_head);
+    put_template(stream, cli_bash_head);
     if (cli_program.commands == NULL) {
         put_bash_options(stream, &cli_program);
     } else {
@@ -162,7 +115,7 @@ static void print_bash(FILE *stream)
         }
         fputs("    esac\n", stream);
     }
-    put_template(stream, bash_tail);
+    put_template(stream, cli_bash_tail);
 }
 
 /* Prints text for zsh in single quotes, within brackets or between colons (zshcompsys(1), _arguments). */
