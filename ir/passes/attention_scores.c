@@ -50,32 +50,20 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
 
 enum { MAX_DEPTH = 12 };
 
-typedef struct bounds {
-    double least, greatest;
-} bounds;
-
-/* Bounds of a constant's elements; NaN counts as unknown. */
-static bounds bounds_of_constant(const ir_tensor *tensor)
+/* A lower bound for the value's elements; -INFINITY: unknown. */
+static double least_of(const ir_value *value, int depth)
 {
-    bounds all = {INFINITY, -INFINITY};
-    for (int64_t i = 0; i < tensor->count; i++) {
-        double element = ir_tensor_real(tensor, i);
-        if (isnan(element)) return (bounds){-INFINITY, INFINITY};
-        all = (bounds){fmin(all.least, element), fmax(all.greatest, element)};
-    }
-    return all;
-}
-
-/* Bounds of the value's elements; infinite: unknown. */
-static bounds bounds_of(const ir_value *value, int depth)
-{
-    static const bounds unknown = {-INFINITY, INFINITY};
     const ir_node *node = value->def;
     double number;
-    bounds a, b;
-    if (value->constant != NULL && value->constant->data != NULL && ir_dtype_is_float(value->type.dtype))
-        return bounds_of_constant(value->constant);
-    if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return unknown;
+    if (value->constant != NULL && value->constant->data != NULL && ir_dtype_is_float(value->type.dtype)) {
+        double minimum = INFINITY;
+        for (int64_t i = 0; i < value->constant->count; i++) {
+            double element = ir_tensor_real(value->constant, i);
+            minimum = element >= minimum ? minimum : element; /* NaN is kept and counts as the least */
+        }
+        return isnan(minimum) ? -INFINITY : minimum;
+    }
+    if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return -INFINITY;
     switch (ir_node_opcode(node)) {
     case IR_OP_Gather:
     case IR_OP_Reshape:
@@ -83,23 +71,15 @@ static bounds bounds_of(const ir_value *value, int depth)
     case IR_OP_Expand:
     case IR_OP_Slice:
     case IR_OP_Squeeze:
-    case IR_OP_Unsqueeze: return bounds_of(node->inputs[0], depth + 1);
-    case IR_OP_Add:
-        a = bounds_of(node->inputs[0], depth + 1);
-        b = bounds_of(node->inputs[1], depth + 1);
-        return (bounds){a.least + b.least, a.greatest + b.greatest};
+    case IR_OP_Unsqueeze: return least_of(node->inputs[0], depth + 1);
+    case IR_OP_Add: return least_of(node->inputs[0], depth + 1) + least_of(node->inputs[1], depth + 1);
     case IR_OP_Mul:
-        for (int i = 0; i < 2; i++) {
-            if (!ir_value_scalar(node->inputs[i], &number) || number < 0) continue;
-            a = bounds_of(node->inputs[1 - i], depth + 1);
-            return number > 0 ? (bounds){number * a.least, number * a.greatest} : (bounds){0, 0};
-        }
-        return unknown;
-    case IR_OP_Where:
-        a = bounds_of(node->inputs[1], depth + 1);
-        b = bounds_of(node->inputs[2], depth + 1);
-        return (bounds){fmin(a.least, b.least), fmax(a.greatest, b.greatest)};
-    default: return unknown;
+        for (int i = 0; i < 2; i++)
+            if (ir_value_scalar(node->inputs[i], &number) && number >= 0)
+                return number > 0 ? number * least_of(node->inputs[1 - i], depth + 1) : 0;
+        return -INFINITY;
+    case IR_OP_Where: return fmin(least_of(node->inputs[1], depth + 1), least_of(node->inputs[2], depth + 1));
+    default: return -INFINITY;
     }
 }
 
@@ -154,23 +134,6 @@ static bool read_selection(ir_node *node, ir_scores *s)
     return false;
 }
 
-/* Do added masks give the sums of f32 in the written order? The kernel adds one number to a score. Sums of small masks
- * round like small scores. Of others the order shows where a whole row is masked: (s + a) - 1e9 is not s + (a - 1e9). */
-static bool keeps_order(const ir_scores *s)
-{
-    const double small = 128;
-    double greatest = 0;
-    int count = 0;
-    for (int i = 0; i < s->mask_count; i++) {
-        const ir_mask *mask = &s->masks[i];
-        if (mask->condition != NULL) continue;
-        bounds added = bounds_of(mask->added, 0);
-        greatest += mask->factor * fmax(fabs(added.least), fabs(added.greatest));
-        count++;
-    }
-    return count < 2 || greatest <= small;
-}
-
 /* Can one mask express all masks? A selected number replaces the score, so it must differ from every sum of added
  * masks. Numbers up to below_biases do so by their size; they may also have masks added to them, because half of the
  * number separates such sums from ordinary biases. A greater number must be less than the known minimum of the sums,
@@ -187,7 +150,7 @@ static bool settle_replacement(ir_scores *s)
         } else {
             if (s->replaces != 0 && !is_below_biases) return false;
             s->replaces /= 2;
-            least_added += mask->subtracted ? -INFINITY : mask->factor * bounds_of(mask->added, 0).least;
+            least_added += mask->subtracted ? -INFINITY : mask->factor * least_of(mask->added, 0);
             adds = true;
         }
     }
@@ -301,7 +264,7 @@ bool ir_read_attention(const ir_node *matmul, ir_scores *out)
         inner = NULL;
     if (softmax == NULL || !read_scores(softmax->inputs[0], &s)) return false;
     if (inner != NULL && !zero_masked(&s, condition, zeroes_where)) return false;
-    if (!settle_replacement(&s) || !keeps_order(&s)) return false;
+    if (!settle_replacement(&s)) return false;
     *out = s;
     return true;
 }

@@ -14,7 +14,6 @@ static const char *const spelling_text[MASK_SPELLINGS] = {
     "a = Where(hidden, number, zero)\nu = Add(r, a)\nt = Mul(u, quarter)\n",
     "a = Where(hidden, number, zero)\nb = Mul(kn, quarter)\nc = Add(a, b)\nt = Add(s, c)\n",
     "a = Where(hidden, number, zero)\nu = Add(s, bias)\nt = Add(u, a)\n",
-    "a = Where(hidden, number, zero)\nb = Mul(a, quarter)\nu = Add(s, a)\nt = Add(u, b)\n",
     "a = Where(hidden, number, zero)\ny = Attention(q, k, v, a) {scale=0.25}\n",
     "t = Where(hidden, number, s)\nu = Where(hidden, number, t)\ne = Softmax(u) {axis=-1}\ny = MatMul(e, v)\n",
 };
@@ -36,6 +35,6 @@ void write_masked_attention(int spelling, int number_and_magnitude, char text[st
         sizes[number_and_magnitude / 6], number, number[1] == 'i' ? "-0.9, -0.9" : "2, 0.25");
     const char *head = "r = MatMul(q, kt)\ns = Mul(r, quarter)\n",
                *tail = "e = Softmax(t) {axis=-1}\ny = MatMul(e, v)\n";
-    snprintf(text + used, MASK_TEXT_BYTES - (size_t)used, "%s%s%sreturn y\n", spelling == 9 ? "" : head, operators,
-             spelling >= 9 ? "" : tail);
+    snprintf(text + used, MASK_TEXT_BYTES - (size_t)used, "%s%s%sreturn y\n", spelling == 8 ? "" : head, operators,
+             spelling >= 8 ? "" : tail);
 }
