@@ -25,6 +25,13 @@ if(TARGET mdotstore)
     DESTINATION ${folder}
     COMPONENT cluster_dev)
 endif()
+if(TARGET mdotd)
+  install(TARGETS mdotd DESTINATION bin COMPONENT service)
+  install(FILES service/systemd/mdotd.service service/systemd/mdotd.socket DESTINATION lib/systemd/system COMPONENT service)
+  install(FILES service/systemd/mdotd.sysusers DESTINATION lib/sysusers.d RENAME mdotd.conf COMPONENT service)
+  install(FILES service/openapi.json service/Containerfile DESTINATION share/doc/mdotd COMPONENT service)
+  install(FILES ../LICENSE DESTINATION share/doc/mdotd OPTIONAL COMPONENT service)
+endif()
 if(TARGET job_submit_mdot)
   install(TARGETS job_submit_mdot spank_mdot LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/slurm-wlm COMPONENT slurm)
   install(

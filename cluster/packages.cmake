@@ -32,6 +32,15 @@ if(TARGET mdotstore)
   set(CPACK_DEBIAN_CLUSTER_DEV_PACKAGE_DEPENDS "libmdotstore${MDOT_SOVERSION} (= ${mdot_VERSION}), mdot-dev (= ${mdot_VERSION})")
   set(CPACK_COMPONENT_CLUSTER_DEV_DESCRIPTION "header, static library, CMake package and pkg-config file of libmdotstore")
 endif()
+if(TARGET mdotd)
+  list(APPEND CPACK_COMPONENTS_ALL service)
+  set(CPACK_DEBIAN_SERVICE_PACKAGE_NAME mdotd)
+  set(CPACK_DEBIAN_SERVICE_PACKAGE_SECTION net)
+  set(CPACK_DEBIAN_SERVICE_PACKAGE_RECOMMENDS mdot) # the default predictor
+  set(CPACK_DEBIAN_SERVICE_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/service/systemd/postinst
+                                                 ${PROJECT_SOURCE_DIR}/service/systemd/prerm)
+  set(CPACK_COMPONENT_SERVICE_DESCRIPTION "mdotd: predictions of training steps over HTTP")
+endif()
 if(TARGET job_submit_mdot)
   # Slurm loads plugins of exactly its own version, so the package depends on the build's version.
   list(APPEND CPACK_COMPONENTS_ALL slurm)
