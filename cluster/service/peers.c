@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-enum { MOST_CLIENTS = 256, SWEEP_MS = 100 };
+enum { MOST_CLIENTS = 256, SWEEP_MS = 100, ROOM_MS = 1, UNIX_KEYS = 1, ADDRESS_KEYS = 2 };
 
 typedef struct client {
     uint64_t key;
@@ -20,6 +20,7 @@ typedef struct client {
 struct sv_peer {
     int descriptor;
     sv_phase phase;
+    bool is_remote;
     bool is_closed; /* by shutdown(2); the other side of the library closes the descriptor */
     int64_t since_ms, deadline_ms;
     client *owner;
@@ -105,6 +106,8 @@ void sv_peers_destroy(sv_peers *peers)
     free(peers);
 }
 
+bool sv_peer_is_remote(const sv_peer *p) { return p == NULL || p->is_remote; }
+
 /* The user at the other end of a Unix socket, or the address. */
 static uint64_t key_of(int descriptor)
 {
@@ -114,11 +117,12 @@ static uint64_t key_of(int descriptor)
     socklen_t user_length = sizeof user;
     if (getsockname(descriptor, (struct sockaddr *)&address, &length) != 0) return 0;
     if (address.ss_family == AF_UNIX)
-        return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &user, &user_length) == 0 ? (uint64_t)1 << 32 | user.uid
-                                                                                         : 0;
+        return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &user, &user_length) == 0
+                   ? (uint64_t)UNIX_KEYS << 32 | user.uid
+                   : 0;
     length = sizeof address;
     if (address.ss_family != AF_INET || getpeername(descriptor, (struct sockaddr *)&address, &length) != 0) return 0;
-    return (uint64_t)2 << 32 | ((const struct sockaddr_in *)&address)->sin_addr.s_addr;
+    return (uint64_t)ADDRESS_KEYS << 32 | ((const struct sockaddr_in *)&address)->sin_addr.s_addr;
 }
 
 static client *find_client(sv_peers *peers, uint64_t key)
@@ -158,7 +162,13 @@ sv_peer *sv_peers_add(sv_peers *peers, int descriptor)
     atomic_fetch_add(&peers->metrics->connections, 1);
     atomic_fetch_add(&peers->metrics->open_connections, 1);
     pthread_mutex_lock(&peers->mutex);
+    while (peers->count >= 2 * peers->limits.connections) {
+        pthread_mutex_unlock(&peers->mutex);
+        nanosleep(&(struct timespec){.tv_nsec = ROOM_MS * 1000000L}, NULL);
+        pthread_mutex_lock(&peers->mutex);
+    }
     p->descriptor = descriptor;
+    p->is_remote = key >> 32 != UNIX_KEYS;
     p->owner = find_client(peers, key);
     if (p->owner->connections >= peers->limits.client_connections)
         make_room(peers, p->owner);
@@ -171,6 +181,15 @@ sv_peer *sv_peers_add(sv_peers *peers, int descriptor)
     p->previous = peers->last;
     *(peers->last != NULL ? &peers->last->next : &peers->first) = p;
     peers->last = p;
+    pthread_mutex_unlock(&peers->mutex);
+    return p;
+}
+
+sv_peer *sv_peers_find(sv_peers *peers, int descriptor)
+{
+    pthread_mutex_lock(&peers->mutex);
+    sv_peer *p = peers->last;
+    while (p != NULL && p->descriptor != descriptor) p = p->previous;
     pthread_mutex_unlock(&peers->mutex);
     return p;
 }

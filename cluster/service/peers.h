@@ -25,8 +25,12 @@ typedef struct sv_peer_limits {
 sv_peers *sv_peers_create(const sv_peer_limits *limits, sv_metrics *metrics);
 void sv_peers_destroy(sv_peers *peers);
 
-/* A connection begins and ends. NULL if memory ran out: close the connection then. */
+/* A connection begins and ends. NULL if memory ran out. Waits while twice as many connections as allowed are open,
+ * because those that made room take a moment to close. */
 sv_peer *sv_peers_add(sv_peers *peers, int descriptor);
+sv_peer *sv_peers_find(sv_peers *peers, int descriptor);
+/* Whether the connection came by TCP, so that it needs a token. */
+bool sv_peer_is_remote(const sv_peer *peer);
 void sv_peers_remove(sv_peers *peers, sv_peer *peer);
 
 typedef enum sv_phase {

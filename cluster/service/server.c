@@ -1,11 +1,16 @@
-/* server.c — see server.h. Threads of libmicrohttpd read requests and answer small ones. A request that takes long is
- * suspended, a worker answers it, and the connection goes on. */
+/* server.c — see server.h. A thread accepts connections and divides them among the threads of libmicrohttpd, which read
+ * requests and answer small ones. (Left to itself, the thread that wakes first takes a whole burst of connections.) A
+ * request that takes long is suspended, a worker answers it, and the connection goes on. */
 #include "service/server.h"
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,19 +28,15 @@ struct sv_server {
     sv_server_options options;
     sv_peers *peers;
     sv_workers *workers;
-    struct MHD_Daemon *daemons[SV_MOST_SOCKETS];
-    bool is_tcp[SV_MOST_SOCKETS];
-    size_t daemon_count;
+    struct MHD_Daemon *daemon;
+    int sockets[SV_MOST_SOCKETS], stop; /* listening; an eventfd that ends the acceptor */
+    size_t socket_count;
+    pthread_t acceptor;
+    bool accepts;
     pthread_mutex_t token_mutex;
     char token[TOKEN_BYTES];
     atomic_size_t body_bytes, active;
 };
-
-/* A daemon's own argument. */
-typedef struct listener {
-    sv_server *server;
-    bool needs_token;
-} listener;
 
 /* A request on the way. */
 typedef struct call {
@@ -64,21 +65,20 @@ static sv_peer *peer_of(struct MHD_Connection *connection)
 static void on_connection(void *user, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    sv_server *server = ((listener *)user)->server;
+    sv_server *server = user;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         sv_peers_remove(server->peers, *context);
         *context = NULL;
         return;
     }
     int descriptor = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    *context = sv_peers_add(server->peers, descriptor);
-    if (*context == NULL) shutdown(descriptor, SHUT_RDWR);
+    *context = sv_peers_find(server->peers, descriptor);
 }
 
 /* The first line of a request has come; its result is the request's context. */
 static void *on_first_line(void *user, const char *uri, struct MHD_Connection *connection)
 {
-    sv_server *server = ((listener *)user)->server;
+    sv_server *server = user;
     call *c = calloc(1, sizeof *c);
     if (c == NULL) return NULL;
     c->server = server;
@@ -139,7 +139,7 @@ static bool is_token(sv_server *server, const char *header)
     return has_length && difference == 0;
 }
 
-static void begin(call *c, const listener *source, const char *method)
+static void begin(call *c, const char *method)
 {
     int status = 0;
     c->has_begun = true;
@@ -148,7 +148,7 @@ static void begin(call *c, const listener *source, const char *method)
     c->most_bytes = c->route != NULL && c->route->takes_job ? c->server->options.job_bytes : SV_BODY_BYTES;
     const char *length = MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Content-Length");
     bool is_open = c->route != NULL && c->route->is_open;
-    if (source->needs_token && !is_open &&
+    if (sv_peer_is_remote(c->peer) && !is_open &&
         !is_token(c->server, MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, "Authorization"))) {
         atomic_fetch_add(&c->server->state->metrics.refused_tokens, 1);
         c->refusal = 401;
@@ -263,7 +263,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
                                   const char *version, const char *data, size_t *size, void **context)
 {
     call *c = *context;
-    (void)connection;
+    (void)user;
     (void)url;
     (void)version;
     if (c == NULL) return MHD_NO; /* memory ran out */
@@ -272,7 +272,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
         return send_answer(c);
     }
     if (!c->has_begun) {
-        begin(c, user, method);
+        begin(c, method);
         if (c->refusal != 413) return MHD_YES;
         refuse(c);
         return send_answer(c);
@@ -310,27 +310,53 @@ void sv_server_set_token(sv_server *server, const char *token)
     pthread_mutex_unlock(&server->token_mutex);
 }
 
-static bool is_unix(int socket)
+/* Accepts connections until `stop` can be read. */
+static void *accept_connections(void *user)
 {
-    struct sockaddr_storage address = {0};
-    socklen_t length = sizeof address;
-    return getsockname(socket, (struct sockaddr *)&address, &length) == 0 && address.ss_family == AF_UNIX;
+    enum { WAIT_MS = 10 };
+    sv_server *server = user;
+    struct pollfd ready[SV_MOST_SOCKETS + 1] = {{.fd = server->stop, .events = POLLIN}};
+    for (size_t i = 0; i < server->socket_count; i++)
+        ready[i + 1] = (struct pollfd){.fd = server->sockets[i], .events = POLLIN};
+    for (;;) {
+        if (poll(ready, server->socket_count + 1, -1) < 0 && errno != EINTR) continue;
+        if (ready[0].revents != 0) return NULL;
+        for (size_t i = 1; i <= server->socket_count; i++) {
+            struct sockaddr_storage address = {0};
+            socklen_t length = sizeof address;
+            if (ready[i].revents == 0) continue;
+            int one = 1,
+                descriptor = accept4(ready[i].fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            if (descriptor < 0) { /* for example no descriptor is left, until a connection ends */
+                if (errno != EAGAIN && errno != ECONNABORTED)
+                    nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+                continue;
+            }
+            /* in the order of arrival, so that only later connections take a connection's place */
+            sv_peer *peer = sv_peers_add(server->peers, descriptor);
+            if (peer == NULL) {
+                close(descriptor);
+                continue;
+            }
+            if (address.ss_family == AF_INET) setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+            if (MHD_add_connection(server->daemon, descriptor, (struct sockaddr *)&address, length) != MHD_YES)
+                sv_peers_remove(server->peers, peer); /* the library has closed it */
+        }
+    }
 }
 
-static struct MHD_Daemon *start_daemon(sv_server *server, int socket)
+static struct MHD_Daemon *start_daemon(sv_server *server)
 {
-    static listener listeners[2]; /* constant: by Unix socket, by TCP */
-    listener *source = &listeners[is_unix(socket) ? 0 : 1];
-    *source = (listener){server, !is_unix(socket)};
     const sv_server_options *o = &server->options;
-    /* connections that make room are still open for a moment */
-    unsigned most = (unsigned)(2 * o->limits.connections + 64 * (int64_t)o->threads);
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, source,
-                            MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)o->threads,
+    /* Each thread could hold all connections, so that the library never refuses one: sv_peers_add waits before. */
+    unsigned most = (unsigned)((2 * o->limits.connections + 1) * (int64_t)o->threads);
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+                                MHD_USE_ITC | MHD_USE_TURBO,
+                            0, NULL, NULL, on_request, server, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)o->threads,
                             MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                            (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, source,
-                            MHD_OPTION_URI_LOG_CALLBACK, on_first_line, source, MHD_OPTION_NOTIFY_COMPLETED,
-                            on_completed, source, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+                            (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+                            MHD_OPTION_URI_LOG_CALLBACK, on_first_line, server, MHD_OPTION_NOTIFY_COMPLETED,
+                            on_completed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 }
 
 mdot_status sv_server_start(sv_state *state, const sv_server_options *options, const int *sockets, size_t count,
@@ -343,12 +369,13 @@ mdot_status sv_server_start(sv_state *state, const sv_server_options *options, c
     server->options = *options;
     server->peers = sv_peers_create(&options->limits, &state->metrics);
     server->workers = sv_workers_create(options->workers, MOST_WAITING);
-    bool is_started = server->peers != NULL && server->workers != NULL;
-    for (size_t i = 0; is_started && i < count && i < SV_MOST_SOCKETS; i++) {
-        server->daemons[i] = start_daemon(server, sockets[i]);
-        is_started = server->daemons[i] != NULL;
-        server->daemon_count += is_started;
-    }
+    server->stop = eventfd(0, EFD_CLOEXEC);
+    for (; server->socket_count < count && server->socket_count < SV_MOST_SOCKETS; server->socket_count++)
+        server->sockets[server->socket_count] = sockets[server->socket_count];
+    bool is_started = server->peers != NULL && server->workers != NULL && server->stop >= 0;
+    if (is_started) server->daemon = start_daemon(server);
+    is_started = server->daemon != NULL && pthread_create(&server->acceptor, NULL, accept_connections, server) == 0;
+    server->accepts = is_started;
     if (is_started) {
         *out = server;
         return MDOT_OK;
@@ -363,10 +390,11 @@ void sv_server_stop(sv_server *server, int64_t seconds)
     enum { QUIET_ROUNDS = 5, ROUND_MS = 20 };
     if (server == NULL) return;
     atomic_store(&server->state->is_draining, true);
-    for (size_t i = 0; i < server->daemon_count; i++) {
-        MHD_socket listening = MHD_quiesce_daemon(server->daemons[i]);
-        if (listening >= 0) close(listening);
+    if (server->accepts) {
+        eventfd_write(server->stop, 1);
+        pthread_join(server->acceptor, NULL);
     }
+    for (size_t i = 0; i < server->socket_count; i++) close(server->sockets[i]);
     /* quiet for some rounds: a request that is in a socket already gets its answer */
     int quiet = 0;
     for (int64_t round = 0; round < seconds * 1000 / ROUND_MS && quiet < QUIET_ROUNDS; round++) {
@@ -374,7 +402,8 @@ void sv_server_stop(sv_server *server, int64_t seconds)
         quiet = atomic_load(&server->active) == 0 ? quiet + 1 : 0;
     }
     sv_workers_destroy(server->workers); /* finishes what is queued, so that no connection stays suspended */
-    for (size_t i = 0; i < server->daemon_count; i++) MHD_stop_daemon(server->daemons[i]);
+    if (server->daemon != NULL) MHD_stop_daemon(server->daemon);
+    if (server->stop >= 0) close(server->stop);
     sv_peers_destroy(server->peers);
     pthread_mutex_destroy(&server->token_mutex);
     free(server);
