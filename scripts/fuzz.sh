@@ -28,6 +28,11 @@ if [ $# -eq 0 ]; then
     else
         echo "store: left out, because SQLite is missing"
     fi
+    if [ -n "${MDOT_PREDICTOR:-}" ] && ninja -C build/fuzz -t query fuzz_service > /dev/null 2>&1; then
+        set -- "$@" service
+    else
+        echo "service: left out, because libmicrohttpd is missing, or MDOT_PREDICTOR does not name a compiled predictor"
+    fi
 fi
 programs=make_corpus
 for target; do programs="$programs fuzz_$target"; done

@@ -307,6 +307,60 @@ static void metrics_count_requests(void **state)
     }
 }
 
+/* Whatever is in a body, each endpoint answers with valid JSON and no fault of the service. */
+static void any_bytes_get_an_answer(void **state)
+{
+    service_fixture *f = *state;
+    static const struct {
+        const char *path, *body;
+    } seeds[] = {
+        {"/v1/predict", "{\"job\": \"%s\", \"configuration\": {\"gpu\": [\"T4\", {\"name\": \"x\", \"like\": \"T4\"}], "
+                        "\"batch\": [1, 2], \"precision\": \"amp\", \"torch\": \"2.4\", \"link\": 25}}"},
+        {"/v1/plan",
+         "{\"job\": \"%s\", \"gpus\": [\"T4\"], \"sizes\": [1, 2], \"kept\": 2, \"options\": {\"batch\": [8], "
+         "\"zero_stage\": 1}, \"training\": {\"samples\": 1000}, \"prices\": {\"T4\": 1}}"},
+        {"/v1/observations",
+         "{\"steps\": [{\"job\": \"%s\", \"gpu\": \"T4\", \"batch\": 8, \"step_ms\": 90.5, \"uid\": "
+         "\"00000000000000ff\", \"precision\": \"bf16\"}], \"outcomes\": [{\"job_id\": \"7\", "
+         "\"submitted_at\": 1764000000, \"outcome\": \"failed\"}]}"},
+        {"/v1/durations", "{\"jobs\": [{\"user\": \"anna\", \"name\": \"%s\", \"gpus\": 2, \"executed_s\": 5}], "
+                          "\"quantiles\": [0.5, 0.9]}"},
+    };
+    static const char *const words[] = {"[",     "]",   "{",          "}",       "\"",   ",",
+                                        ":",     "-1",  "1e999",      "null",    "true", "1e9",
+                                        "0.001", "gpu", "batch",      "\\u0000", "\xff", "18446744073709551616",
+                                        "steps", "nan", "[[[[[[[[[[", "job"};
+    uint64_t random = 4711;
+    for (int i = 0; i < 2000; i++) {
+        char body[2048];
+        const char *path = seeds[i % 4].path;
+        size_t size = (size_t)snprintf(body, sizeof body, seeds[i % 4].body, f->resnet); /* NOLINT: constant formats */
+        for (int k = 0; k < 1 + i % 5; k++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            size_t offset = random % size, word = random / size % (sizeof words / sizeof *words),
+                   length = strlen(words[word]);
+            if (random >> 60 < 6) { /* replaces bytes, inserts a word, or cuts */
+                body[offset] = (char)(random >> 32);
+            } else if (random >> 60 < 14 && size + length < sizeof body) {
+                memmove(body + offset + length, body + offset, size - offset);
+                memcpy(body + offset, words[word], length);
+                size += length;
+            } else if (offset > 0) {
+                size = offset;
+            }
+        }
+        const sv_request request = {.method = "POST", .path = path, .query = "", .body = body, .body_bytes = size};
+        sv_answer answer;
+        sv_handle(&f->state, &request, &answer);
+        if (answer.status != 200 && (answer.status < 400 || answer.status >= 500))
+            fail_msg("%s: %d for %.*s", path, answer.status, (int)size, body);
+        char *text = strndup(answer.body, answer.body_bytes);
+        assert_true(json_is_valid(text));
+        free(text);
+        sv_answer_free(&answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +374,7 @@ int main(void)
         cmocka_unit_test(a_broken_store_costs_only_observations),
         cmocka_unit_test(the_clock_may_jump),
         cmocka_unit_test(gpus_are_those_of_the_command_and_the_site),
+        cmocka_unit_test(any_bytes_get_an_answer),
     };
     return cmocka_run_group_tests_name("answers", tests, service_set_up, service_tear_down);
 }

@@ -1,0 +1,52 @@
+/* fuzz_service.c — requests to mdotd: the first byte selects the endpoint, the second whether the rest is a body or a
+ * query. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/command/command.h"
+#include "service/service.h"
+
+const cli_command cli_program = {.name = "mdotd"};
+
+static sv_state *open_state(void)
+{
+    static sv_state state = {.reader = {.program = "/bin/false", .folder = "/tmp", .seconds = 1, .memory_mib = 64},
+                             .threads = 2,
+                             .plan_threads = 1,
+                             .plan_seconds = 1};
+    static bool is_open;
+    mdot_error err = {0};
+    if (is_open) return &state;
+    if (sv_state_open(&state, 1 << 26, &err) != MDOT_OK) {
+        fprintf(stderr, "%s: set MDOT_PREDICTOR\n", err.message);
+        exit(2);
+    }
+    is_open = true;
+    return &state;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    sv_answer answer;
+    if (size < 2) return 0;
+    const sv_route *route = &sv_routes[bytes[0] % SV_ROUTE_COUNT];
+    char *rest = malloc(size - 1);
+    if (rest == NULL) return 0;
+    memcpy(rest, bytes + 2, size - 2);
+    rest[size - 2] = '\0';
+    bool is_query = bytes[1] % 2 == 0;
+    const sv_request request = {.method = route->method,
+                                .path = route->path,
+                                .query = is_query ? rest : "",
+                                .body = rest,
+                                .body_bytes = is_query ? 1 : size - 2,
+                                .now_s = 1764000000};
+    sv_handle(open_state(), &request, &answer);
+    if (answer.status < 200 || answer.status > 599 || answer.body == NULL) abort();
+    sv_answer_free(&answer);
+    free(rest);
+    return 0;
+}
