@@ -205,7 +205,6 @@ static void a_connection_serves_many_requests(void **state)
     assert_int_equal(ask(f, "DELETE", "/v1/predict", "", 0), 405);
     expect_contains(f->answer, "Allow: POST");
     assert_int_equal(stop(f, SIGTERM), 0);
-    assert_int_not_equal(access(f->socket, F_OK), 1);
 }
 
 /* A body beyond its limit is refused before it is read, whether its length is stated or not. */
@@ -288,7 +287,6 @@ static void a_client_has_a_rate(void **state)
         *(status == 200 ? &answered : &limited) += 1;
     }
     assert_true(answered > 0 && limited > 0);
-    expect_contains(f->answer, "");
     assert_int_equal(ask(f, "GET", "/healthz", "", 0), 200); /* free of it */
     stop(f, SIGTERM);
 }
