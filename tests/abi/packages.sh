@@ -41,6 +41,12 @@ if [ -e "$build/cluster/CPackConfig.cmake" ]; then
         expect mdot-cluster-dev "libmdotstore$soversion"
     }
 fi
+[ ! -e "$build/bin/mdotd" ] || {
+    expect mdotd
+    for file in usr/bin/mdotd usr/lib/systemd/system/mdotd.socket usr/lib/sysusers.d/mdotd.conf usr/share/doc/mdotd/openapi.json; do
+        [ -e "$work/root/$file" ] || fail "mdotd's package lacks $file"
+    done
+}
 [ ! -e "$build/cluster/slurm/job_submit_mdot.so" ] || {
     expect mdot-slurm
     dpkg-deb -c "$work/mdot-slurm_${version}_amd64.deb" | grep -q '/slurm-wlm/job_submit_mdot\.so$' ||
