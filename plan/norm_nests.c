@@ -29,22 +29,17 @@ static const pl_expr *element(const norm_nests *n, const pl_expr *const *index)
     return pl_cast(n->b->arena, pl_value_at(n->b, n->x, index), n->real);
 }
 
-static const pl_expr *itself(const norm_nests *n, const pl_expr *x, const pl_expr *const *known) { return x; }
+/* The formula of an element x; `known` are the statistics before it. */
+#define FORMULA(name, expression)                                                                                      \
+    static const pl_expr *name(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)                     \
+    {                                                                                                                  \
+        return expression;                                                                                             \
+    }
 
-static const pl_expr *shifted_power(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return pl_op1(n->b, PL_EXP, op(n, PL_SUB, x, known[0]));
-}
-
-static const pl_expr *squared(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return op(n, PL_MUL, x, x);
-}
-
-static const pl_expr *squared_deviation(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return squared(n, op(n, PL_SUB, x, known[0]), known);
-}
+FORMULA(itself, x)
+FORMULA(shifted_power, pl_op1(n->b, PL_EXP, op(n, PL_SUB, x, known[0])))
+FORMULA(squared, op(n, PL_MUL, x, x))
+FORMULA(squared_deviation, squared(n, op(n, PL_SUB, x, known[0]), known))
 
 static const pl_expr *mean(const norm_nests *n, const pl_expr *sum, const pl_expr *const *known)
 {
@@ -61,25 +56,10 @@ static const pl_expr *deviation(const norm_nests *n, const pl_expr *sum, const p
     return pl_op1(n->b, PL_SQRT, op(n, PL_ADD, mean(n, sum, known), epsilon));
 }
 
-static const pl_expr *softmax(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return op(n, PL_DIV, shifted_power(n, x, known), known[1]);
-}
-
-static const pl_expr *log_softmax(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return op(n, PL_SUB, op(n, PL_SUB, x, known[0]), pl_op1(n->b, PL_LOG, known[1]));
-}
-
-static const pl_expr *standardised(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return op(n, PL_DIV, op(n, PL_SUB, x, known[0]), known[1]);
-}
-
-static const pl_expr *scaled(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)
-{
-    return op(n, PL_DIV, x, known[0]);
-}
+FORMULA(softmax, op(n, PL_DIV, shifted_power(n, x, known), known[1]))
+FORMULA(log_softmax, op(n, PL_SUB, op(n, PL_SUB, x, known[0]), pl_op1(n->b, PL_LOG, known[1])))
+FORMULA(standardised, op(n, PL_DIV, op(n, PL_SUB, x, known[0]), known[1]))
+FORMULA(scaled, op(n, PL_DIV, x, known[0]))
 
 enum { MAX_STATISTICS = 2 };
 

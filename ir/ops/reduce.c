@@ -33,12 +33,11 @@ static double root(double acc, double count) { return sqrt(acc); }
 
 static double logarithm(double acc, double count) { return log(acc); }
 
-static int64_t add_integer(int64_t acc, int64_t x, bool is_unsigned) { return (int64_t)((uint64_t)acc + (uint64_t)x); }
+#define INTEGER_STEP(name, expression)                                                                                 \
+    static int64_t name(int64_t acc, int64_t x, bool is_unsigned) { return expression; }
 
-static int64_t multiply_integer(int64_t acc, int64_t x, bool is_unsigned)
-{
-    return (int64_t)((uint64_t)acc * (uint64_t)x);
-}
+INTEGER_STEP(add_integer, (int64_t)((uint64_t)acc + (uint64_t)x))
+INTEGER_STEP(multiply_integer, ((int64_t)((uint64_t)acc * (uint64_t)x)))
 
 static int64_t add_integer_magnitude(int64_t acc, int64_t x, bool is_unsigned)
 {
@@ -46,22 +45,12 @@ static int64_t add_integer_magnitude(int64_t acc, int64_t x, bool is_unsigned)
     return (int64_t)(negative ? (uint64_t)acc - (uint64_t)x : (uint64_t)acc + (uint64_t)x);
 }
 
-static int64_t add_integer_square(int64_t acc, int64_t x, bool is_unsigned)
-{
-    return (int64_t)((uint64_t)acc + (uint64_t)x * (uint64_t)x);
-}
+INTEGER_STEP(add_integer_square, (int64_t)((uint64_t)acc + (uint64_t)x * (uint64_t)x))
 
 static bool is_below(int64_t a, int64_t b, bool is_unsigned) { return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b; }
 
-static int64_t larger_integer(int64_t acc, int64_t x, bool is_unsigned)
-{
-    return is_below(acc, x, is_unsigned) ? x : acc;
-}
-
-static int64_t smaller_integer(int64_t acc, int64_t x, bool is_unsigned)
-{
-    return is_below(x, acc, is_unsigned) ? x : acc;
-}
+INTEGER_STEP(larger_integer, is_below(acc, x, is_unsigned) ? x : acc)
+INTEGER_STEP(smaller_integer, is_below(x, acc, is_unsigned) ? x : acc)
 
 typedef struct fold {
     double start; /* also the result of an empty reduction; clamped to the integer range */
