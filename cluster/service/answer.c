@@ -1,4 +1,5 @@
 /* answer.c — answers in general: problems, and texts of streams (service.h). */
+#include "base/command/command.h"
 #include "service/service.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* configurations.c — see configurations.h. */
 #include "service/configurations.h"
+#include "service/service.h"
 
 #include "base/suggest.h"
 #include "base/training/job_argument.h"
@@ -125,11 +126,11 @@ static mdot_status list_members(struct json_object *object, size_t space, object
 }
 
 /* Returns the GPU of a value; equal values of one object share it. */
-static mdot_status find_gpu(sv_configurations *io, struct json_object *value, const sv_model *model,
+static mdot_status find_gpu(sv_configurations *io, struct json_object *value, const sv_gpu_table *table,
                             const mdot_gpu **out, mdot_error *err)
 {
     if (json_object_is_type(value, json_type_string)) {
-        *out = sv_gpu_table_known(&model->gpus, json_object_get_string(value));
+        *out = sv_gpu_table_known(table, json_object_get_string(value));
         if (*out != NULL) return MDOT_OK;
     }
     mdot_gpu **more = realloc(io->gpus, (io->gpu_count + 1) * sizeof *more);
@@ -141,11 +142,11 @@ static mdot_status find_gpu(sv_configurations *io, struct json_object *value, co
     }
     io->gpus[io->gpu_count++] = gpu;
     *out = gpu;
-    return sv_read_gpu(value, &model->gpus, gpu, err);
+    return sv_read_gpu(value, table, gpu, err);
 }
 
 static mdot_status read_combination(sv_configurations *io, const object_members *members, size_t combination,
-                                    const mdot_job_info *job, const sv_model *model, const mdot_gpu **gpus,
+                                    const mdot_job_info *job, const sv_gpu_table *table, const mdot_gpu **gpus,
                                     mdot_error *err)
 {
     mdot_configuration *c = &io->item[io->count];
@@ -161,7 +162,7 @@ static mdot_status read_combination(sv_configurations *io, const object_members 
         if (json_object_is_type(value, json_type_array)) value = json_object_array_get_idx(value, index);
         mdot_status status = MDOT_OK;
         if (strcmp(name, "gpu") == 0) {
-            if (gpus[index] == NULL) status = find_gpu(io, value, model, &gpus[index], err);
+            if (gpus[index] == NULL) status = find_gpu(io, value, table, &gpus[index], err);
             c->gpu_spec = gpus[index];
         } else {
             status = sv_read_option(name, value, c, err);
@@ -176,7 +177,7 @@ static mdot_status read_combination(sv_configurations *io, const object_members 
 }
 
 mdot_status sv_configurations_add(sv_configurations *io, struct json_object *object, const mdot_job_info *job,
-                                  const sv_model *model, mdot_error *err)
+                                  const sv_gpu_table *table, mdot_error *err)
 {
     if (!json_object_is_type(object, json_type_object))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration must be an object");
@@ -197,7 +198,7 @@ mdot_status sv_configurations_add(sv_configurations *io, struct json_object *obj
     }
     if (gpus == NULL || io->capacity < needed) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; status == MDOT_OK && i < members.combinations; i++)
-        status = read_combination(io, &members, i, job, model, gpus, err);
+        status = read_combination(io, &members, i, job, table, gpus, err);
     free(gpus);
     return status;
 }

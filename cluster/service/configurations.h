@@ -16,7 +16,7 @@ typedef struct sv_configurations {
 /* Adds the configurations of one object. A value that is an array stands for each of its elements: the object then
  * gives all combinations, in which the last array varies fastest. Missing members are the job's, or the default. */
 mdot_status sv_configurations_add(sv_configurations *io, struct json_object *object, const mdot_job_info *job,
-                                  const sv_model *model, mdot_error *err);
+                                  const sv_gpu_table *table, mdot_error *err);
 void sv_configurations_free(sv_configurations *configurations);
 
 /* Reads one option into a configuration. NOT_FOUND for another name. */

@@ -1,6 +1,7 @@
 /* durations.c — POST /v1/durations: how long jobs without a known number of steps run. */
 #include "base/text.h"
 #include "service/json.h"
+#include "service/service.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* handle.c — the table of endpoints, and the small ones. */
 #include "base/text.h"
+#include "service/job_cache.h"
 #include "service/service.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* jobs.c — POST /v1/jobs: a job in the body, ONNX or `.job`. The answer names it by a digest. */
 #include "base/text.h"
+#include "service/job_cache.h"
 #include "service/read_job.h"
 
 #include <stdlib.h>

@@ -3,9 +3,15 @@
 #ifndef SV_JSON_H
 #define SV_JSON_H
 
-#include "service/service.h"
+#include "mdot/mdot_base.h"
 
 #include <json-c/json.h>
+
+enum {
+    SV_JSON_DEPTH = 8,        /* nested arrays and objects of a body */
+    SV_JSON_VALUES = 1 << 18, /* values of a body */
+    SV_BODY_BYTES = 4 << 20   /* of a body */
+};
 
 /* Reads the body: an object, of limited depth and number of values. The caller releases it with json_object_put. */
 mdot_status sv_json_read(const void *bytes, size_t size_bytes, struct json_object **out_object, mdot_error *err);

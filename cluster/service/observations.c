@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "runtime/job/configuration_table.h"
 #include "service/configurations.h"
+#include "service/job_cache.h"
+#include "service/service.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "base/training/prediction_json.h"
 #include "service/configurations.h"
+#include "service/job_cache.h"
+#include "service/service.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +218,7 @@ static mdot_status read_question(answers *a, struct json_object *body, mdot_erro
         mdot_error reason = {0};
         struct json_object *item =
             q.configurations != NULL ? json_object_array_get_idx(q.configurations, i) : q.configuration;
-        status = sv_configurations_add(&a->asked, item, &a->job->info, a->model, &reason);
+        status = sv_configurations_add(&a->asked, item, &a->job->info, &a->model->gpus, &reason);
         if (status == MDOT_OK) continue;
         if (count > 1)
             mdot_fail(err, status, "configuration %zu: %s", i, reason.message);

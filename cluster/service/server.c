@@ -2,6 +2,7 @@
  * requests and answer small ones. (Left to itself, the thread that wakes first takes a whole burst of connections.) A
  * request that takes long is suspended, a worker answers it, and the connection goes on. */
 #include "service/server.h"
+#include "service/json.h"
 
 #include <errno.h>
 #include <microhttpd.h>

@@ -13,22 +13,20 @@
 #include "base/text.h"
 #include "history/mdot_history.h"
 #include "mdot/mdot_store.h"
-#include "service/job_cache.h"
 #include "service/metrics.h"
 #include "service/model.h"
 
 #include <pthread.h>
 
 enum {
-    SV_JSON_DEPTH = 8,         /* nested arrays and objects of a body */
-    SV_JSON_VALUES = 1 << 18,  /* values of a body */
     SV_CONFIGURATIONS = 20000, /* of one request, combinations of lists included */
-    SV_BODY_BYTES = 4 << 20,   /* of a body of JSON */
     SV_JOB_BYTES = 256 << 20,  /* largest value of --job-body */
     SV_DETAIL_BYTES = 512,     /* of a message in an answer */
     SV_OBSERVATIONS = 1000,    /* steps and outcomes of one request */
     SV_QUERY_TEXTS = 16        /* dimensions and module patterns of POST /v1/jobs */
 };
+
+typedef struct sv_jobs sv_jobs; /* job_cache.h */
 
 /* The limits of the child that reads a job. */
 typedef struct sv_reader_limits {

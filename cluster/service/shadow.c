@@ -1,5 +1,6 @@
 /* shadow.c — see shadow.h. */
 #include "service/shadow.h"
+#include "service/job_cache.h"
 
 #include <stdlib.h>
 #include <string.h>

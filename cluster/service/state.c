@@ -1,4 +1,5 @@
 /* state.c — opening, reloading and closing what answers depend on (service.h). */
+#include "service/job_cache.h"
 #include "service/service.h"
 
 #include <stdlib.h>

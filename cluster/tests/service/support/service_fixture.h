@@ -2,6 +2,7 @@
 #ifndef TEST_SERVICE_FIXTURE_H
 #define TEST_SERVICE_FIXTURE_H
 
+#include "service/job_cache.h"
 #include "service/service.h"
 
 typedef struct service_fixture {
