@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/status.h"
 #include "ir/arena.h"
 #include "ir/tensor.h"
 

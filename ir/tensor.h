@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "base/status.h"
 #include "ir/arena.h"
+#include "mdot/mdot_base.h"
 
 typedef struct ir_tensor {
     mdot_dtype dtype;
