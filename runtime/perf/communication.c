@@ -115,7 +115,7 @@ static double workers_ms(const exchange *e, double backward_ms)
     double updated =
         e->widths->compute * ((workers - 1) / workers * parameters.others / sum_rate(e, workers, stride) +
                               (copies - 1) / copies * parameters.experts / sum_rate(e, copies, experts_stride));
-    return waited + rt_framework_waited_weights(e->c) * updated;
+    return waited + (rt_framework_is_engine(e->c) ? LEAST_WAITED : 1) * updated;
 }
 
 static double tokens_ms(const exchange *e)

@@ -57,9 +57,6 @@ double rt_framework_waited_sums(const mdot_configuration *c)
     return c->sequence_parallel != 0 && rt_framework_is_engine(c) ? 0.5 : 1;
 }
 
-/* Megatron and NeMo gather the weights that ZeRO updates in parts while the next forward pass runs. */
-double rt_framework_waited_weights(const mdot_configuration *c) { return rt_framework_is_engine(c) ? 0.1 : 1; }
-
 double rt_framework_fused(const mdot_configuration *c)
 {
     return c->compiled != 0 ? 1 : frameworks[framework_of(c)].fused;

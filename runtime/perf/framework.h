@@ -12,8 +12,6 @@ bool rt_framework_is_engine(const mdot_configuration *c);
 double rt_framework_attention(const rt_configuration *configuration);
 /* The part of tensor parallelism's exchanges that a step waits for. */
 double rt_framework_waited_sums(const mdot_configuration *c);
-/* The part of the gathering of updated weights that a step waits for. */
-double rt_framework_waited_weights(const mdot_configuration *c);
 /* Bytes per element of a cast from bf16 to FP8, for a precision with FP8. */
 double rt_framework_cast_bytes(const mdot_configuration *c);
 /* The part of the traffic that compiled code saves by fusion and that the kernels save, 0 to 1. */

@@ -73,12 +73,12 @@ bool rt_measure_fused_kernels(const mdot_job *job, rt_fusing *fusing)
     }
     for (uint32_t i = 0; i < count; i++) {
         const mdot_job_operator *op = &job->operators[i];
-        const mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD],
-                        *back = &op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+        const mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD];
         if (rt_can_fuse(op) && of[i].is_written) fusing[i].forward += result_bytes(op);
         if (rt_can_fuse(op)) continue;
         fusing[i].forward = forward->bytes_read + forward->bytes_written;
-        fusing[i].backward = back->bytes_read + back->bytes_written;
+        for (int phase = MDOT_PHASE_DATA_GRADIENT; phase < MDOT_PHASE_COUNT; phase++)
+            fusing[i].backward += op->per_sample[phase].bytes_read + op->per_sample[phase].bytes_written;
     }
     free(of);
     return true;

@@ -12,10 +12,8 @@
  * with the voltage near the highest clocks. Caches and the path to memory slow down with the clock, so that the time
  * of the whole GPU grows as 1/f. The rest of a step waits for the host, which has no limit.
  *
- * Tensor cores of data-centre GPUs from Ampere on need more power than the board has, so that their clock has already
- * fallen. There the rate is proportional to the limit to the power VOLTAGE, as in the predictor's prior
- * (lab/mdot_lab/operator_benchmarks/gpu_rates.py). It takes Llama 3 8B on H100s with 500 W (torchtitan, six steps) from
- * 24 % too fast to 5 %.
+ * Where tensor cores need more power than the board has, their clock has fallen already, and the rate is proportional to
+ * the limit to the power VOLTAGE, as in the predictor's prior. Llama 3 8B on H100s of 500 W (torchtitan) confirms it.
  *
  * Constants were fitted to Zeus' measurements (NSDI 2023, github.com/ml-energy/zeus at 75a8b939, trace summaries by
  * power limit): ResNet-50 and ShuffleNetV2 on V100, P100 and Quadro RTX 6000, 100 to 260 W. One curve describes the
@@ -64,9 +62,8 @@ static double soft_min(double a, double b)
 
 /* FLOP/s per watt at 12 nm that tensor cores sustain, and the exponents of process size and power. */
 #define SUSTAINED_TFLOPS_PER_WATT 0.49
-/* The same in the shipped predictor's prior, whose labels of half precision end at H100; and an H100's ratio of learned
- * and sustained rates, which its fitted efficiency contains. A B200 then takes 1.3 times the learned time, as SimuMax
- * measured with Llama 3 70B (12 steps from 18 % too fast to 4 %). */
+/* The same in the shipped predictor's prior, and an H100's ratio of learned and sustained rates, which its efficiency
+ * contains. A B200 takes 1.3 times the learned time, which SimuMax' steps of Llama 3 70B confirm. */
 #define LEARNED_TFLOPS_PER_WATT 0.757
 #define H100_THROTTLED 1.104
 #define HOPPER_CAPABILITY 9.0
@@ -76,6 +73,13 @@ static double soft_min(double a, double b)
 static double process_nm(double capability)
 {
     return capability < 8 ? 12 : capability < 8.5 ? 7 : capability < 8.8 ? 8 : 4;
+}
+
+static bool has_tensor_cores(const rt_configuration *configuration)
+{
+    const mdot_gpu *gpu = &configuration->gpu;
+    return rt_is_half(configuration->c.precision) && gpu->watts > 0 && gpu->fp16_tflops > gpu->fp32_tflops &&
+           gpu->compute_capability >= VOLTA_CAPABILITY && !rt_gpu_is_from_amd(gpu);
 }
 
 /* The part of the peak rate that power allows, with `tflops_per_watt` at 12 nm. */
@@ -88,9 +92,7 @@ static double allowed_part(const mdot_gpu *gpu, double tflops_per_watt)
 double rt_throttled_matmuls(const rt_configuration *configuration)
 {
     const mdot_gpu *gpu = &configuration->gpu;
-    if (gpu->compute_capability < HOPPER_CAPABILITY || gpu->watts == 0 || gpu->fp16_tflops == 0 ||
-        rt_gpu_is_from_amd(gpu) || !rt_is_half(configuration->c.precision))
-        return 1;
+    if (!has_tensor_cores(configuration) || gpu->compute_capability < HOPPER_CAPABILITY) return 1;
     double learned = soft_min(allowed_part(gpu, LEARNED_TFLOPS_PER_WATT), 1);
     return fmax(learned / fmin(allowed_part(gpu, SUSTAINED_TFLOPS_PER_WATT), 1) / H100_THROTTLED, 1);
 }
@@ -99,8 +101,7 @@ double rt_throttled_matmuls(const rt_configuration *configuration)
 static double tensor_slowdown(const rt_configuration *configuration)
 {
     const mdot_gpu *gpu = &configuration->gpu;
-    bool has_cores = gpu->compute_capability >= VOLTA_CAPABILITY && gpu->fp16_tflops > gpu->fp32_tflops;
-    if (!rt_is_half(configuration->c.precision) || !has_cores || rt_gpu_is_from_amd(gpu)) return 1;
+    if (!has_tensor_cores(configuration)) return 1;
     double allowed = allowed_part(gpu, SUSTAINED_TFLOPS_PER_WATT);
     double limited = allowed * pow(fmin(configuration->c.power_limit / gpu->watts, 1), VOLTAGE);
     return fmin(allowed, 1) / fmin(limited, 1);

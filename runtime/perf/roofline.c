@@ -261,11 +261,14 @@ void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved,
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, &resolved->shard, &buffer);
         if (inputs->work != RT_WORK_OTHER) continue;
-        double samples = batch * inputs->count * resolved->shard.of[inputs->position];
-        if (inputs->is_replicated) samples /= resolved->replicated;
-        double again = times_again(inputs, resolved);
-        out_ms[RT_PASS_FORWARD] += samples * ms_per_byte * inputs->kernel_bytes[0];
-        out_ms[RT_PASS_BACKWARD] += samples * ms_per_byte * (inputs->kernel_bytes[1] + again * inputs->kernel_bytes[0]);
+        double count = ms_per_byte * inputs->count * resolved->shard.of[inputs->position];
+        double samples = inputs->is_replicated ? batch / resolved->replicated : batch;
+        double forward_ms = count * (samples * inputs->kernel_bytes[0] + inputs->step[MDOT_PHASE_FORWARD].bytes);
+        out_ms[RT_PASS_FORWARD] += forward_ms;
+        out_ms[RT_PASS_BACKWARD] +=
+            count * samples * inputs->kernel_bytes[1] + times_again(inputs, resolved) * forward_ms;
+        for (int phase = MDOT_PHASE_DATA_GRADIENT; phase < MDOT_PHASE_COUNT; phase++) /* of tables */
+            out_ms[RT_PASS_BACKWARD] += count * inputs->step[phase].bytes;
     }
 }
 

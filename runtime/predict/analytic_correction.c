@@ -247,9 +247,8 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
-    bool fuses = has_fused_kernels(requested, job, queried_parts);
-    if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !recompute_differs && !fuses)
-        return none;
+    bool differs = recompute_differs || has_fused_kernels(requested, job, queried_parts);
+    if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);
     convert_passes(requested, queried, job, &parts);

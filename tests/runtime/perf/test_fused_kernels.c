@@ -73,15 +73,17 @@ static void tensors_of_other_kernels_are_written(void **state)
     assert_tensors(&n, 5, 5 + 5);
 }
 
-/* A look-up runs alone. */
+/* A look-up runs alone, and its table's gradient counts. */
 static void look_ups_are_not_fused(void **state)
 {
     (void)state;
     network n = {0};
-    network_add(&n, "Gather", 10, "")->per_sample[MDOT_PHASE_FORWARD].bytes_read = TENSOR;
+    mdot_job_operator *gather = network_add(&n, "Gather", 10, "");
+    gather->per_sample[MDOT_PHASE_FORWARD].bytes_read = TENSOR;
+    gather->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_read = TENSOR;
     network_add(&n, "Relu", 0, "0");
     network_add_matmul(&n, 64, 64, "1");
-    assert_tensors(&n, 4, 3);
+    assert_tensors(&n, 4, 4);
 }
 
 int main(void)
