@@ -60,7 +60,8 @@ def options(row: dict[str, str], method: str) -> dict[str, Any]:
     made: dict[str, Any] = {"batch": int(row["micro_batch"]), "precision": precision, "optimizer": "adamw", "checkpoint": "blocks",
                             "attention": "flash", "framework": "liger" if is_fused else "hf-trainer"}
     if gpus > 1:
-        made.update(gpus=gpus, zero=3)
+        version = re.search(r"torch (\d+\.\d+)", row["software"])
+        made.update(gpus=gpus, zero=3, torch=version[1] if version else "2.2")
     if "4-bit" in method:  # GPTQ has a scale of two bytes and a zero of half a byte for 128 weights, .0035 bytes more than NF4
         made["frozen_weights"] = "nf4"
     return made
