@@ -117,17 +117,21 @@ class Capture:
         for precision, one in program.runs.items():
             line = one.timeline
             regions = self._module._regions(one, blocks)
-            if not regions:
-                raise ValueError("the blocks are no modules")
+            ways = {"nothing": m.as_run(line), "selective": m.selectively(line)}
+            if not regions:  # a block's operators are in a list of modules, which is not called
+                regions = self._module._regions(one, [block.rpartition(".")[0] for block in blocks])
+                if not regions:
+                    raise ValueError("the blocks are no modules")
+            else:
+                ways["blocks"] = m.by_block(line, regions)
             begin, extra = m._recomputations(line, regions, m._regions_by_time(regions, line.backward_start))
             block_at = np.full(line.clock, -1)
             for i, region in enumerate(regions):
                 block_at[region.first : region.last + 1] = i
                 block_at[begin[i] : begin[i - 1] if i > 0 else None] = i
-            blockwise = m.by_block(line, regions)
-            blockwise = blockwise[: len(blockwise) - sum(size > 0 for size in extra)]
-            blockwise += [m.Interval(start, start, size, m.Kind.SAMPLES) for start, size in zip(begin, extra)]
-            ways = {"nothing": m.as_run(line), "blocks": blockwise, "selective": m.selectively(line)}
+            if "blocks" in ways:  # with the temporary memory of all blocks, so that all traces have the same intervals
+                ways["blocks"] = ways["blocks"][: len(ways["blocks"]) - sum(size > 0 for size in extra)]
+                ways["blocks"] += [m.Interval(start, start, size, m.Kind.SAMPLES) for start, size in zip(begin, extra)]
             for way, intervals in ways.items():
                 self.passes[precision, way] = (intervals, line.clock, line.samples, block_at)
         return self._records(program, blocks)
@@ -298,7 +302,7 @@ def describe(family: Family, folder: Path) -> None:
     writer, names, started = Writer(), _setting_names(), time.process_time()
     made = getattr(transformers, family.network)
     default = made.config_class()
-    kinds: Callable[[str], Any] = lambda key: getattr(default, key, None)  # noqa: E731
+    kinds: Callable[[str], Any] = lambda key: getattr(default, key, family.variants[0][key])  # noqa: E731
     variants = [describe_variant(family, variant, writer, names) for variant in family.variants]
     described = {
         "family": family.name,

@@ -23,7 +23,7 @@ class Fitter:
         made: dict[tuple[str, ...], np.ndarray] = {(): np.ones(len(next(iter(sizes.values()))))}
         for count in (1, 2, 3):
             for factors in itertools.combinations_with_replacement(atoms, count):
-                if all(factors.count(factor) == 1 or factor in ("L", "S", "d") and factors.count(factor) == 2 for factor in factors):
+                if all(factors.count(factor) == 1 or factor in ("L", "S", "d", "t") and factors.count(factor) == 2 for factor in factors):
                     product = tuple(sorted("*".join(factors).split("*")))
                     made.setdefault(product, np.prod([values[factor] for factor in factors], axis=0))
         self._products, self._columns = list(made), np.array(list(made.values()))
@@ -50,7 +50,7 @@ class Fitter:
             return {}
         usable = np.flatnonzero((self._columns / 64 <= np.abs(wanted)).all(axis=1))
         columns, products = self._columns[usable], [self._products[i] for i in usable]
-        with_length = np.array(["L" in product or "S" in product for product in products], dtype=bool)
+        with_length = np.array([not {"L", "S", "t"}.isdisjoint(product) for product in products], dtype=bool)
         for count, kept in ((1, None), (2, None), (3, with_length), (3, ~with_length)):
             rows = np.arange(len(products)) if kept is None else np.flatnonzero(kept)
             scale = self._scale[usable[rows]]
