@@ -10,6 +10,8 @@
 
 static bool is_bytes(double number) { return number >= 0 && number <= MAX_BYTES; /* false for NaN */ }
 
+static bool is_flops(double number) { return number >= 0 && number < RT_MAX_FLOPS; }
+
 static bool is_recorded_precision(mdot_precision precision)
 {
     return precision == MDOT_PRECISION_FP32 || precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_BF16;
@@ -56,8 +58,9 @@ static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_er
 static mdot_status check_work(const mdot_job_check *c, mdot_error *err)
 {
     bool valid = is_bytes(c->recorded_peak) && is_bytes(c->predicted_peak) && is_bytes(c->unpriced_bytes);
-    for (int i = 0; i < 2; i++) valid = valid && is_bytes(c->dispatched_flops[i]) && is_bytes(c->job_flops[i]);
-    if (!valid) return BS_INVALID(err, "the work check's FLOPs and bytes must be numbers from 0 to 2^53");
+    for (int i = 0; i < 2; i++) valid = valid && is_flops(c->dispatched_flops[i]) && is_flops(c->job_flops[i]);
+    if (!valid)
+        return BS_INVALID(err, "the work check's bytes must be numbers from 0 to 2^53, and its FLOPs from 0 to 2^63");
     if (c->modules != NULL && strnlen(c->modules, MDOT_CHECK_TEXT_BYTES + 1) > MDOT_CHECK_TEXT_BYTES)
         return BS_INVALID(err, "the work check's text has more than %d bytes", MDOT_CHECK_TEXT_BYTES);
     return MDOT_OK;

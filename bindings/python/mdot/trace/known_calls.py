@@ -36,13 +36,19 @@ class KnownContents:
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an operator, and also on its operands' contents if all are known."""
+        depends, out = _depends_on_data(func), None
+        if not depends:
+            out = func(*args, **kwargs)
+            if any(tensor.numel() > MOST_KNOWN for tensor in tensors_of(out)):
+                return out
         known = self._compute(func, args, kwargs)
         if func._schema.name == "aten::rand" and known is not None and known.numel() == 1:
             with outside():
                 known = torch.ones_like(known)  # so that stochastic depth keeps every layer
-        if known is not None and _depends_on_data(func):
+        if depends and known is not None:
             return self._pretend(known)
-        out = func(*args, **kwargs)
+        if depends:
+            out = func(*args, **kwargs)
         if known is not None:
             fakes, contents = pytree.tree_leaves(out), pytree.tree_leaves(known)
             for fake, content in zip(fakes, contents):

@@ -121,18 +121,32 @@ def _run(
 
 
 def loss_of(out: Any) -> torch.Tensor | None:
-    """The scalar at the start of the gradients: the module's loss, or else the sum of the results."""
+    """The scalar at the start of the gradients: the module's loss, or else the sum of the results. Results from which a
+    scalar among them was computed, for example logits beside a loss, are left out."""
     own = own_loss(out)
     if own is not None and own.requires_grad:
         return own if own.ndim == 0 else own.sum()
     leaves = [t for t in pytree.tree_leaves(plain(out)) if isinstance(t, torch.Tensor) and t.requires_grad]
     scalars = [t for t in leaves if t.ndim == 0]
+    behind = _nodes_behind(scalars)
     total: torch.Tensor | None = None
-    for leaf in scalars or leaves:
+    for leaf in [*scalars, *[t for t in leaves if t.ndim > 0 and t.grad_fn not in behind]]:
         term = leaf if leaf.ndim == 0 else leaf.sum()
         term = term.real if term.is_complex() else term
         total = term if total is None else total + term
     return total
+
+
+def _nodes_behind(tensors: Sequence[torch.Tensor]) -> set[Any]:
+    """The autograd nodes from which the tensors were computed."""
+    found: set[Any] = set()
+    left: list[Any] = [tensor.grad_fn for tensor in tensors]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            left += [following for following, _ in node.next_functions]
+    return found
 
 
 # ---- The module's tensors --------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import io
 import os
+import sys
 import tempfile
 import unittest
 import warnings
@@ -24,6 +25,7 @@ from mdot.trace.operators import TRANSLATIONS, prices
 MOST_DIFFERENCE = 0.02
 EXPLAINED = {
     "transformers_Wav2Vec2ForCTC": "transformers lets the sound require a gradient, for its checkpoints",
+    "peft_LoHaConfig": "its own autograd function multiplies two factors again in the backward pass",
     "mv": "the gradient of the matrix is an outer product, which autograd multiplies element by element",
 }
 """Differences with a reason, by network."""
@@ -358,6 +360,18 @@ class Kinds(support.TestCase):
             read(Fixed(), torch.zeros(6, 12, 24))
         self.assertNotIn("Traceback", text.getvalue())
 
+
+    def test_long_texts_take_little_memory(self) -> None:
+        """131,072 tokens, whose mask has 17 billion elements and whose passes have more than 2^53 FLOPs."""
+        code = (
+            "import mdot, resource, warnings; warnings.simplefilter('ignore'); import transformers;"
+            "config = transformers.LlamaConfig(hidden_size=4096, num_hidden_layers=24, num_attention_heads=32, vocab_size=64,"
+            " intermediate_size=64, max_position_embeddings=131072, use_cache=False);"
+            "job = mdot.Job.from_transformers('LlamaForCausalLM', config, length=131072, batch=2);"
+            "job = mdot.Job.from_bytes(job.to_bytes());"
+            "print(job.program.check.job_flops[0] > 2**53, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 4 << 20)"
+        )
+        self.assertIn("True True", support.run(sys.executable, "-c", code))
 
     def test_compiled_programs_are_asked_as_compiled(self) -> None:
         def network() -> nn.Sequential:
