@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from mdot.trace.graph import Graph
     from mdot.trace.models import Network
     from mdot.trace.traced_program import Program as TracedProgram
+    from mdot.trace.tracer import Traced
 
 
 OPTIMIZERS = CHOICES["optimizer"]
 PHASES = ("forward", "data_gradient", "weight_gradient")
-NOTES = ("folded", "maybe-folded")
+NOTES = ("folded", "maybe-folded", "compiled")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +178,7 @@ class Job:
         loss: Callable[..., torch.Tensor] | None = None,
         targets: Any = (),
         batch: int | None = None,
+        length: int | None = None,
         name: str | None = None,
     ) -> Job:
         """Records a PyTorch module's operators in training mode on these inputs. Requires PyTorch 2.4 or newer.
@@ -204,13 +206,16 @@ class Job:
         under `torch.no_grad()`, checkpointed modules, and attention kernels. Its memory is a training step's on
         tensors without data. Special cases are reported as JobWarning.
 
+        `length` is the number of tokens or frames in the example inputs. The module is then traced at two shorter
+        lengths as well, and the job serves all lengths (`with_length`).
+
         Traces in several threads run one after another. Pause other PyTorch work in the process meanwhile, because a
         trace replaces functions of PyTorch for all threads.
         """
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         expected = targets if isinstance(targets, (tuple, list)) else (targets,)
-        from mdot.trace.check import compare, compare_memory
-        from mdot.trace.onnx_file import BATCH, serialise
+        from mdot.trace.batch import at_length, other_lengths
+        from mdot.trace.traced_program import common_times, records
         from mdot.trace.tracer import trace
 
         if isinstance(model, (Job, str, os.PathLike)):
@@ -218,8 +223,36 @@ class Job:
                 f"model is {named(model)}: pass a module; for a name, use Job.from_name, and for a file, Job.read"
             )
         check_number("batch", batch)
+        check_number("length", length)
         check_inputs(args, example_kwargs or {}, expected, batch)
-        traced = trace(model, args, example_kwargs or {}, loss=loss, targets=expected, batch=batch, name=name)
+
+        def read(inputs: tuple[Any, Any, Any], samples: int | None) -> tuple[Job, Traced]:
+            made = trace(model, inputs[0], inputs[1], loss=loss, targets=inputs[2], batch=samples, name=name)
+            return cls._of_trace(model, made), made
+
+        inputs = (tuple(args), dict(example_kwargs or {}), tuple(expected))
+        job, traced = read(inputs, batch)
+        if length is None:
+            return job
+        jobs, traces = {length: job}, [traced]
+        for other in other_lengths(length):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", JobWarning)
+                jobs[other], made = read(at_length(inputs, traced.batch, length, other), traced.batch)
+            traces.append(made)
+        programs = [one.program for one in traces if one.program is not None]
+        times = common_times(programs) if len(programs) == len(jobs) else {}
+        for at, one in zip(list(jobs), programs if times else ()):
+            found = jobs[at].program
+            assert found is not None
+            recorded = records(one, jobs[at]._blocks(), times)
+            jobs[at] = jobs[at].with_program(dataclasses.replace(found, recorded=recorded))
+        return cls.of_lengths(jobs)
+
+    @classmethod
+    def _of_trace(cls, model: Any, traced: Traced) -> Job:
+        from mdot.trace.check import compare, compare_memory
+        from mdot.trace.onnx_file import BATCH, serialise
 
         other = (serialise(*traced.other), traced.other[1]) if traced.other is not None else None
         model_bytes, dims = serialise(traced.graph, traced.batch), {BATCH: traced.batch}
@@ -410,6 +443,11 @@ class Job:
         assert out.value is not None
         return cls(out.value)
 
+    def _blocks(self) -> list[str]:
+        from mdot.trace.traced_program import common_modules
+
+        return common_modules([(op.block, op.module) for op in self])
+
     def with_length(self, length: int) -> Job:
         """A copy of the job at another length, for example with sequences of 4096 tokens."""
         out = ctypes.c_void_p()
@@ -516,12 +554,11 @@ def _framework_of(model: Any) -> int:
 
 
 def _program_of(graph: Graph, traced: TracedProgram, job: Job, model: Any, work: WorkCheck) -> Program:
-    from mdot.trace.traced_program import common_modules, records
+    from mdot.trace.traced_program import records
 
-    blocks = common_modules([(op.block, op.module) for op in job])
     attention = "flash" if graph.fused_attentions > 0 else "program"
     sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
-    recorded = records(traced, blocks)
+    recorded = records(traced, job._blocks())
     return Program(traced.precision, attention, *sizes, graph.has_loss, recorded, _framework_of(model), check=work)
 
 

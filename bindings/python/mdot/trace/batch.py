@@ -90,3 +90,31 @@ def choose(dimensions: tuple[int, ...], seen: SequenceFirst) -> tuple[int, list[
         "pass batch= if the number of samples differs"
     )
     return dimensions[1], [note]
+
+
+def other_lengths(length: int) -> tuple[int, int]:
+    """Two shorter lengths, because positions are often limited. Multiples of 16, if they are long enough."""
+    step = 16 if length >= 64 else 1
+    return max(length // (2 * step), 1) * step, max(3 * length // (4 * step), 1) * step
+
+
+def at_length(tree: Any, batch: int, length: int, other: int) -> Any:
+    """The inputs at another length. All dimensions of this extent change, apart from the batch."""
+    found = False
+
+    def resize(leaf: Any) -> Any:
+        nonlocal found
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        axes = [axis for axis, extent in enumerate(leaf.shape) if extent == length]
+        if batch == length and axes:  # the first of equal ones is the batch
+            del axes[0]
+        for axis in axes:
+            found = True
+            leaf = leaf.detach().index_select(axis, torch.arange(other, device=leaf.device) % length)
+        return leaf
+
+    made = pytree.tree_map(resize, tree)
+    if not found:
+        raise InvalidArgumentError(f"no example input has a dimension of length={length}; pass the number of tokens or frames")
+    return made

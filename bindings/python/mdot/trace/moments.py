@@ -135,8 +135,10 @@ def selectively(timeline: Timeline) -> list[Interval]:
 # ---- Moments ---------------------------------------------------------------------------------------------------------
 
 
-def moments(intervals: Iterable[Interval], length: int, samples: int) -> tuple[PeakMoment, ...]:
-    """The moments that can be the peak, at most MOST_MOMENTS."""
+def moments(
+    intervals: Iterable[Interval], length: int, samples: int, chosen: Sequence[int] = ()
+) -> dict[int, PeakMoment]:
+    """The moments that can be the peak by their times, at most MOST_MOMENTS; or those at chosen times."""
     change = [[0.0] * (length + 1) for _ in Kind]
     total_gradients = 0.0
     for interval in intervals:
@@ -150,22 +152,22 @@ def moments(intervals: Iterable[Interval], length: int, samples: int) -> tuple[P
         change[interval.kind][interval.start] += size
         change[interval.kind][interval.end + 1] -= size
     columns = [list(itertools.accumulate(row[:length])) for row in change]
-    times = list(zip(*columns)) or [(0.0,) * len(Kind)]
-    times = _without_smaller(times)
-    chosen: dict[tuple[float, ...], None] = {}
-    for batch, copies, gradients, logits in itertools.product(_BATCHES, (1.0, 0.0), (1.0, 0.5, 0.0), (1.0, 0.0)):
+    times = [(*row, float(time)) for time, row in enumerate(zip(*columns))] or [(0.0,) * (len(Kind) + 1)]
+    found = {int(times[time][-1]): times[time] for time in chosen}
+    times = _without_smaller(times) if not chosen else []
+    for batch, copies, gradients, logits in itertools.product(_BATCHES, (1.0, 0.0), (1.0, 0.5, 0.0), (1.0, 0.0)) if times else ():
         best = max(
             times,
             key=lambda t: batch * (t[0] + logits * t[4] + batch * t[5]) + t[1] + copies * t[2] + gradients * t[3],
         )
-        chosen.setdefault(best)
-    out = []
-    for per_sample, per_step, copies, gradients, logits, squares in list(chosen)[:MOST_MOMENTS]:
-        fraction = min(gradients / total_gradients, 1.0) if total_gradients > 0 else 0.0
-        logits = max(logits, 0.0)
-        per_sample, per_step, copies, squares = (max(n, 0.0) for n in (per_sample, per_step, copies, squares))
-        out.append(PeakMoment(per_sample + logits, per_step, copies, fraction, logits, squares))
-    return tuple(out)
+        found.setdefault(int(best[-1]), best)
+    return {time: _moment(row, total_gradients) for time, row in list(found.items())[:MOST_MOMENTS]}
+
+
+def _moment(row: tuple[float, ...], total_gradients: float) -> PeakMoment:
+    per_sample, per_step, copies, gradients, logits, squares = (max(size, 0.0) for size in row[: len(Kind)])
+    fraction = min(gradients / total_gradients, 1.0) if total_gradients > 0 else 0.0
+    return PeakMoment(per_sample + logits, per_step, copies, fraction, logits, squares)
 
 
 def _without_smaller(times: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:

@@ -101,11 +101,18 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """False, because torch.compile is not active in a trace, and the wrapper that keeps it out takes time in each call."""
         return False
 
-    def __init__(self, samples: int, known: KnownContents | None = None, kernels: MetaKernels | None = None) -> None:
+    def __init__(
+        self,
+        samples: int,
+        known: KnownContents | None = None,
+        kernels: MetaKernels | None = None,
+        counts_work: bool = True,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.known = known
         self._kernels = kernels
         self.work = Work(samples)
+        self._counts_work = counts_work
         self.samples = samples
         """The batch. Memory whose number of elements it divides is proportional to the batch."""
         self.allocations: list[Allocation] = []
@@ -181,7 +188,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in operands:
             for storage in storages(tensor):
                 self._use(storage)
-        self.work.add(func, args, kwargs, out, self.backward_start != NEVER)
+        if self._counts_work:
+            self.work.add(func, args, kwargs, out, self.backward_start != NEVER)
         name = _name(func)
         count = len(self.allocations)
         for tensor in _tensors((out,)):
@@ -218,7 +226,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _allocate(self, storage: Any, tensor: torch.Tensor, name: str, kind: Kind) -> None:
         elements = storage.nbytes() // max(tensor.element_size(), 1)
-        path = self.work.place(self.backward_start != NEVER)
+        path = self.work.place(self.backward_start != NEVER) if self._counts_work else ""
         allocation = Allocation(storage.nbytes(), self.clock, kind, elements, _is_matmul(name), path=path)
         allocation.last_forward_use = self.clock
         self._live += allocation.bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from typing import Any, Mapping, Sequence
 
 import torch
@@ -14,10 +15,10 @@ from mdot.trace.autocast import HALVES
 from mdot.trace.batch import other_than
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.timeline import Kind, Timeline
-from mdot.trace.training_run import ModuleCall, TrainingRun, run
+from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
 
 
-OTHER_TYPES: dict[str, dict[str, Any]] = {"amp-fp16": {"autocast": True}, "bf16": {"dtype": torch.bfloat16}}
+OTHER_TYPES: dict[str, dict[str, Any]] = {"amp-fp16": {"autocast": True, "counts_work": False}, "bf16": {"dtype": torch.bfloat16, "counts_work": False}}
 """Options of a training run for the types that a program in fp32 may be given."""
 
 
@@ -33,6 +34,8 @@ class Program:
     notes: list[str]
     at_batch: TrainingRun | None = None
     """The program's own step at the batch of the examples."""
+    times: dict[tuple[str, str], list[int]] = dataclasses.field(default_factory=dict)
+    """Times of the recorded moments, by precision and recomputation."""
 
     @property
     def key(self) -> str:
@@ -100,6 +103,8 @@ def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: 
             if moved or (precision == own and len(second.timeline.allocations) != len(one.timeline.allocations)):
                 moved, one = True, second
                 program.runs[precision] = one
+        if second is one and not moved and one.timeline.samples != SAMPLES:
+            return  # other batches failed
         if second is one or isinstance(second, Exception):
             second = step(samples=other_than(one.timeline.samples))
         is_same = isinstance(second, Exception) or not _compare(one.timeline, second.timeline)
@@ -145,15 +150,20 @@ def _weights(model: nn.Module) -> tuple[int, int, int]:
     return trained, frozen, halves
 
 
-def records(program: Program, blocks: Sequence[str]) -> tuple[RecordedMemory, ...]:
-    """The memory for every precision and choice of recomputation. `blocks` are the recomputable modules."""
+def records(
+    program: Program, blocks: Sequence[str], times: Mapping[tuple[str, str], Sequence[int]] = {}
+) -> tuple[RecordedMemory, ...]:
+    """The memory for every precision and choice of recomputation. `blocks` are the recomputable modules. `times` are the
+    moments of a record, by precision and recomputation."""
     made = []
     for precision, one in program.runs.items():
         timeline = one.timeline
         length = timeline.clock
 
         def add(recompute: str, intervals: list[Interval]) -> None:
-            made.append(RecordedMemory(precision, recompute, moments(intervals, length, timeline.samples)))
+            found = moments(intervals, length, timeline.samples, times.get((precision, recompute), ()))
+            program.times[precision, recompute] = list(found)
+            made.append(RecordedMemory(precision, recompute, tuple(found.values())))
 
         add("nothing", as_run(timeline))
         if one.recomputed:  # the program chose
@@ -163,6 +173,18 @@ def records(program: Program, blocks: Sequence[str]) -> tuple[RecordedMemory, ..
             add("blocks", by_block(timeline, regions))
         add("selective", selectively(timeline))
     return tuple(made)
+
+
+def common_times(programs: Sequence[Program]) -> dict[tuple[str, str], list[int]]:
+    """The moments of the same program at several lengths, for each record: a moment of one length grows with the length
+    only if the others have it as well. Empty if the steps have other operators."""
+    if len({(key, run.timeline.clock) for one in programs for key, run in one.runs.items()}) > len(programs[0].runs):
+        return {}
+    found: dict[tuple[str, str], list[int]] = {}
+    for key in programs[0].times:
+        ranked = itertools.zip_longest(*(one.times.get(key, []) for one in programs))
+        found[key] = list(dict.fromkeys(time for row in ranked for time in row if time is not None))
+    return found
 
 
 def _regions(one: TrainingRun, blocks: Sequence[str]) -> list[Region]:

@@ -59,7 +59,7 @@ def run(
     **options: Any,
 ) -> TrainingRun:
     """Runs a step, with `samples` samples or a number that mdot chooses. The options are `dtype`, for the module's
-    floating-point parameters, buffers and inputs, and `autocast`, which runs the forward pass in bf16 autocast. `like`
+    floating-point parameters, buffers and inputs, and `autocast`, which runs the forward pass in bf16 autocast, and `counts_work`. `like`
     is an earlier run; the new one begins with its batch and known contents, because other attempts failed. Raises the
     module's exception if the module fails on fake tensors."""
     fixed = samples is not None
@@ -96,9 +96,10 @@ def _run(
     *,
     dtype: torch.dtype | None = None,
     autocast: bool = False,
+    counts_work: bool = True,
 ) -> TrainingRun:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    timeline = Timeline(samples, known, MetaKernels(mode))
+    timeline = Timeline(samples, known, MetaKernels(mode), counts_work)
     with torch.random.fork_rng(devices=[]), left_alone(model), like_cuda(), contextlib.ExitStack() as stack:
         stack.enter_context(mode)
         modules.train(model)

@@ -11,7 +11,10 @@ Called = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 
 
 def meta(make: Callable[..., nn.Module], *args: Any, **kwargs: Any) -> nn.Module:
-    with torch.device("meta"):
+    try:
+        with torch.device("meta"):
+            return make(*args, **kwargs)
+    except NotImplementedError:  # the constructor computes with values
         return make(*args, **kwargs)
 
 

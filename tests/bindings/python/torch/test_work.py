@@ -373,6 +373,41 @@ class Kinds(support.TestCase):
         )
         self.assertIn("True True", support.run(sys.executable, "-c", code))
 
+    def test_a_length_serves_all_lengths(self) -> None:
+        """FLOPs, time and memory agree with those of a trace at the length, above and below the traced ones."""
+
+        class Attention(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.table = nn.Embedding(500, 64)
+                self.layers = nn.ModuleList([nn.TransformerEncoderLayer(64, 4, 128, batch_first=True) for _ in range(3)])
+                self.out = nn.Linear(64, 500)
+
+            def forward(self, ids: torch.Tensor) -> torch.Tensor:
+                x = self.table(ids)
+                for layer in self.layers:
+                    x = layer(x)
+                return F.cross_entropy(self.out(x).flatten(0, 1), ids.flatten())
+
+        cases: tuple[tuple[Any, Any], ...] = (
+            (Attention(), lambda length: torch.zeros(4, length, dtype=torch.int64)),
+            (nn.LSTM(32, 64, batch_first=True), lambda length: torch.zeros(4, length, 32)),
+        )
+        for model, inputs in cases:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                job = mdot.Job.from_torch(model, inputs(256), length=256)
+            for length in (48, 192, 256, 1000):
+                direct, _ = read(model, inputs(length))
+                found = job.with_length(length)
+                self.assertAlmostEqual(flops(found, 4) / flops(direct, 4), 1, delta=0.001)
+                for precision in ("fp32", "amp-bf16"):
+                    a, b = (mdot.Predictor().predict(one, "A100-40GB", 4, precision=precision) for one in (found, direct))
+                    self.assertAlmostEqual(a.step_ms / b.step_ms, 1, delta=0.01)
+                    self.assertAlmostEqual(a.peak_memory_bytes / b.peak_memory_bytes, 1, delta=0.01)
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "length=100"):
+            mdot.Job.from_torch(cases[0][0], cases[0][1](256), length=100)
+
     def test_compiled_programs_are_asked_as_compiled(self) -> None:
         def network() -> nn.Sequential:
             layers = [nn.Sequential(nn.Linear(512, 512), nn.LayerNorm(512), nn.GELU(), nn.Dropout(0.1)) for _ in range(4)]
