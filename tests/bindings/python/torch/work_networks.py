@@ -385,7 +385,7 @@ def _images() -> Iterator[tuple[str, Make]]:
     yield "torchvision_deeplabv3", _segmentation
     for name in _TIMM.split():
         tail = name.rsplit("_", 1)[-1]
-        side = int(tail) if tail in ("224", "240", "256") else 224
+        side = int(tail) if tail in ("224", "240", "256") else 256 if name == "bat_resnext26ts" else 224
         yield f"timm_{name}", tm(name, side)
 
 
