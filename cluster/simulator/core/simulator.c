@@ -340,11 +340,16 @@ static double next_event_s(const simulation *s)
     return s->policy->round_s > 0 && s->view.running_count > 0 ? round_end_s : next_s;
 }
 
+/* Decisions in a row after which no job runs: at one in 60 s these are two months. */
+enum { MOST_IDLE_DECISIONS = 100000 };
+
 static mdot_status run(simulation *s, void *self, mdot_error *err)
 {
-    while (s->done < s->workload->job_count) {
+    for (int idle = 0; s->done < s->workload->job_count;) {
         double next_s = next_event_s(s);
-        if (next_s == INFINITY)
+        bool waits = s->view.running_count == 0 && s->view.arrived_count == 0 && s->view.completed_count == 0;
+        idle = waits && s->next_arrival == s->workload->job_count ? idle + 1 : 0;
+        if (next_s == INFINITY || idle > MOST_IDLE_DECISIONS)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s never starts %zu jobs, for example %s",
                              s->policy->name, s->workload->job_count - s->done,
                              s->workload->jobs[s->next_arrival > 0 ? s->next_arrival - 1 : 0].id);

@@ -1,9 +1,10 @@
 /* allox.c — AlloX (Le et al., EuroSys 2020): jobs of one GPU are matched to machines and positions with the least sum
  * of completion times, and the first job of each machine runs.
  *
- * As in Gavel's simulation, it works in rounds. A job that has a machine keeps it, and the other jobs are matched to
- * the free machines. Left out: the paper's fairness (alpha, the fraction of considered jobs) and the profiler of run
- * times, replaced by an estimate. */
+ * It works in rounds, as Gavel's simulation. A job that has a machine keeps it to its end. After every change, the
+ * other jobs are matched to all machines again: a busy type costs each job the mean time until one of its machines is
+ * free, so that a job waits for a fast machine if that pays. Left out: the paper's fairness (alpha, the fraction of
+ * considered jobs) and the profiler of run times, replaced by an estimate. */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
 #include "simulator/solve/linear.h"
@@ -46,7 +47,7 @@ static void start_first(const matching *m, size_t count, size_t types, double *m
 static mdot_status allocate(const sc_round_problem *problem, double *fractions, mdot_error *err)
 {
     const sc_time_fractions *p = &problem->fractions;
-    double machines[SC_MAX_TYPES], sum_s;
+    double machines[SC_MAX_TYPES], delay_s[SC_MAX_TYPES] = {0}, sum_s;
     size_t count = 0;
     matching m = {calloc(p->jobs, sizeof *m.jobs), calloc(p->jobs * p->types, sizeof *m.time_s),
                   calloc(p->jobs, sizeof *m.matches)};
@@ -55,14 +56,17 @@ static mdot_status allocate(const sc_round_problem *problem, double *fractions, 
     memcpy(machines, p->gpus, p->types * sizeof *machines);
     memset(fractions, 0, p->jobs * p->types * sizeof *fractions);
     for (size_t i = 0; status == MDOT_OK && i < p->jobs; i++) {
-        size_t had = 0; /* the type on which it has a machine */
-        while (had < p->types && problem->previous[i * p->types + had] == 0) had++;
+        /* The type on which it has a machine; types: none. */
+        const sc_state *state = &problem->view->states[problem->jobs[i]];
+        size_t had = state->phase == SC_RUNNING ? state->type : p->types;
         if (p->scale[i] != 1) {
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %g",
                                problem->view->workload->jobs[problem->jobs[i]].id, p->scale[i]);
         } else if (had < p->types) {
+            double speed = p->speed[i * p->types + had];
             fractions[i * p->types + had] = 1;
             machines[had]--;
+            if (speed > 0) delay_s[had] += p->remaining[i] / speed / p->gpus[had];
         } else {
             for (size_t type = 0; type < p->types; type++) {
                 double speed = p->speed[i * p->types + type];
@@ -74,7 +78,7 @@ static mdot_status allocate(const sc_round_problem *problem, double *fractions, 
     double free_machines = 0;
     for (size_t type = 0; type < p->types; type++) free_machines += machines[type];
     if (status == MDOT_OK && count > 0 && free_machines > 0) {
-        status = sc_match_jobs(count, p->types, m.time_s, machines, p->limit_s, m.matches, &sum_s, err);
+        status = sc_match_jobs(count, p->types, m.time_s, delay_s, p->gpus, p->limit_s, m.matches, &sum_s, err);
         if (status == MDOT_OK) start_first(&m, count, p->types, machines, fractions);
     }
     free_matching(&m);
@@ -83,7 +87,7 @@ static mdot_status allocate(const sc_round_problem *problem, double *fractions, 
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    return sc_rounds_create(view, allocate, true, out_self, err);
+    return sc_rounds_create_keeping(view, allocate, out_self, err);
 }
 
 const sc_policy sc_policy_allox = {

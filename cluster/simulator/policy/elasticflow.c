@@ -8,7 +8,8 @@
  *
  * Left out: placement in a topology by buddy allocation, a batch size that changes with the width, and the profiler,
  * which an estimate replaces. If filling by deadline fails to find a plan for all admitted jobs, the existing plans
- * stay. Therefore exact estimates meet every deadline, for any cost of restarts.
+ * stay. Therefore exact estimates meet every deadline, for any cost of restarts. A job whose plan ran out, because its
+ * estimate was too short, runs on the remaining GPUs like a job without a deadline.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
@@ -19,6 +20,11 @@
 
 static const double slot_s = SC_SLOT_S;
 
+typedef struct offer { /* a job's next width in this slot; wider: 0 for none */
+    int wider;
+    double gain; /* GPU time saved until the job's end */
+} offer;
+
 typedef struct elastic {
     sc_reservation *plans; /* guaranteed GPUs per job, from the planning slot on */
     double made_s;         /* start of the first slot in all plans */
@@ -28,7 +34,8 @@ typedef struct elastic {
     sc_reservation *fresh; /* scratch for new plans, in the order of active */
     size_t active_count, pending_count;
     sc_free_slots free_slots;
-    int *width; /* width of each active job in this slot */
+    int *width;    /* width of each active job in this slot */
+    offer *offers; /* of each active job */
 } elastic;
 
 static void destroy(void *memory)
@@ -43,6 +50,7 @@ static void destroy(void *memory)
     free(self->order);
     free(self->fresh);
     free(self->width);
+    free(self->offers);
     sc_free_slots_destroy(&self->free_slots);
     free(self);
 }
@@ -58,9 +66,10 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
         self->order = calloc(jobs, sizeof *self->order);
         self->fresh = calloc(jobs, sizeof *self->fresh);
         self->width = calloc(jobs, sizeof *self->width);
+        self->offers = calloc(jobs, sizeof *self->offers);
     }
     if (self == NULL || self->plans == NULL || self->active == NULL || self->pending == NULL || self->order == NULL ||
-        self->fresh == NULL || self->width == NULL) {
+        self->fresh == NULL || self->width == NULL || self->offers == NULL) {
         destroy(self);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
@@ -136,37 +145,34 @@ static mdot_status admit(elastic *self, const sc_view *view, sc_plan *plan, mdot
     return status;
 }
 
-/* Computes how doubling a job's width in this slot changes its GPU time until its end. False if the job must keep its
- * width: its speed at the new width is unknown, there are too few GPUs, or it would end later. */
-static bool try_wider(const elastic *self, const sc_view *view, size_t i, int left, int *out_width, double *out_gain)
+/* Computes how doubling a job's width in this slot changes its GPU time until its end. wider is 0 if the job must keep
+ * its width: its speed at the new width is unknown, or it would end later. */
+static offer offer_wider(const elastic *self, const sc_view *view, size_t i)
 {
     uint32_t job = self->active[i];
     int width = self->width[i], wider = sc_reservation_next_width(view, job, width);
-    if (wider == 0 || wider - width > left) return false;
+    if (wider == 0) return (offer){0};
     sc_outcome now = sc_reservation_outcome(view, job, &self->plans[job], width);
     sc_outcome then = sc_reservation_outcome(view, job, &self->plans[job], wider);
-    if (then.end_s > fmin(now.end_s, view->workload->jobs[job].deadline_s)) return false;
-    *out_width = wider;
-    *out_gain = now.end_s == INFINITY ? INFINITY : now.gpu_s - then.gpu_s;
-    return true;
+    if (then.end_s > now.end_s) return (offer){0};
+    return (offer){wider, now.end_s == INFINITY ? INFINITY : now.gpu_s - then.gpu_s};
 }
 
 static void hand_out_rest(elastic *self, const sc_view *view, int left)
 {
+    for (size_t i = 0; left > 0 && i < self->active_count; i++) self->offers[i] = offer_wider(self, view, i);
     while (left > 0) {
         size_t best = self->active_count;
-        double best_gain = -INFINITY, gain;
-        int best_width = 0, width;
         for (size_t i = 0; i < self->active_count; i++) {
-            if (!try_wider(self, view, i, left, &width, &gain)) continue;
-            if (best < self->active_count && gain <= best_gain) continue;
+            const offer *o = &self->offers[i];
+            if (o->wider == 0 || o->wider - self->width[i] > left) continue;
+            if (best < self->active_count && o->gain <= self->offers[best].gain) continue;
             best = i;
-            best_gain = gain;
-            best_width = width;
         }
         if (best == self->active_count) return;
-        left -= best_width - self->width[best];
-        self->width[best] = best_width;
+        left -= self->offers[best].wider - self->width[best];
+        self->width[best] = self->offers[best].wider;
+        self->offers[best] = offer_wider(self, view, best);
     }
 }
 

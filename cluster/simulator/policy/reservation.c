@@ -82,6 +82,7 @@ typedef struct walk {
     double at_s, remaining, busy_s; /* busy_s: remaining seconds of restoring state */
     double gpu_s, end_s;
     int width;
+    double speed; /* on so many GPUs */
     bool has_run;
 } walk;
 
@@ -96,6 +97,7 @@ static walk begin_walk(const sc_view *view, uint32_t job)
                   .busy_s = runs ? fmax(0, state->busy_s - view->now_s) : 0,
                   .end_s = INFINITY,
                   .width = runs ? state->gpus : 0,
+                  .speed = runs ? speed_on(view, job, state->gpus) : 0,
                   .has_run = isfinite(state->start_s)};
 }
 
@@ -105,17 +107,17 @@ static bool step(walk *w, int width, double span_s)
     if (width != w->width) {
         w->busy_s = width > 0 ? sc_restart_s(w->view->restart, width, !w->has_run) : 0;
         w->width = width;
+        w->speed = width > 0 ? speed_on(w->view, w->job, width) : 0;
     }
     if (width > 0) {
-        double speed = speed_on(w->view, w->job, width);
-        double needed_s = w->busy_s + w->remaining / speed;
+        double needed_s = w->busy_s + w->remaining / w->speed;
         w->has_run = true;
         if (needed_s <= span_s) {
             w->end_s = w->at_s + needed_s;
             w->gpu_s += needed_s * width;
             return true;
         }
-        w->remaining -= fmax(0, span_s - w->busy_s) * speed;
+        w->remaining -= fmax(0, span_s - w->busy_s) * w->speed;
         w->busy_s = fmax(0, w->busy_s - span_s);
         w->gpu_s += span_s * width;
     }
@@ -138,9 +140,12 @@ static size_t slots_at(const sc_view *view, uint32_t job, const sc_free_slots *f
 {
     walk w = begin_walk(view, job);
     double deadline_s = view->workload->jobs[job].deadline_s;
-    for (size_t slot = 0; slot < MAX_SLOTS && w.at_s < deadline_s; slot++)
-        if (step(&w, widest(view, job, level, free_gpus_in(free_slots, slot)), SC_SLOT_S))
-            return w.end_s <= deadline_s ? slot + 1 : 0;
+    int free_gpus = -1, width = 0; /* of the slot before: neighbours are mostly equal */
+    for (size_t slot = 0; slot < MAX_SLOTS && w.at_s < deadline_s; slot++) {
+        int gpus = free_gpus_in(free_slots, slot);
+        if (gpus != free_gpus) width = widest(view, job, level, free_gpus = gpus);
+        if (step(&w, width, SC_SLOT_S)) return w.end_s <= deadline_s ? slot + 1 : 0;
+    }
     return 0;
 }
 

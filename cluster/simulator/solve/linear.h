@@ -43,10 +43,12 @@ typedef struct sc_match {
     unsigned from_end; /* 1: the last on its machine */
 } sc_match;
 
-/* time_s[job * types + type] is INFINITY if a job cannot run there; `machines` is per type. OUT_OF_RANGE for a job that
+/* time_s[job * types + type] is INFINITY if a job cannot run there; `machines` and `delay_s`, the mean
+ * time until a machine is free, are per type. OUT_OF_RANGE for a job that
  * can run nowhere; otherwise the statuses of sc_linear_solve. */
-mdot_status sc_match_jobs(size_t jobs, size_t types, const double *time_s, const double *machines, double limit_s,
-                          sc_match *out_matches, double *out_sum_s, mdot_error *err);
+mdot_status sc_match_jobs(size_t jobs, size_t types, const double *time_s, const double *delay_s,
+                          const double *machines, double limit_s, sc_match *out_matches, double *out_sum_s,
+                          mdot_error *err);
 
 /* ---- Leases ------------------------------------------------------------------------------------------------------ */
 

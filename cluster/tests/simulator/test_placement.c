@@ -65,8 +65,8 @@ static void expect(const row *rows, size_t count, const int *nodes, const sc_pol
     sc_result r = run(&w, nodes, policy, restart_s, log);
     fclose(log);
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        char decision[16], job[8], where[64];
-        if (sscanf(line, "%*[^,],%15[^,],%7[^,],gpu,%*d,,%63[^\n]", decision, job, where) != 3) continue;
+        char decision[16], job[8], where[64] = "";
+        if (sscanf(line, "%*[^,],%15[^,],%7[^,],gpu,%*d,,%63[^,\n]", decision, job, where) != 3) continue;
         if (strcmp(decision, "complete") == 0) continue;
         used += (size_t)snprintf(actual + used, sizeof actual - used, "%s%s %s %s", used > 0 ? "; " : "", job, decision,
                                  where);

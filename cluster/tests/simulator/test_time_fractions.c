@@ -30,6 +30,8 @@ enum { MOST_JOBS = 64, TYPES = 3 };
         }                                                                                                              \
     } while (0)
 
+static const double none_s[SC_MAX_TYPES] = {0}; /* every machine is free */
+
 static void expect_near(double got, double want, double relative)
 {
     if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("%.12g, expected %.12g", got, want);
@@ -163,7 +165,7 @@ static void a_matching_is_optimal(void **state)
             best = fmin(best, total);
         }
         sc_match matches[5];
-        assert_int_equal(sc_match_jobs(5, 2, time_s, machines, 10, matches, &sum_s, NULL), MDOT_OK);
+        assert_int_equal(sc_match_jobs(5, 2, time_s, none_s, machines, 10, matches, &sum_s, NULL), MDOT_OK);
         expect_near(sum_s, best, 1e-9);
         double again = 0;
         for (size_t i = 0; i < 5; i++) again += matches[i].from_end * time_s[i * 2 + matches[i].type];
@@ -171,7 +173,8 @@ static void a_matching_is_optimal(void **state)
     }
     sc_match match;
     double sum_s;
-    assert_int_equal(sc_match_jobs(1, 1, (double[]){INFINITY}, machines, 10, &match, &sum_s, NULL), MDOT_OUT_OF_RANGE);
+    assert_int_equal(sc_match_jobs(1, 1, (double[]){INFINITY}, none_s, machines, 10, &match, &sum_s, NULL),
+                     MDOT_OUT_OF_RANGE);
 }
 
 #ifdef SC_HAVE_JSON
@@ -263,7 +266,8 @@ static void check_instance(const instance *input)
     double time_s[MOST_JOBS * TYPES];
     sc_match matches[MOST_JOBS];
     for (size_t i = 0; i < input->jobs * TYPES; i++) time_s[i] = input->remaining[i / TYPES] / input->speed[i];
-    assert_int_equal(sc_match_jobs(input->jobs, TYPES, time_s, input->gpus, 60, matches, &value, NULL), MDOT_OK);
+    assert_int_equal(sc_match_jobs(input->jobs, TYPES, time_s, none_s, input->gpus, 60, matches, &value, NULL),
+                     MDOT_OK);
     expect_near(value, number(input->expected, "allox_sum_completion_s"), 1e-6);
 }
 
