@@ -67,16 +67,47 @@ static bool is_generated(const char *word, size_t length)
     return digits > 0 && ((length >= 6 && hexadecimals == length) || (length >= 8 && changes >= 4));
 }
 
-void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES])
+static bool is_number(const char *word, size_t length)
 {
-    size_t used = 0, bytes = name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0;
+    for (size_t i = 0; i < length; i++)
+        if (!is_digit(word[i])) return false;
+    return true;
+}
+
+/* Returns the bytes of a name in which digits joined to letters belong to the name. A number, date or hash at the end
+ * is the run; otherwise digits of the last of several words are. */
+static size_t find_model_end(const char *name, size_t bytes)
+{
+    size_t words = 0, begin = 0, last_end = 0;
+    bool ends_in_run = false;
+    for (size_t position = 0; position < bytes;) {
+        size_t end = position;
+        while (end < bytes && is_of_word(name[end])) end++;
+        if (end > position && !is_number(name + position, end - position) &&
+            !is_generated(name + position, end - position)) {
+            words++;
+            begin = position;
+            last_end = end;
+            ends_in_run = false;
+        } else if (end > position) {
+            ends_in_run = true;
+        }
+        position = end + 1;
+    }
+    return words > 1 && !ends_in_run ? begin : last_end;
+}
+
+/* Digits stay where they are joined to letters, in the name's first `model_bytes` bytes. */
+static void normalise(const char *name, size_t bytes, size_t model_bytes, char out_name[MDOT_HISTORY_NAME_BYTES])
+{
+    size_t used = 0;
     for (size_t position = 0; position < bytes;) {
         size_t end = position;
         while (end < bytes && is_of_word(name[end])) end++;
         size_t begin = used;
         if (!is_generated(name + position, end - position)) {
             for (size_t i = position; i < end && used + 2 < MDOT_HISTORY_NAME_BYTES; i++) {
-                if (is_digit(name[i])) continue;
+                if (is_digit(name[i]) && (i >= model_bytes || is_number(name + position, end - position))) continue;
                 if (used == begin && begin > 0) out_name[used++] = '-';
                 out_name[used++] = to_lower(name[i]);
             }
@@ -86,9 +117,20 @@ void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NA
     out_name[used] = '\0';
 }
 
+void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES])
+{
+    normalise(name, name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0, 0, out_name);
+}
+
+void hs_model_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES])
+{
+    size_t bytes = name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0;
+    normalise(name, bytes, find_model_end(name, bytes), out_name);
+}
+
 /* A job's properties, as hashes; 0: unknown. */
 typedef struct properties {
-    uint64_t user, group, name, exact_name, digest, resources, hour;
+    uint64_t user, group, name, model_name, exact_name, digest, resources, hour;
 } properties;
 
 static uint64_t hash_text(const uint64_t seed[2], const char *text)
@@ -108,16 +150,19 @@ static uint64_t hour_class(double submit_s)
 static properties properties_of(const uint64_t seed[2], const mdot_history_job *job)
 {
     char name[MDOT_HISTORY_NAME_BYTES];
+    char model[MDOT_HISTORY_NAME_BYTES];
     mdot_history_normalise_name(job->name, name);
+    hs_model_name(job->name, model);
     properties p = {.user = hash_text(seed, job->user),
                     .group = hash_text(seed, job->group),
                     .name = hash_text(seed, name),
+                    .model_name = hash_text(seed, model),
                     .exact_name = hash_text(seed, job->name),
                     .digest = job->digest,
                     .hour = hour_class(job->submit_s)};
     uint64_t resources[2] = {(uint64_t)job->gpus, hash_text(seed, job->gpu_type)};
     if (resources[0] != 0 || resources[1] != 0) p.resources = hs_hash(seed, resources, sizeof resources) | 1;
-    if (p.exact_name == p.name) p.exact_name = 0; /* the key with names has the same jobs */
+    if (p.exact_name == p.model_name) p.exact_name = 0; /* the key with names has the same jobs */
     return p;
 }
 
@@ -148,7 +193,7 @@ hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job)
         [MDOT_HISTORY_KEY_NAME] = {1, {p.name}},
         [MDOT_HISTORY_KEY_DIGEST] = {1, {p.digest}},
         [MDOT_HISTORY_KEY_USER_NAME] = {2, {p.user, p.name}},
-        [MDOT_HISTORY_KEY_USER_NAME_RESOURCES] = {3, {p.user, p.name, p.resources}},
+        [MDOT_HISTORY_KEY_USER_NAME_RESOURCES] = {3, {p.user, p.model_name, p.resources}},
         [MDOT_HISTORY_KEY_USER_DIGEST_RESOURCES] = {3, {p.user, p.digest, p.resources}},
         [MDOT_HISTORY_KEY_USER_EXACT_NAME] = {3, {p.user, p.exact_name, p.resources}},
     };

@@ -43,6 +43,39 @@ static void names_lose_digits_dates_and_hashes(void **state)
     assert_string_equal(out, "");
 }
 
+static void model_names_keep_digits_joined_to_letters(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"resnet18-run7", "resnet18-run"},
+                                           {"resnet152_run9", "resnet152-run"},
+                                           {"llama-7b-run3", "llama-7b-run"},
+                                           {"ResNet50", "resnet50"},
+                                           {"resnet50_12", "resnet50"},
+                                           {"GPT2-20240501", "gpt2"},
+                                           {"train_a_run77", "train-a-run"},
+                                           {"job_123456", "job"},
+                                           {"vit-b16-9f3ac2e1", "vit-b16"},
+                                           {"bert", "bert"},
+                                           {"0123-4567", ""},
+                                           {"", ""}};
+    char out[MDOT_HISTORY_NAME_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hs_model_name(cases[i][0], out);
+        assert_string_equal(out, cases[i][1]);
+    }
+    hs_model_name(NULL, out);
+    assert_string_equal(out, "");
+    /* Runs of a model share the finest key but one; models do not. */
+    static const uint64_t seed[2] = {1, 2};
+    static const char *const names[] = {"resnet18-run7", "resnet18-run9", "resnet152-run9"};
+    uint64_t hashes[3];
+    for (int i = 0; i < 3; i++) {
+        mdot_history_job job = {.struct_size = sizeof job, .user = "u", .name = names[i], .gpus = 1};
+        hashes[i] = hs_keys_of(seed, &job).hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES];
+    }
+    assert_true(hashes[0] == hashes[1] && hashes[1] != hashes[2]);
+}
+
 static void long_names_are_cut(void **state)
 {
     (void)state;
@@ -91,7 +124,7 @@ static void keys_need_their_properties(void **state)
     keys = hs_keys_of(seed, &job);
     assert_true(keys.hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES] != 0);
     expect_number(keys.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME], 0); /* it would repeat the one before */
-    job.name = "train7";
+    job.name = "train-7";
     hs_keys partner = hs_keys_of(seed, &job);
     expect_number(partner.hash[MDOT_HISTORY_KEY_USER_NAME], keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
     assert_true(partner.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] != 0);
@@ -124,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_lose_digits_dates_and_hashes),
+        cmocka_unit_test(model_names_keep_digits_joined_to_letters),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(hashes_are_siphash),
         cmocka_unit_test(keys_need_their_properties),
