@@ -79,12 +79,14 @@ mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_jo
 /* ---- Sweep ------------------------------------------------------------------------------------------------------- */
 
 /* Reads a table job_type,job,batch,precision,layout,optimizer and predicts each kind's speeds on the cluster's types,
- * with one sweep per kind, as estimates for policies. The types must be GPUs that mdot knows. Every width up to the
- * type's number of GPUs is predicted. The optional column batch_rule says what becomes of the batch there: `per-gpu`
- * (default), `total`, or `adapted`: from `batch` to the column max_batch in total, as a policy chooses. The slowdown on several nodes is libmdot's, for the
- * smallest number of nodes, at least two, that holds the width. Optional columns give the link between GPUs (link: pcie
- * or nvlink) and between nodes (network_gbps). A job that exceeds a GPU's memory is estimated not to run there, unless
- * it fits nowhere. The estimates replace unknown speeds and spreads. Kinds that the workload lacks are skipped. */
+ * with one sweep per kind and batch, as estimates for policies. The types must be GPUs that mdot knows. Every width up
+ * to the type's number of GPUs is predicted. The optional column batch_rule says what becomes of the batch there:
+ * `per-gpu` (default), `total`, or `adapted`: from `batch` to the column max_batch in total, as a policy chooses.
+ *
+ * The slowdown on several nodes is libmdot's, for the smallest number of nodes, at least two, that holds the width.
+ * Optional columns give the link between GPUs (link: pcie or nvlink) and between nodes (network_gbps). A job that
+ * exceeds a GPU's memory is estimated not to run there, unless it fits nowhere. The estimates replace unknown speeds and
+ * spreads. Kinds that the workload lacks are skipped. */
 mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const sc_cluster *cluster,
                                  sc_workload *workload, mdot_error *err);
 
