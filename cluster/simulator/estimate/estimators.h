@@ -85,8 +85,8 @@ mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_jo
  *
  * The slowdown on several nodes is libmdot's, for the smallest number of nodes, at least two, that holds the width.
  * Optional columns give the link between GPUs (link: pcie or nvlink) and between nodes (network_gbps). A job that
- * exceeds a GPU's memory is estimated not to run there, unless it fits nowhere. The estimates replace unknown speeds and
- * spreads. Kinds that the workload lacks are skipped. */
+ * exceeds a GPU's memory is estimated not to run there, unless it fits nowhere. The estimates replace unknown speeds
+ * and spreads. Kinds that the workload lacks are skipped. */
 mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const sc_cluster *cluster,
                                  sc_workload *workload, mdot_error *err);
 
