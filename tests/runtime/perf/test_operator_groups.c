@@ -88,13 +88,13 @@ static void operators_that_shard_differently_are_in_different_groups(void **stat
     enum { COUNT = 6 };
     mdot_job_operator operators[2 * COUNT];
     uint8_t roles[2 * COUNT] = {0}, positions[2 * COUNT] = {0}, experts[2 * COUNT] = {0};
-    double fused[2 * COUNT] = {0};
+    rt_fusing fused[2 * COUNT] = {0};
     for (int i = 0; i < 2 * COUNT; i++) {
         operators[i] = predict_operator(3);
         roles[i] = i % COUNT == 1 ? RT_ROLE_ROWS : RT_ROLE_COLUMNS;
         positions[i] = i % COUNT == 2 ? RT_PIPELINE_AFTER : RT_PIPELINE_BLOCKS;
         experts[i] = i % COUNT == 3;
-        fused[i] = i % COUNT == 4 ? 8 : 4;
+        fused[i].saved = i % COUNT == 4 ? 8 : 4;
         operators[i].block = i == 5 ? 1 : i == 11 ? 2 : 0;
     }
     mdot_job *job = predict_make_job(operators, 2 * COUNT);
