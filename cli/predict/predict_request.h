@@ -1,4 +1,5 @@
-/* predict_request.h — the command line of `mdot predict`, its answers, and how they are explained, sorted and printed. */
+/* predict_request.h — the command line of `mdot predict`, its answers, and how they are explained, sorted and
+ * printed. */
 #pragma once
 
 #include "base/training/job_argument.h"
@@ -64,7 +65,7 @@ typedef struct predict_answers {
     size_t count;
 } predict_answers;
 
-/* ---- predict_explain.c ----------------------------------------------------------------------------------------------- */
+/* ---- predict_explain.c ------------------------------------------------------------------------------------------- */
 
 /* Explains a prediction with times scaled to the calibrated prediction. */
 mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
@@ -80,7 +81,7 @@ void predict_json_explanation(const predict_answers *answers, size_t i);
 void predict_correction(const predict_answers *answers);
 void predict_json_correction(const predict_answers *answers, size_t i);
 
-/* ---- sort_predictions.c: values that compare answers, and their order ------------------------------------------------ */
+/* ---- sort_predictions.c: values that compare answers, and their order -------------------------------------------- */
 
 double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p);
 /* 0 unless the job is a language model. */
@@ -88,7 +89,7 @@ double predict_tokens_per_second(const predict_answers *answers, size_t i);
 /* Sorts configurations and predictions in the requested order. False: memory ran out. */
 bool predict_sort(const predict_request *request, predict_answers *answers);
 
-/* ---- predict_print.c ------------------------------------------------------------------------------------------------- */
+/* ---- predict_print.c --------------------------------------------------------------------------------------------- */
 
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);

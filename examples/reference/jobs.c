@@ -125,6 +125,23 @@ static mdot_status describe_program(const mdot_job *job, const char *path, mdot_
     return status;
 }
 
+/* [example: mdot_ready_jobs] */
+static void print_ready_job(void *user, const mdot_ready_job *job)
+{
+    double *largest = user;
+    if (job->parameters > *largest) *largest = job->parameters;
+    printf("%-24s %10.0f parameters  %s\n", job->name, job->parameters, job->title);
+}
+
+static mdot_status list_ready_jobs(mdot_error *err)
+{
+    double largest = 0;
+    mdot_status status = mdot_ready_jobs(print_ready_job, &largest, err);
+    if (status == MDOT_OK) printf("the largest one has %.0f parameters\n", largest);
+    return status;
+}
+/* [end of example] */
+
 int main(int argc, char **argv)
 {
     if (argc != 3) return fprintf(stderr, "usage: jobs MODEL.onnx FOLDER\n"), 2;
@@ -172,6 +189,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = print(fine_tuned);
     if (status == MDOT_OK) status = print(made);
     if (status == MDOT_OK) status = describe_program(same, path, &err);
+    if (status == MDOT_OK) status = list_ready_jobs(&err);
     if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
     mdot_job_destroy(job);
     mdot_job_destroy(fine_tuned);

@@ -116,7 +116,7 @@ bool fe_refuse_counted_rows(const fe_upgrader *u);
  * the exporter's form of EmbeddingBag. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
 mdot_status fe_reduce_bag(fe_upgrader *u, ir_node *node);
 
-/* ---- joined_axes.c ----------------------------------------------------------------------------------------------------- */
+/* ---- joined_axes.c ----------------------------------------------------------------------------------------------- */
 
 /* If `node`, the last of the graph, reads a tensor whose axes a Reshape joined to one of N * N elements, it computes on
  * the axes apart. Otherwise it stays. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */

@@ -1,8 +1,9 @@
 /* mdotjob.h — the job reader: makes an operator sequence of a training job from ONNX or from a model's configuration.
  *
  * The library is libmdotjob. An ONNX file may be exported for inference or for training, by any exporter. The result is
- * the forward graph in canonical form, in which each operator carries a whole training step's FLOPs and bytes (mdot_job.h,
- * mdot_job_operator). Functions may be called from several threads at once. The library prints to no stream. */
+ * the forward graph in canonical form, in which each operator carries a whole training step's FLOPs and bytes
+ * (mdot_job.h, mdot_job_operator). Functions may be called from several threads at once. The library prints to no
+ * stream. */
 #ifndef MDOTJOB_H
 #define MDOTJOB_H
 

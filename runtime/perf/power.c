@@ -12,8 +12,9 @@
  * with the voltage near the highest clocks. Caches and the path to memory slow down with the clock, so that the time
  * of the whole GPU grows as 1/f. The rest of a step waits for the host, which has no limit.
  *
- * Where tensor cores need more power than the board has, their clock has fallen already, and the rate is proportional to
- * the limit to the power VOLTAGE, as in the predictor's prior. Llama 3 8B on H100s of 500 W (torchtitan) confirms it.
+ * Where tensor cores need more power than the board has, their clock has fallen already, and the rate is proportional
+ * to the limit to the power VOLTAGE, as in the predictor's prior. Llama 3 8B on H100s of 500 W (torchtitan) confirms
+ * it.
  *
  * Constants were fitted to Zeus' measurements (NSDI 2023, github.com/ml-energy/zeus at 75a8b939, trace summaries by
  * power limit): ResNet-50 and ShuffleNetV2 on V100, P100 and Quadro RTX 6000, 100 to 260 W. One curve describes the

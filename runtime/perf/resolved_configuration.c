@@ -141,8 +141,8 @@ static bool contradicts(mdot_precision precision, mdot_precision programs)
 
 enum { FIRST_COMPILER = 200 }; /* version of PyTorch */
 
-/* Compiled programs stay compiled. Replaces the precision PYTORCH by the program's, and the attention and framework PROGRAM by the program's, or by
- * FLASH and PYTORCH if they are unknown. */
+/* Compiled programs stay compiled. Replaces the precision PYTORCH by the program's, and the attention and framework
+ * PROGRAM by the program's, or by FLASH and PYTORCH if they are unknown. */
 static rt_configuration follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
 {
     rt_configuration followed = *configuration;

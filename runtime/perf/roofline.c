@@ -252,23 +252,49 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
     return sum;
 }
 
+/* Part of the memory bandwidth that fused kernels reach. */
+#define FUSED_EFFICIENCY 0.8
+
+/* Time of one of `inputs` in a fused kernel, whose backward pass computes both gradients at once. */
+static void fused_phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved,
+                            double out_ms[MDOT_PHASE_COUNT])
+{
+    double samples = (double)resolved->configuration.micro_batch / resolved->sequence;
+    double ms_per_byte = resolved->rates.half_byte_ratio * resolved->rates.ms_per_byte / FUSED_EFFICIENCY;
+    double ms_per_flop = resolved->rates.ms_per_flop[inputs->rate], compute_ms[MDOT_PHASE_COUNT];
+    if (inputs->is_replicated) samples /= resolved->replicated;
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+        compute_ms[phase] = ms_per_flop * (samples * inputs->sample[phase].flops + inputs->step[phase].flops);
+        out_ms[phase] = ms_per_byte * inputs->step[phase].bytes; /* of tables */
+    }
+    out_ms[MDOT_PHASE_WEIGHT_GRADIENT] =
+        larger(out_ms[MDOT_PHASE_WEIGHT_GRADIENT], compute_ms[MDOT_PHASE_WEIGHT_GRADIENT]);
+    out_ms[MDOT_PHASE_FORWARD] =
+        larger(out_ms[MDOT_PHASE_FORWARD] + ms_per_byte * samples * inputs->kernel_bytes[0], compute_ms[0]);
+    out_ms[MDOT_PHASE_DATA_GRADIENT] =
+        larger(out_ms[MDOT_PHASE_DATA_GRADIENT] + ms_per_byte * samples * inputs->kernel_bytes[1],
+               compute_ms[MDOT_PHASE_DATA_GRADIENT] + compute_ms[MDOT_PHASE_WEIGHT_GRADIENT]);
+    out_ms[MDOT_PHASE_DATA_GRADIENT] += times_again(inputs, resolved) * out_ms[MDOT_PHASE_FORWARD];
+}
+
+void rt_fused_operator_ms(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
+                          double out_ms[MDOT_PHASE_COUNT])
+{
+    rt_roofline_inputs inputs = inputs_of_operator(job, index, &resolved->shard);
+    fused_phases_ms(&inputs, resolved, out_ms);
+}
+
 void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double out_ms[RT_PASS_COUNT])
 {
-    double batch = (double)resolved->configuration.micro_batch / resolved->sequence;
-    double ms_per_byte = resolved->rates.half_byte_ratio * resolved->rates.ms_per_byte;
     out_ms[RT_PASS_FORWARD] = out_ms[RT_PASS_BACKWARD] = 0;
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, &resolved->shard, &buffer);
         if (inputs->work != RT_WORK_OTHER) continue;
-        double count = ms_per_byte * inputs->count * resolved->shard.of[inputs->position];
-        double samples = inputs->is_replicated ? batch / resolved->replicated : batch;
-        double forward_ms = count * (samples * inputs->kernel_bytes[0] + inputs->step[MDOT_PHASE_FORWARD].bytes);
-        out_ms[RT_PASS_FORWARD] += forward_ms;
-        out_ms[RT_PASS_BACKWARD] +=
-            count * samples * inputs->kernel_bytes[1] + times_again(inputs, resolved) * forward_ms;
-        for (int phase = MDOT_PHASE_DATA_GRADIENT; phase < MDOT_PHASE_COUNT; phase++) /* of tables */
-            out_ms[RT_PASS_BACKWARD] += count * inputs->step[phase].bytes;
+        double count = inputs->count * resolved->shard.of[inputs->position], ms[MDOT_PHASE_COUNT];
+        fused_phases_ms(inputs, resolved, ms);
+        out_ms[RT_PASS_FORWARD] += count * ms[MDOT_PHASE_FORWARD];
+        out_ms[RT_PASS_BACKWARD] += count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
 }
 

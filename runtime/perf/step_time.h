@@ -31,7 +31,10 @@ typedef struct rt_roofline_terms {
 void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
                           double out_ms[MDOT_PHASE_COUNT]);
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved);
-/* Time of the traffic of operators outside matmuls in fused kernels, by pass of one micro-batch. */
+/* Time of operators outside matmuls in fused kernels, for one micro-batch: of one operator by phase, and of all by
+ * pass. */
+void rt_fused_operator_ms(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
+                          double out_ms[MDOT_PHASE_COUNT]);
 void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double out_ms[RT_PASS_COUNT]);
 /* The times of computation and traffic of a whole step, separately. */
 rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved);

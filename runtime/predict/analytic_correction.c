@@ -36,8 +36,6 @@
 /* Attention in n parts of a sequence takes longer: shorter kernels, whose results are merged. torchtitan's Llama 3 8B
  * takes 1.3 and 1.4 times the whole attention on 4 and 8 GPUs. */
 #define RING_LOSS 0.4
-/* Part of the memory bandwidth that fused kernels reach. */
-#define FUSED_EFFICIENCY 0.8
 /* Half-width of the logarithm of a launch's cost on a host that the user did not measure: a factor of 1.5, by the eight
  * hosts of docs/explanation/prediction.md. */
 #define HOST_LOG 0.4
@@ -181,9 +179,8 @@ rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuratio
 
 static double ratio_of(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
 
-/* Predictors know fused kernels from inference alone, and mostly from image networks. */
-static bool has_fused_kernels(const rt_resolved_configuration *requested, const mdot_job *job,
-                              const rt_step_parts *parts)
+bool rt_replaces_fused_kernels(const rt_resolved_configuration *requested, const mdot_job *job,
+                               const rt_step_parts *parts)
 {
     bool is_training = requested->configuration.c.mode == MDOT_MODE_TRAIN;
     return parts->is_learned && is_training && requested->fused > 0 && !job->analysis->totals.is_convolutional;
@@ -196,7 +193,7 @@ static void fuse_others(const rt_resolved_configuration *requested, const mdot_j
     rt_fused_ms(job, requested, fused_ms);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++) {
         double *ms = &parts->pass_ms[pass][RT_WORK_OTHER];
-        *ms += requested->fused * (fused_ms[pass] / FUSED_EFFICIENCY - *ms);
+        *ms += requested->fused * (fused_ms[pass] - *ms);
     }
 }
 
@@ -205,7 +202,7 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
                            const mdot_job *job, rt_step_parts *parts)
 {
     bool same_work = requested->recomputes_as_program == queried->recomputes_as_program;
-    bool fuses = has_fused_kernels(requested, job, parts);
+    bool fuses = rt_replaces_fused_kernels(requested, job, parts);
     if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work && !fuses) return;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
@@ -247,7 +244,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
-    bool differs = recompute_differs || has_fused_kernels(requested, job, queried_parts);
+    bool differs = recompute_differs || rt_replaces_fused_kernels(requested, job, queried_parts);
     if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);

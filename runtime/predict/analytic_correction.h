@@ -37,5 +37,9 @@ typedef struct rt_correction {
     double launched_ms;    /* part of step_ms in which the GPU waits for optimizer kernel launches */
     rt_step_parts parts;   /* the rest of step_ms is rt_overlapped_ms's, of the requested configuration's micro-steps */
 } rt_correction;
+/* Whether a correction replaces the time of operators outside matmuls by that of fused kernels, which predictors know
+ * from inference alone, and mostly from image networks. */
+bool rt_replaces_fused_kernels(const rt_resolved_configuration *requested, const mdot_job *job,
+                               const rt_step_parts *parts);
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                          const mdot_job *job, const rt_step_parts *parts);

@@ -194,15 +194,25 @@ static rt_step_parts parts_of_explanation(const breakdown *b, double queried_ms)
     return parts;
 }
 
-/* Multiplies each operator's time by the ratio of its rooflines. The sums are correct only after scaling. */
-static void convert_to_requested(breakdown *b)
+/* Multiplies each operator's time by the ratio of its rooflines, and replaces the time of those that fused kernels run.
+ * The sums are correct only after scaling. */
+static void convert_to_requested(breakdown *b, const rt_step_parts *parts)
 {
+    bool fuses = rt_replaces_fused_kernels(&b->requested, b->job, parts);
+    rt_resolved_configuration unfused = b->requested;
+    if (fuses) unfused.fused = b->queried.fused;
+    double fused = b->requested.fused;
     for (size_t i = 0; i < count_of(b); i++) {
-        double requested[MDOT_PHASE_COUNT], queried[MDOT_PHASE_COUNT];
-        rt_operator_roofline(b->job, i, &b->requested, requested);
+        double requested[MDOT_PHASE_COUNT], queried[MDOT_PHASE_COUNT], in_kernels[MDOT_PHASE_COUNT];
+        bool is_fused = fuses && rt_work_of(&b->job->operators[i]) == RT_WORK_OTHER;
+        rt_operator_roofline(b->job, i, is_fused ? &unfused : &b->requested, requested);
         rt_operator_roofline(b->job, i, &b->queried_shard, queried);
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-            b->operator_ms[i][phase] *= ratio(requested[phase], queried[phase]);
+        if (is_fused) rt_fused_operator_ms(b->job, i, &b->requested, in_kernels);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            double *ms = &b->operator_ms[i][phase];
+            *ms *= ratio(requested[phase], queried[phase]);
+            if (is_fused) *ms += fused * (part_of(b, i) * b->requested.micro_steps * in_kernels[phase] - *ms);
+        }
     }
 }
 
@@ -243,8 +253,8 @@ static void write_times(breakdown *b, double step_ms, bool is_own, const rt_corr
 {
     mdot_explanation_info *info = &b->out->info;
     if (corrected->is_analytic) info->approximate |= MDOT_EXPLAINED_BY_MODEL;
-    convert_to_requested(b);
     const rt_step_parts *parts = &corrected->parts;
+    convert_to_requested(b, parts);
     double exchanged = corrected->exchanges ? corrected->exchanged_ms : b->communication_ms;
     double waited = exchanged + corrected->transferred_ms + corrected->launched_ms;
     double host_busy_ms = is_own ? b->host_busy_ms / b->queried.micro_steps : parts->host_ms;

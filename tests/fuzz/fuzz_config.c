@@ -1,5 +1,5 @@
-/* fuzz_config.c — libFuzzer on configurations of models. Any bytes are refused with a message, or become a job. The first
- * byte selects a family, so that the fuzzer reaches its sizes.
+/* fuzz_config.c — libFuzzer on configurations of models. Any bytes are refused with a message, or become a job. The
+ * first byte selects a family, so that the fuzzer reaches its sizes.
  *
  *     scripts/fuzz.sh 600 config */
 #include "mdot/mdotjob.h"

@@ -1,9 +1,11 @@
 /* throughputs.c — reads the speeds of each kind of job from a table.
  *
- *     job_type,gpus,type,samples_per_s,batch   CSV: one line for each kind, width (a power of two) and type of GPU, with
+ *     job_type,gpus,type,samples_per_s,batch   CSV: one line for each kind, width (a power of two) and type of GPU,
+ *     with
  *                                           the samples of a step on these GPUs; the optional column spread is the
  *                                           slowdown on several nodes
- *     job_type,gpus,type,steps_per_s[,batch]   the same in steps. Without `batch`, a step is the same work at all widths
+ *     job_type,gpus,type,steps_per_s[,batch]   the same in steps. Without `batch`, a step is the same work at all
+ *     widths
  *     model,batch,slices_of_7,step_ms_median   CSV: steps on slices of a GPU (MIG), as measured-2026/miso_mig.csv has
  *                                           them; the kind is "MODEL (batch size BATCH)". A slice of S sevenths is one
  *                                           GPU of the type mig-Sg, and S GPUs of the type mig, whose nodes have 7 GPUs

@@ -1,5 +1,5 @@
-/* test_config.c — frontend/config: jobs from a config.json, and ready jobs by name. Laws: parameters and FLOPs are those
- * of the published networks, and each hostile file is refused with its field. */
+/* test_config.c — frontend/config: jobs from a config.json, and ready jobs by name. Laws: parameters and FLOPs are
+ * those of the published networks, and each hostile file is refused with its field. */
 #include "mdot/mdotjob.h"
 #include "tests/support/assertions.h"
 #include "tests/support/process.h"

@@ -1,5 +1,5 @@
-/* test_joined_axes.c — the law of frontend/onnx/pairs.c: a model that joins the axes of pairs of positions computes the same
- * at an open length as with its numbers, where N * N is an ordinary extent. */
+/* test_joined_axes.c — the law of frontend/onnx/pairs.c: a model that joins the axes of pairs of positions computes
+ * the same at an open length as with its numbers, where N * N is an ordinary extent. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/infer_graph.h"
 

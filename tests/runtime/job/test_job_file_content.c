@@ -175,7 +175,7 @@ static void numbers_of_the_job_have_limits(void **state)
         {{8, 1, 3}, 3, 3, true, true},                        /* SGD */
         {{8, 1}, 2, 0, true, true},                           /* before there were notes */
         {{8, 1, 0xff, 1}, 4, MDOT_JOB_NOTES_ALL, true, true}, /* later-version notes */
-        {{8, 1, 4}, 3, 0, true, true},
+        {{8, 1, MDOT_JOB_NOTES_ALL + 1}, 3, 0, true, true},
         {{8}, 1, 0, false, false},
         {{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0, 0}, 12, 0, false, false}, /* batch 2^63 */
     };

@@ -53,7 +53,7 @@ class Point:
     is_out_of_memory: bool = False
     """The run failed for lack of memory, and has no peak."""
     step_ms: float = 0
-    """A step's time; 0: the row states none, or doubts it."""
+    """A step's time; 0: the row states none, or an implausible one."""
     missing: str = ""
     """The reason, if the point cannot be rebuilt from its source."""
 
