@@ -18,7 +18,7 @@ from mdot.configuration import Configuration
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
-from mdot.job import Job, Load, Operator, optimizer_load
+from mdot.job import Job, Load, Operator, ReadyJob, optimizer_load, ready_jobs
 from mdot.library.errors import (
     AnalyticEstimateWarning,
     BatchAboveDataWarning,
@@ -126,6 +126,7 @@ __all__ = [
     "Prediction",
     "PredictionWarning",
     "Predictor",
+    "ReadyJob",
     "Recorded",
     "Recorder",
     "RecordingWarning",
@@ -155,6 +156,7 @@ __all__ = [
     "optimizer_load",
     "plan",
     "predict",
+    "ready_jobs",
     "record",
     "record_trace",
     "sweep",

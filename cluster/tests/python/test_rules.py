@@ -250,7 +250,7 @@ class Package(unittest.TestCase):
         cluster = Path(__file__).resolve().parents[2]
         text = (cluster / "pyproject.toml").read_text()
         listed = dict(re.findall(r'^(mdot_\w+) = "([\w/]+)"$', text, re.M))
-        folders = {path.parent.name: str(path.parent.relative_to(cluster)) for path in cluster.glob("*/mdot_*/__init__.py")}
+        folders = {path.parent.name: str(path.parent.relative_to(cluster)) for path in cluster.glob("**/mdot_*/__init__.py")}
         del folders["mdot_store"]  # of its own wheel, with libraries
         self.assertEqual(listed, folders)
         self.assertEqual(sorted(re.findall(r'"(mdot_\w+)"', text)), sorted(folders))

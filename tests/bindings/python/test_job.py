@@ -139,6 +139,12 @@ class Keeping(support.TestCase):
         with self.assertRaisesRegex(mdot.NotFoundError, "nothing.like"):
             job.freeze(["nothing.like"])
 
+    def test_ready_jobs_are_read_by_name(self) -> None:
+        ready = {job.name: job for job in mdot.ready_jobs()}
+        self.assertIn("resnet50", ready)
+        for name in ("resnet50", "gpt2"):
+            self.assertAlmostEqual(mdot.Job.read(name).parameters, ready[name].parameters, delta=1)
+
     def test_freezing_while_reading_equals_freezing_afterwards(self) -> None:
         afterwards = mdot.Job.from_onnx(support.RESNET).freeze(["*"], trained=["fc"])
         self.assertEqual(list(mdot.Job.from_onnx(support.RESNET, frozen=["*"], trained=["fc"])), list(afterwards))

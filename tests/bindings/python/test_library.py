@@ -48,7 +48,6 @@ NOT_NEEDED = {
     "mdot_run_step": "mdot bench --profile measures kernels; a call from Python takes longer than most of them",
     "mdot_predictor_find_bucket": "mdot_run finds it, and Entry.buckets has their lengths",
     "mdot_version_number": "mdot_version has it as text",
-    "mdot_ready_jobs": "mdot jobs lists them; Job.read takes a name",
     "mdotjob_version": "libraries of one version are opened together",
     "mdotjob_version_number": "likewise",
     "mdotc_version": "likewise",

@@ -149,6 +149,7 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     ),
 }
 _READER: dict[str, tuple[Any, list[Any]]] = {
+    "mdot_ready_jobs": (c_int, [c.READY_JOB_FUNCTION, c_void_p, _ERROR]),
     "mdot_job_read": (c_int, [c_char_p, POINTER(c.mdot_job_options), POINTER(c_void_p), _ERROR]),
     "mdot_job_read_bytes": (
         c_int,

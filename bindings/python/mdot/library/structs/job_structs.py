@@ -167,3 +167,16 @@ class mdot_job_options(Sized):
         ("other_batch_size", c_size_t),
         ("other_batch", c_int64),
     ]
+
+
+class mdot_ready_job(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("title", c_char_p),
+        ("parameters", c_double),
+        ("length", c_int64),
+    ]
+
+
+READY_JOB_FUNCTION = CFUNCTYPE(None, c_void_p, POINTER(mdot_ready_job))
