@@ -76,7 +76,7 @@ def objects(folder: Path) -> dict[str, Any]:
         "Prediction": mdot.predict(job, "A100", 8), "Table": mdot.sweep(job, ["A100", "T4"], 8), "Calibration": calibration,
         "Measurement": row, "Recorder": recorder, "StepHook": mdot.StepHook(recorder), "Entry": predictor.entries[0],
         "Tensor": predictor.entries[0].inputs[0], "Image": predictor.images[0], "Error": fault,
-        "Recorded": mdot.Recorded(configuration, 1.0), "Warning": mdot.JobWarning("text"),
+        "Recorded": mdot.Recorded(configuration, 1.0), "ReadyJob": mdot.ready_jobs()[0], "Warning": mdot.JobWarning("text"),
         "Correction": calibration.gpus["A100-SXM-40GB"], "Factors": calibration.explain(predictor, job, row.configuration),
         "Effect": calibration.explain(predictor, job, row.configuration).effects["site"],
     }  # fmt: skip
