@@ -106,6 +106,11 @@ typedef struct cli_command {
         .name = "dim", .letter = 'd', .value = "NAME=N", .help = HELP, .kind = CLI_DIM, .at = offsetof(request, dims), \
         .least = LEAST, .repeats = true                                                                                \
     }
+#define CLI_SAMPLE_LENGTH_OPTION(request, dims)                                                                        \
+    {                                                                                                                  \
+        .name = "length", .value = "N", .help = "length of a sample, for example in tokens: --dim length=N",           \
+        .kind = CLI_CALL, .call = cli_parse_length, .at = offsetof(request, dims)                                      \
+    }
 #define CLI_OUTPUT_OPTION(request, path, VALUE, HELP, SUFFIX)                                                          \
     {                                                                                                                  \
         .name = "output", .letter = 'o', .value = VALUE, .help = HELP, .kind = CLI_TEXT,                               \
@@ -176,6 +181,9 @@ void cli_set_combination(const char *command, const cli_lists *lists, size_t com
 /* Reads a value into the request, or a list of values, of which the first is stored; false after a usage error. */
 bool cli_set_value(const char *command, const cli_option *option, char *value, void *request);
 bool cli_set_values(const char *command, const cli_option *option, const char *text, cli_lists *lists, void *request);
+
+/* Adds the dimension "length" to a cli_dims. */
+bool cli_parse_length(const char *command, char *text, void *dims);
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------ */
 

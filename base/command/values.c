@@ -84,6 +84,23 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t ma
     return true;
 }
 
+static mdot_dim_binding *add_dim(const char *command, const char *name, cli_dims *dims)
+{
+    if (dims->count == CLI_MAX_DIMS) {
+        cli_usage_error(command, "at most %d --dim", CLI_MAX_DIMS);
+        return NULL;
+    }
+    mdot_dim_binding *dim = &dims->item[dims->count++];
+    *dim = (mdot_dim_binding){.name = name};
+    return dim;
+}
+
+bool cli_parse_length(const char *command, char *text, void *dims)
+{
+    mdot_dim_binding *dim = add_dim(command, "length", dims);
+    return dim != NULL && cli_parse_int(command, "--length", text, 1, INT32_MAX, &dim->value);
+}
+
 static bool parse_dim(const char *command, char *text, int64_t minimum, cli_dims *dims)
 {
     char *equals = strchr(text, '=');
@@ -91,13 +108,9 @@ static bool parse_dim(const char *command, char *text, int64_t minimum, cli_dims
         cli_usage_error(command, "--dim takes NAME=NUMBER or NAME=OTHER, not \"%s\"", text);
         return false;
     }
-    if (dims->count == CLI_MAX_DIMS) {
-        cli_usage_error(command, "at most %d --dim", CLI_MAX_DIMS);
-        return false;
-    }
     *equals = '\0';
-    mdot_dim_binding *dim = &dims->item[dims->count++];
-    *dim = (mdot_dim_binding){.name = text};
+    mdot_dim_binding *dim = add_dim(command, text, dims);
+    if (dim == NULL) return false;
     bool is_number = strchr("+-0123456789", equals[1]) != NULL;
     if (!is_number) dim->same_as = equals + 1;
     return !is_number || cli_parse_int(command, "--dim", equals + 1, minimum, INT32_MAX, &dim->value);

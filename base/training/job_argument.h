@@ -22,6 +22,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
 /* Option rows for a cli_reading at `member` in `request`. */
 #define CLI_READING_OPTIONS(request, member)                                                                           \
     CLI_DIM_OPTION(request, member.dims, 1, "fix a symbolic dimension other than the batch (or NAME=OTHER)"),          \
+        CLI_SAMPLE_LENGTH_OPTION(request, member.dims),                                                                \
         {.name = "frozen",                                                                                             \
          .value = "MODULE",                                                                                            \
          .help = "freeze the parameters of this module and of the modules in it; * and ? are wildcards. A .job file "  \

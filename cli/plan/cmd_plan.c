@@ -165,6 +165,7 @@ static const cli_option options[] = {
      .at = offsetof(plan_request, reading.dims),
      .least = 1,
      .repeats = true},
+    CLI_SAMPLE_LENGTH_OPTION(plan_request, reading.dims),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
     CLI_GPU_OPTION(plan_request, gpus, "one or several GPU models, or \"all\" (required)"),

@@ -173,6 +173,22 @@ static void a_list_has_the_layouts_of_each_value(void **state)
     }
 }
 
+static void a_length_is_a_dimension(void **state)
+{
+    predict_command *f = *state;
+    double by_length, by_dim, longer;
+    static const char *const words[] = {"--length=1024", "--dim=length=1024", "--length=2048"};
+    double *const steps[] = {&by_length, &by_dim, &longer};
+    for (int i = 0; i < 3; i++) {
+        process_run((const char *const[]){MDOT_CLI, "plan", "gpt2", "--gpu", "A100", words[i], "--json", NULL},
+                    &f->result);
+        if (f->result.status != OK) fail_msg("%s: %s", words[i], f->result.err);
+        assert_compare(json_numbers(f->result.out, "step_ms", steps[i], 1), >=, 1);
+    }
+    assert_compare(by_length, ==, by_dim);
+    assert_compare(longer, !=, by_dim);
+}
+
 static void a_table_shows_the_values_of_a_list(void **state)
 {
     predict_command *f = *state;
@@ -192,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_plan_states_why_layouts_are_missing),
         cmocka_unit_test(wrong_options_are_refused_by_name),
         cmocka_unit_test(a_list_has_the_layouts_of_each_value),
+        cmocka_unit_test(a_length_is_a_dimension),
         cmocka_unit_test(a_table_shows_the_values_of_a_list),
     };
     return cmocka_run_group_tests_name("mdot plan", tests, predict_command_set_up, predict_command_tear_down);
