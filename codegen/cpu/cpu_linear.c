@@ -294,7 +294,7 @@ static int64_t window_block(const pl_linear *k, cg_matmul_kind matmul)
 {
     enum { FEWEST_STEPS = 32 }; /* with fewer, loading and storing sums would take longer than a copy of the windows */
     int64_t run = run_of_windows(k, matmul);
-    for (int64_t parts = (run + K_BLOCK - 1) / K_BLOCK; run / parts >= FEWEST_STEPS; parts++)
+    for (int64_t parts = (run + K_BLOCK - 1) / K_BLOCK; parts > 0 && run / parts >= FEWEST_STEPS; parts++)
         if (parts == 1 || run % (4 * parts) == 0) return run / parts;
     return 0;
 }
