@@ -154,12 +154,12 @@ class Refused(support.TestCase):
         self.refuse("OrderedDict holds parameters but no operators; pass the torch.nn.Module", small().state_dict(), x)
         self.refuse("<lambda> is a function, whose parameters are unknown", lambda x: x, x)
         self.refuse("Linear is a class; pass an instance", nn.Linear, x)
-        self.refuse("str is no torch.nn.Module", "resnet50", x)
+        self.refuse("for a name, use Job.from_name, and for a file, Job.read", "resnet50", x)
         for scripted in (torch.jit.script(small()), torch.jit.trace(small(), x)):
             self.refuse("TorchScript module, .* pass the torch.nn.Module from which", scripted, x, kind=mdot.UnsupportedError)
 
     def test_unsuitable_inputs_have_a_remedy(self) -> None:
-        self.refuse("batch=", nn.Linear(8, 8), ())
+        self.refuse("example inputs are missing: pass a batch of tensors", nn.Linear(8, 8), ())
         self.refuse("hold numbers but no tensor; pass tensors", nn.Linear(8, 8), (2, 8))
 
     def test_gradients_in_forward_are_refused(self) -> None:
