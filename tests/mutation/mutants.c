@@ -252,7 +252,8 @@ static bool is_of_hash(const source *s, size_t i)
 static bool is_spare(const source *s, size_t i)
 {
     if (!is(s, i, "1") || !is(s, i - 1, "+") || !is(s, i + 1, ",")) return false;
-    for (i--; i > 1 && !is(s, i, ";") && !is(s, i, "("); i--)
+    static const char *const ends[] = {";", "(", "{", NULL};
+    for (i--; i > 1 && !is_any(s, i, ends); i--)
         if (s->tokens[i].partner != 0) i = s->tokens[i].partner;
     return is(s, i, "(") && is(s, i - 1, "calloc");
 }
