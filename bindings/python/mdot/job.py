@@ -574,7 +574,9 @@ FRAMEWORKS = {"megatron": "megatron", "transformer_engine": "transformer-engine"
 
 def _framework_of(model: Any) -> int:
     """The number of the choice; 0 if the modules come from none of FRAMEWORKS."""
-    packages = {type(module).__module__.partition(".")[0] for module in model.modules()}
+    from mdot.trace.modules import prepare
+
+    packages = {type(module).__module__.partition(".")[0] for module in prepare(model).modules()}
     return next((CHOICES["framework"].index(name) for package, name in FRAMEWORKS.items() if package in packages), 0)
 
 

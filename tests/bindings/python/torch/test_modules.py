@@ -109,7 +109,7 @@ class Wrappers(support.TestCase):
                 self.project, self.attend, self.mask = nn.Linear(64, 192), attend, mask
 
             def forward(self, x: torch.Tensor) -> Any:
-                q, k, v = self.project(x).view(2, 512, 3, 4, 16).permute(2, 0, 3, 1, 4)
+                q, k, v = self.project(x).view(-1, 512, 3, 4, 16).permute(2, 0, 3, 1, 4)
                 return self.attend(q, k, v, block_mask=self.mask)
 
         for attend in (flex.flex_attention, torch.compile(flex.flex_attention)):
