@@ -278,7 +278,8 @@ def _result(buffer: Any, dtype: str, shape: Sequence[int]) -> memoryview:
     except ImportError:
         whole: Any = functools.reduce(lambda element, extent: element * extent, reversed(shape), _CTYPES[form])
         return memoryview(whole.from_buffer_copy(buffer))
-    return memoryview(numpy.frombuffer(bytes(buffer), form).reshape(shape))
+    array: Any = numpy.frombuffer(bytes(buffer), form).reshape(shape)
+    return memoryview(array)
 
 
 _CTYPES: dict[str, Any] = {

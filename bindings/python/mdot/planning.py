@@ -7,12 +7,12 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
 
-from mdot.configuration import CHOICES, OPTIONS, Configuration, _number, fill
+from mdot.configuration import OPTIONS, Configuration, _number, fill
 from mdot.gpus import GPU, gpu as find_gpu
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, require
 from mdot.library.libraries import call, encode_text, runtime
-from mdot.options import ROWS
+from mdot.options import CHOICES, ROWS
 from mdot.prediction import Prediction, of_struct
 from mdot.predictor import JobLike, Predictor, _Context, _shipped, as_job, configure
 
@@ -214,7 +214,7 @@ def search(
 ) -> Plan:
     """Searches layouts. `plan` describes the arguments."""
     read = as_job(job)
-    models = list(gpu) if isinstance(gpu, (list, tuple)) else [gpu]
+    models: list[Any] = list(gpu) if isinstance(gpu, (list, tuple)) else [gpu]
     sizes = [gpus] if isinstance(gpus, int) else list(gpus)
     names = [model if isinstance(model, GPU) else find_gpu(model) for model in models]
     keep: list[Any] = []

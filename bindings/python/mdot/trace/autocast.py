@@ -132,7 +132,7 @@ def _on_the_cpu() -> Iterator[None]:
             self.device = "cpu"
             # Without a GPU, PyTorch disables a new context. A type other than CUDA's default was asked for.
             self._enabled = self._enabled or (not torch.cuda.is_available() and self.fast_dtype == torch.bfloat16)
-        return original_enter(self)
+        return original_enter(self)  # type: ignore[no-untyped-call]
 
     before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     if torch.is_autocast_enabled("cuda"):

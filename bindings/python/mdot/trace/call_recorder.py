@@ -193,7 +193,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _offloads() -> bool:
     """Whether hooks on saved tensors move them to the host, for example torch.autograd.graph.save_on_cpu."""
-    top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)  # type: ignore[attr-defined]
+    top: Any = torch._C._autograd._top_saved_tensors_default_hooks(True)
     name = getattr(top[0], "__qualname__", "").lower() if top is not None else ""
     return "save_on_cpu" in name or "offload" in name
 

@@ -78,7 +78,7 @@ def _normalise(func: Any, input: Any, normalized_shape: Any, weight: Any = None,
     has_kernel = hasattr(torch.ops.aten, "_fused_rms_norm_backward")
     if not has_kernel or (weight is not None and weight.dtype != input.dtype):
         return func(input, normalized_shape, weight, eps)
-    return _FusedNorm.apply(input, weight, len(normalized_shape))  # type: ignore[no-untyped-call]
+    return _FusedNorm.apply(input, weight, len(normalized_shape))
 
 
 @contextlib.contextmanager

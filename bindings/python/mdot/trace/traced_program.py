@@ -121,7 +121,7 @@ def _compare(one: Timeline, twin: Timeline) -> bool:
     for a, b in list(zip(one.allocations, twin.allocations)):
         if a.kind not in (Kind.SAMPLES, Kind.STEP, Kind.LOGITS) or a.bytes == 0:
             continue
-        kind = Kind.SAMPLES if a.kind == Kind.STEP else a.kind
+        kind: Kind = Kind.SAMPLES if a.kind == Kind.STEP else a.kind
         constant = a.bytes - (a.bytes - b.bytes) * batch // (batch - other)
         if a.bytes == b.bytes:
             kind = Kind.STEP

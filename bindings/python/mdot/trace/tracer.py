@@ -148,7 +148,7 @@ def _at_other_batch(
             if inputs is None:
                 return None
             with replacements.active([]), failures.quiet():
-                made, _ = _run(model, *inputs, name, fake=True)
+                made, _ = _run(model, inputs[0], inputs[1], name, fake=True)
     except Exception as reason:  # a module can raise any exception
         line = next(iter(str(reason).splitlines()), "")[:200]
         notes.append(

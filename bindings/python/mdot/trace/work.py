@@ -299,7 +299,7 @@ class Work:
     def enter(self, path: str) -> None:
         """The module at this path runs from now on. Autograd numbers its nodes, so that their backward calls find it."""
         self.path = path
-        self._numbers.append(torch._C._autograd._get_sequence_nr())  # type: ignore[attr-defined]
+        self._numbers.append(torch._C._autograd._get_sequence_nr())
         self._paths.append(path)
 
     def add(self, func: Any, args: Any, kwargs: Any, out: Any, is_backward: bool) -> None:
@@ -311,7 +311,7 @@ class Work:
         if not is_backward:
             self._count(self.forward, self.path, flops)
             name = func._schema.name.split("::")[-1]
-            self._calls.setdefault(name, []).append(torch._C._autograd._get_sequence_nr() - 1)  # type: ignore[attr-defined]
+            self._calls.setdefault(name, []).append(torch._C._autograd._get_sequence_nr() - 1)
         elif torch.is_grad_enabled():  # a checkpointed region runs again
             self._count(self.again, self.path, flops)
         else:

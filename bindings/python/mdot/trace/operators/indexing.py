@@ -105,7 +105,7 @@ def _index_put(call: Call) -> Value | None:
 def _put_elements(call: Call, used: list[int], values: Value) -> Value:
     """Writes behind axes without an index, as in x[:, i]: one element for each index and each place in these axes."""
     x, indices = call["self"], call["indices"]
-    picked = torch.broadcast_shapes(*(indices[axis].shape for axis in used))
+    picked = torch.broadcast_shapes(*(indices[axis].shape for axis in used))  # type: ignore[no-untyped-call]
     shape = (*picked, *[extent for axis, extent in enumerate(x.shape) if axis not in used])
     count = _count(shape)
     values = values if values.count == count else call.graph.expand(values, shape)

@@ -8,7 +8,7 @@ from mdot.trace.graph import Graph, Value
 from mdot.trace.operators.call import Call
 
 
-def _join(graph: Graph, parts: list[Value], shape: tuple[int, ...], **packs: int) -> Value:
+def _join(graph: Graph, parts: list[Value], shape: tuple[int, ...], **packs: Any) -> Value:
     return parts[0] if len(parts) == 1 else graph.op("Concat", parts, shape, parts[0].dtype, axis=0, **packs)
 
 
