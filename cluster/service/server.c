@@ -388,7 +388,7 @@ mdot_status sv_server_start(sv_state *state, const sv_server_options *options, c
 
 void sv_server_stop(sv_server *server, int64_t seconds)
 {
-    enum { QUIET_ROUNDS = 5, ROUND_MS = 20 };
+    enum { QUIET_ROUNDS = 15, ROUND_MS = 20 };
     if (server == NULL) return;
     atomic_store(&server->state->is_draining, true);
     if (server->accepts) {

@@ -236,7 +236,7 @@ static void bodies_have_limits(void **state)
 static void slow_clients_are_cut_off(void **state)
 {
     fixture *f = *state;
-    START(f, "--request-seconds=1", "--idle-seconds=1");
+    START(f, "--request-seconds=5", "--idle-seconds=5");
     static const char head[] = "POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
     int slow[8];
     for (int i = 0; i < 8; i++) {
@@ -279,9 +279,9 @@ static void half_open_connections_make_room(void **state)
 static void a_client_has_a_rate(void **state)
 {
     fixture *f = *state;
-    START(f, "--client-rate=5");
+    START(f, "--client-rate=1");
     int answered = 0, limited = 0;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 1000000 && (answered == 0 || limited == 0); i++) {
         int status = predict(f);
         assert_true(status == 200 || status == 429);
         *(status == 200 ? &answered : &limited) += 1;
@@ -405,7 +405,9 @@ static void the_end_waits_for_answers(void **state)
     int used = snprintf(head, sizeof head, "POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length);
     int descriptor = connect_unix(f);
     assert_true(send_all(descriptor, head, (size_t)used) && send_all(descriptor, body, (size_t)length));
-    rest_ms(30);
+    /* the request has been received: its connection and that of the question for the metric are open */
+    for (int k = 0; k < 100 * PATIENCE_S && metric(f, "open_connections") < 2; k++) rest_ms(10);
+    rest_ms(300);
     kill(f->process, SIGTERM);
     assert_int_equal(read_answer(descriptor, f->answer), 200);
     close(descriptor);
