@@ -18,7 +18,7 @@ from mdot.configuration import Configuration
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
-from mdot.job import Job, Load, Operator, ReadyJob, optimizer_load, ready_jobs
+from mdot.job import Job, Load, Operator, optimizer_load
 from mdot.library.errors import (
     AnalyticEstimateWarning,
     BatchAboveDataWarning,
@@ -63,6 +63,7 @@ from mdot.recording.hooks import StepHook
 from mdot.recording.recorder import Recorder, record
 from mdot.recording.row import Recorded
 from mdot.recording.traced_row import record_trace
+from mdot.shipped_jobs import ReadyJob, ready_jobs
 from mdot.version import VERSION as __version__
 
 

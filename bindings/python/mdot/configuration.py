@@ -8,8 +8,8 @@ import math
 import re
 from typing import Any, Iterable, Mapping
 
+from mdot.choices import choose
 from mdot.gpus import GPU
-from mdot.job import choose
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, UnknownOptionError, suggest
 from mdot.library.libraries import encode_text

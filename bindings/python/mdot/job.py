@@ -11,51 +11,25 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
+from mdot.choices import choose
 from mdot.example_inputs import check_inputs, named
 from mdot.library import structs as c
-from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError, suggest
+from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
 from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime, saved_bytes
 from mdot.options import CHOICES
-from mdot.program import Program, WorkCheck, from_struct, to_struct
+from mdot.program import Program, from_struct, to_struct
 from mdot.quantities import check_number
 
 if TYPE_CHECKING:
     import torch
 
-    from mdot.trace.graph import Graph
     from mdot.trace.models import Network
-    from mdot.trace.traced_program import Program as TracedProgram
     from mdot.trace.tracer import Traced
 
 
 OPTIMIZERS = CHOICES["optimizer"]
 PHASES = ("forward", "data_gradient", "weight_gradient")
 NOTES = ("folded", "maybe-folded", "compiled")
-
-
-@dataclasses.dataclass(frozen=True)
-class ReadyJob:
-    """A network that ships with mdot (mdotjob.h, mdot_ready_job)."""
-
-    name: str
-    """For `Job.read` and the command, for example resnet50."""
-    title: str
-    parameters: float
-    """Elements that training updates."""
-    length: int | None
-    """Default of the symbolic length."""
-
-
-def ready_jobs() -> list[ReadyJob]:
-    """The ready jobs, as `mdot jobs` lists them."""
-    jobs: list[ReadyJob] = []
-
-    def add(_: Any, job: Any) -> None:
-        ready = job.contents
-        jobs.append(ReadyJob(read_text(ready.name), read_text(ready.title), ready.parameters, ready.length or None))
-
-    call(reader().mdot_ready_jobs, c.READY_JOB_FUNCTION(add), None)
-    return jobs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,7 +263,9 @@ class Job:
         if differs is not None:
             traced.notes.append(differs)
         if traced.program is not None:
-            made = _program_of(traced.graph, traced.program, job, model, work)
+            from mdot.trace.traced_program import describe
+
+            made = describe(traced.program, traced.graph, model, job._blocks(), work)
             if made.recorded:
                 work, differs = compare_memory(traced.program, made.recorded, traced.batch, work)
                 traced.notes += [differs] if differs is not None else []
@@ -568,52 +544,10 @@ class Job:
         return f"<mdot.Job: {len(self)} operators, {self.parameters} parameters>"
 
 
-FRAMEWORKS = {"megatron": "megatron", "transformer_engine": "transformer-engine", "liger_kernel": "liger"}
-"""Packages whose modules tell the framework, the most telling first, and its name as a choice."""
-
-
-def _framework_of(model: Any) -> int:
-    """The number of the choice; 0 if the modules come from none of FRAMEWORKS."""
-    from mdot.trace.modules import prepare
-
-    packages = {type(module).__module__.partition(".")[0] for module in prepare(model).modules()}
-    return next((CHOICES["framework"].index(name) for package, name in FRAMEWORKS.items() if package in packages), 0)
-
-
-def _program_of(graph: Graph, traced: TracedProgram, job: Job, model: Any, work: WorkCheck) -> Program:
-    from mdot.trace.traced_program import records
-
-    attention = "flash" if graph.fused_attentions > 0 else "program"
-    sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
-    recorded = records(traced, job._blocks())
-    return Program(traced.precision, attention, *sizes, graph.has_loss, recorded, _framework_of(model), check=work)
-
-
 def optimizer_load(optimizer: str, parameters: float) -> Load:
     """The FLOPs and bytes of one optimizer step for this many parameters in fp32."""
     load = runtime().mdot_optimizer_load(choose("optimizer", optimizer, OPTIMIZERS), parameters)
     return Load(load.flops, load.bytes_read, load.bytes_written)
-
-
-def choose(
-    option: str,
-    value: Any,
-    choices: tuple[str, ...],
-    aliases: Mapping[str, str] = {},
-    nearest: Mapping[str, str] = {},
-) -> int:
-    """The enum value of a word as in configuration.def, or of an object with this name, for example torch.bfloat16 or
-    torch.optim.AdamW. For other words, InvalidArgumentError lists the choices and the nearest one."""
-    name = value.__name__ if isinstance(value, type) else str(getattr(value, "value", value))
-    if not isinstance(getattr(value, "value", ""), str):
-        name = str(value)  # an Enum of numbers
-    word = name.rpartition(".")[2].lower().replace("_", "-")
-    known = {**{choice.replace("_", "-"): choice for choice in choices}, **aliases}
-    if word in known:
-        return choices.index(known[word])
-    suggestion = nearest.get(word) or suggest(word, known)
-    hint = "" if suggestion is None else f" (did you mean {known.get(suggestion, suggestion)}?)"
-    raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{hint}")
 
 
 def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[Any]) -> None:

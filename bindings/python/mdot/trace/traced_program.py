@@ -10,9 +10,13 @@ from typing import Any, Mapping, Sequence
 import torch
 from torch import nn
 
-from mdot.program import RecordedMemory
+from mdot.options import CHOICES
+from mdot.program import Program as JobProgram
+from mdot.program import RecordedMemory, WorkCheck
 from mdot.trace.autocast import HALVES
 from mdot.trace.batch import other_than
+from mdot.trace.graph import Graph
+from mdot.trace.modules import prepare
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.timeline import Kind, Timeline
 from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
@@ -216,3 +220,21 @@ def common_modules(modules: Sequence[tuple[int, str | None]]) -> list[str]:
         same = next((i for i, (a, b) in enumerate(zip(both, parts)) if a != b), min(len(both), len(parts)))
         shared[block] = both[:same]
     return [".".join(parts) for _, parts in sorted(shared.items())] if all(shared.values()) else []
+
+
+FRAMEWORKS = {"megatron": "megatron", "transformer_engine": "transformer-engine", "liger_kernel": "liger"}
+"""Packages whose modules tell the framework, the most telling first, and its name as a choice."""
+
+
+def _framework_of(model: Any) -> int:
+    """The number of the choice; 0 if the modules come from none of FRAMEWORKS."""
+    packages = {type(module).__module__.partition(".")[0] for module in prepare(model).modules()}
+    return next((CHOICES["framework"].index(name) for package, name in FRAMEWORKS.items() if package in packages), 0)
+
+
+def describe(traced: Program, graph: Graph, model: Any, blocks: Sequence[str], check: WorkCheck) -> JobProgram:
+    """What a job records of its program. `model` is the traced object; `blocks` are those of `records`."""
+    attention = "flash" if graph.fused_attentions > 0 else "program"
+    sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
+    recorded = records(traced, blocks)
+    return JobProgram(traced.precision, attention, *sizes, graph.has_loss, recorded, _framework_of(model), check=check)

@@ -1,0 +1,28 @@
+"""Words for choices: an enum value by its name in configuration.def, or by an object that has this name."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from mdot.library.errors import InvalidArgumentError, suggest
+
+
+def choose(
+    option: str,
+    value: Any,
+    choices: tuple[str, ...],
+    aliases: Mapping[str, str] = {},
+    nearest: Mapping[str, str] = {},
+) -> int:
+    """The enum value of a word as in configuration.def, or of an object with this name, for example torch.bfloat16 or
+    torch.optim.AdamW. For other words, InvalidArgumentError lists the choices and the nearest one."""
+    name = value.__name__ if isinstance(value, type) else str(getattr(value, "value", value))
+    if not isinstance(getattr(value, "value", ""), str):
+        name = str(value)  # an Enum of numbers
+    word = name.rpartition(".")[2].lower().replace("_", "-")
+    known = {**{choice.replace("_", "-"): choice for choice in choices}, **aliases}
+    if word in known:
+        return choices.index(known[word])
+    suggestion = nearest.get(word) or suggest(word, known)
+    hint = "" if suggestion is None else f" (did you mean {known.get(suggestion, suggestion)}?)"
+    raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{hint}")
