@@ -1,6 +1,8 @@
 /* suggest.c — see suggest.h. */
 #include "base/suggest.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -105,4 +107,13 @@ void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name)
         nearest->item[free_place] = nearest->item[free_place - 1];
     nearest->item[free_place].name = name;
     nearest->item[free_place].distance = distance;
+}
+
+bs_nearest_text bs_nearest_end(const bs_nearest *nearest)
+{
+    bs_nearest_text out;
+    bs_join list;
+    bs_join_begin(&list, out.text, sizeof out.text);
+    for (size_t i = 0; i < nearest->count; i++) bs_join_add(&list, "%s", nearest->item[i].name);
+    return out;
 }

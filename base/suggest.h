@@ -50,3 +50,8 @@ static inline bs_nearest bs_nearest_begin(const char *unknown) { return (bs_near
 /* Compares `alias`, whose address is not kept, and keeps the address of `name`. Calls with the same address in `name`
  * count as one name at the least distance. */
 void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name);
+/* The names in a message: "resnet50, resnet152". */
+typedef struct bs_nearest_text {
+    char text[256];
+} bs_nearest_text;
+bs_nearest_text bs_nearest_end(const bs_nearest *nearest);

@@ -117,7 +117,6 @@ static mdot_status find_variant(fe_family *family, json_object *config, mdot_err
 
 static mdot_status unknown_family(const char *folder, const char *path, const char *type, mdot_error *err)
 {
-    char names[400] = "";
     bs_nearest nearest = bs_nearest_begin(type);
     DIR *directory = opendir(folder);
     char *found[256];
@@ -131,13 +130,9 @@ static mdot_status unknown_family(const char *folder, const char *path, const ch
         bs_nearest_add(&nearest, name, name);
     }
     if (directory != NULL) closedir(directory);
-    for (size_t i = 0; i < nearest.count; i++) {
-        size_t length = strlen(names);
-        snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "", nearest.item[i].name);
-    }
     mdot_status status = mdot_fail(
         err, MDOT_UNSUPPORTED, "%s: mdot reads no configuration of model_type \"%.60s\" (the nearest are %s)" REMEDY,
-        path, type, names);
+        path, type, bs_nearest_end(&nearest).text);
     for (size_t i = 0; i < count; i++) free(found[i]);
     return status;
 }
@@ -160,7 +155,7 @@ static bool is_half(json_object *config)
 {
     const char *type = fe_text(config, "dtype");
     if (type == NULL) type = fe_text(config, "torch_dtype");
-    return type != NULL && (strstr(type, "bfloat16") != NULL || strstr(type, "float16") != NULL);
+    return type != NULL && strstr(type, "float16") != NULL; /* or bfloat16 */
 }
 
 static double longest_of(json_object *config)

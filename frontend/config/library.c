@@ -55,22 +55,17 @@ static mdot_status read_library(const char *folder, json_object **out_library, m
 
 static mdot_status unknown_name(json_object *library, const char *name, mdot_error *err)
 {
-    char names[300] = "";
     bs_nearest nearest = bs_nearest_begin(name);
     json_object_object_foreach(library, known, value)
     {
         (void)value;
         bs_nearest_add(&nearest, known, known);
     }
-    for (size_t i = 0; i < nearest.count; i++) {
-        size_t length = strlen(names);
-        snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? ", " : "", nearest.item[i].name);
-    }
     return mdot_fail(
         err, MDOT_NOT_FOUND,
         "\"%.80s\" is no file and no ready job; the nearest are %s. `mdot jobs` lists all; `mdot export` makes "
         "a job from other models",
-        name, names);
+        name, bs_nearest_end(&nearest).text);
 }
 
 mdot_status fe_find_ready_job(const char *folder, const char *name, json_object **out_config, char **out_path,
@@ -94,7 +89,7 @@ mdot_status fe_find_ready_job(const char *folder, const char *name, json_object 
 
 mdot_status mdot_ready_jobs(void (*visit)(void *user, const mdot_ready_job *job), void *user, mdot_error *err)
 {
-    if (visit == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_ready_jobs requires a function to call");
+    if (visit == NULL) return BS_INVALID(err, "mdot_ready_jobs requires a function to call");
     json_object *library = NULL;
     char *folder = fe_library_folder();
     mdot_status status = read_library(folder, &library, err);

@@ -136,12 +136,8 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     for (char *c = wrong; *c != '\0'; c++)
         if (*c == ' ' || *c == '_') *c = '-';
     bs_nearest similar = find_similar(wrong);
-    char names[BS_NEAREST_COUNT * (BS_SUGGEST_LENGTH + 2)];
-    bs_join list;
-    bs_join_begin(&list, names, sizeof names);
-    for (size_t i = 0; i < similar.count; i++) bs_join_add(&list, "%s", similar.item[i].name);
     return BS_INVALID(err, "unknown GPU \"%.64s\"%s; the most similar names are %s; `mdot gpus` lists all %d", name,
-                      suggest_first(wrong, &similar).text, names, ROW_COUNT);
+                      suggest_first(wrong, &similar).text, bs_nearest_end(&similar).text, ROW_COUNT);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
