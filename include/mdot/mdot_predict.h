@@ -239,7 +239,8 @@ typedef struct mdot_configuration {
      * keeps both */
     mdot_number reduce_type;
     /* parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which
-     * needs ZeRO stage 3; or pages of the optimizer's state that do not fit the GPU, which updates them */
+     * needs ZeRO stage 3; or pages, the part of the optimizer's state that exceeds the GPU's memory and that the GPU
+     * still updates */
     mdot_offload offload;
     mdot_frozen frozen_weights; /* type of the frozen weights of matmuls, which are dequantised before each use */
     uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */

@@ -274,7 +274,7 @@ class ConfigurationOptions:
     """Type in which gradients are summed over GPUs; half beside fp32 gradients is DeepSpeed's BF16_Optimizer, which keeps both.
     Values: default, fp32, half."""
     offload: Union[str, None] = None
-    """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3; or pages of the optimizer's state that do not fit the GPU, which updates them.
+    """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3; or pages, the part of the optimizer's state that exceeds the GPU's memory and that the GPU still updates.
     Values: nothing, optimizer, parameters, pages.
     None selects the default: nothing."""
     offload_activations: bool = False
