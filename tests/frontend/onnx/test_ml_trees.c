@@ -243,7 +243,6 @@ static void check_random(const char *aggregate, int depth, bool one_target, bool
 
 static void every_mode_and_direction_of_nan_follows_the_definition(void **state)
 {
-    (void)state;
     static const char *const aggregates[] = {"SUM", "AVERAGE", "MIN", "MAX"};
     srand(1);
     for (int k = 0; k < 160; k++) check_random(aggregates[k % 4], k % 5, k % 3 == 0, k % 7 == 0);
@@ -270,7 +269,6 @@ static onnx_builder *small_classifier(int count, const int64_t *nodes, const int
 /* The values are ONNX Runtime 1.31's, for the rows x[0] = -1 and x[0] = 1. */
 static void classifiers_score_as_onnx_runtime_does(void **state)
 {
-    (void)state;
     static const int64_t leaves[] = {1, 2, 1, 2}, one[] = {0, 0}, both[] = {0, 0, 1, 1};
     static const struct {
         int count;
@@ -328,7 +326,6 @@ static onnx_builder *regressor(const ensemble *e)
 
 static void broken_trees_are_refused(void **state)
 {
-    (void)state;
     ensemble e = two_leaves();
     e.no[0] = 7;
     expect_refused(regressor(&e), NULL, MDOT_MALFORMED, "TreeEnsembleRegressor", "nodes_falsenodeids",
@@ -359,7 +356,6 @@ static void broken_trees_are_refused(void **state)
 /* A circle beside the root: each node has one parent, and none is reached. */
 static void circles_are_refused(void **state)
 {
-    (void)state;
     ensemble e = {.nodes = 7,
                   .weights = 1,
                   .id = {0, 1, 2, 3, 4, 5, 6},
@@ -373,7 +369,6 @@ static void circles_are_refused(void **state)
 
 static void lists_of_other_lengths_are_refused(void **state)
 {
-    (void)state;
     ensemble e = two_leaves();
     onnx_builder *b = begin("ai.onnx.ml:TreeEnsembleRegressor", "y", MDOT_DTYPE_F32);
     put_nodes(b, &e, false);
@@ -388,7 +383,6 @@ static void lists_of_other_lengths_are_refused(void **state)
 
 static void a_feature_that_the_input_lacks_is_refused(void **state)
 {
-    (void)state;
     mdot_error err;
     ensemble e = two_leaves();
     e.feature[0] = 3;
@@ -401,7 +395,6 @@ static void a_feature_that_the_input_lacks_is_refused(void **state)
 
 static void ambiguous_forms_are_refused(void **state)
 {
-    (void)state;
     ensemble e = two_leaves();
     onnx_builder *b = regressor(&e);
     onnx_attr_string(b, "post_transform", "LOGISTIC");
@@ -535,7 +528,6 @@ static void check_joined(int64_t aggregate, int depth, mdot_dtype dtype)
 
 static void ensembles_of_version_5_follow_the_definition(void **state)
 {
-    (void)state;
     srand(2);
     for (int k = 0; k < 60; k++) check_joined(k % 4, k % 5, k % 3 == 0 ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32);
 }
@@ -558,7 +550,6 @@ static joined sets(void)
 
 static void members_of_sets_take_the_true_branch(void **state)
 {
-    (void)state;
     const joined j = sets();
     const double members[] = {1, 3, (double)NAN, 2, (double)NAN};
     const float x[] = {1, 2, 0, 3, 2, 0, 3, 5, 0, 2, 2, 0, NAN, 2, 0, 1, NAN, 0};
@@ -572,7 +563,6 @@ static void members_of_sets_take_the_true_branch(void **state)
 
 static void broken_ensembles_of_version_5_are_refused(void **state)
 {
-    (void)state;
     joined j = sets();
     expect_refused(tree_ensemble(&j, MDOT_DTYPE_F32, 1), NULL, MDOT_MALFORMED, "membership_values", NULL);
     j.mode[0] = j.mode[1] = 7;

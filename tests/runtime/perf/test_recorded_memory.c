@@ -81,7 +81,6 @@ static rt_resolved_configuration resolve(const mdot_job *job, mdot_configuration
 
 static void choices_left_open_follow_the_program(void **state)
 {
-    (void)state;
     mdot_job *job = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER), *plain = network(-1);
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
     assert_int_equal(r.configuration.c.precision, MDOT_PRECISION_BF16);
@@ -98,7 +97,6 @@ static void choices_left_open_follow_the_program(void **state)
 
 static void contradicting_options_win_and_are_noted(void **state)
 {
-    (void)state;
     static const struct {
         mdot_precision programs, precision;
         mdot_attention attention;
@@ -127,7 +125,6 @@ static void contradicting_options_win_and_are_noted(void **state)
 /* The same types count more than the same recomputation, and of equally near records the first one counts. */
 static void the_nearest_of_several_records_is_used(void **state)
 {
-    (void)state;
     static const mdot_peak_moment moment[] = {{.per_sample = 1000, .gradients = .125},
                                               {.per_sample = 1000, .gradients = .25},
                                               {.per_sample = 1000, .gradients = .375},
@@ -180,7 +177,6 @@ static void the_nearest_of_several_records_is_used(void **state)
 
 static void recorded_case_is_used_as_it_is(void **state)
 {
-    (void)state;
     mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER), *plain = network(-1);
     mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
@@ -199,7 +195,6 @@ static void recorded_case_is_used_as_it_is(void **state)
 /* Whatever the difference, in either direction; a small one leaves the interval as it is. */
 static void a_recorded_peak_lies_within_the_interval(void **state)
 {
-    (void)state;
     static const double ratios[] = {0.2, 0.9, 0.999, 1, 1.001, 1.07, 1.5, 8};
     mdot_job *plain = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
     rt_resolved_configuration r = resolve(plain, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
@@ -224,7 +219,6 @@ static void a_recorded_peak_lies_within_the_interval(void **state)
 /* On one GPU, the weight copies are the recorded ones, wherever the matmuls stand. */
 static void copies_of_weights_are_those_of_the_record(void **state)
 {
-    (void)state;
     static const uint32_t before[2] = {0, 1};
     static const mdot_peak_moment moment = {.per_sample = 1000, .weight_copies = 900};
     const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_AMP, .moment_count = 1, .moments = &moment};
@@ -250,7 +244,6 @@ static void copies_of_weights_are_those_of_the_record(void **state)
 
 static void other_cases_scale_with_the_analytic_estimates(void **state)
 {
-    (void)state;
     mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
     const rt_activation_table *table = &job->analysis->activations;
     double base = table->of[RT_ACTIVATION_FP32][MDOT_ATTENTION_EAGER][MDOT_RECOMPUTE_NOTHING].all;
@@ -302,7 +295,6 @@ static mdot_job *with_loss(void)
 
 static void other_losses_keep_a_part_of_the_logits(void **state)
 {
-    (void)state;
     mdot_job *job = with_loss();
     static const double kept[] = {
         [MDOT_LOSS_WHOLE] = 1, [MDOT_LOSS_CHUNKED] = (2 + 4 + 4 / 8.0) / 16, [MDOT_LOSS_FUSED] = 1 / 8.0};
@@ -322,7 +314,6 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
 /* Megatron's loss has the logits and one fp32 copy, divided over the GPUs that share the classes. */
 static void megatron_computes_the_loss_in_place(void **state)
 {
-    (void)state;
     mdot_job *job = with_loss();
     for (uint32_t tensor = 1; tensor <= 4; tensor *= 2) {
         mdot_configuration c = {.precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32};
@@ -343,7 +334,6 @@ static void megatron_computes_the_loss_in_place(void **state)
 /* The backward pass of a compiled loss replaces logits by gradients, one chunk in eight at a time. */
 static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
 {
-    (void)state;
     mdot_job *job = with_loss();
     mdot_configuration c = {.precision = MDOT_PRECISION_PYTORCH, .recompute = MDOT_RECOMPUTE_BLOCKS};
     double logits[2];
@@ -363,7 +353,6 @@ static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
  * all. */
 static void records_are_divided_over_gpus(void **state)
 {
-    (void)state;
     static const uint32_t before[2] = {0, 1};
     mdot_job_operator operators[3] = {make("LayerNormalization", 1, 32), make("Linear", 4, 256),
                                       make("Linear", 1, 256)};
@@ -400,7 +389,6 @@ static void records_are_divided_over_gpus(void **state)
 /* The composed loss on sharded logits has four fp32 tensors instead of three. Other loss kernels do not. */
 static void sharded_logits_have_a_fourth_tensor(void **state)
 {
-    (void)state;
     mdot_job *job = with_loss();
     assert_int_equal(job->analysis->sharding.role[1], RT_ROLE_COLUMNS);
     for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
@@ -420,7 +408,6 @@ static void sharded_logits_have_a_fourth_tensor(void **state)
 /* Compilers leave the checkpoints of a program as they are. */
 static void compiled_program_keeps_its_checkpoints(void **state)
 {
-    (void)state;
     for (int checkpointed = -1; checkpointed <= 1; checkpointed += 2) {
         mdot_job *job = network(checkpointed);
         rt_resolved_configuration r = resolve(job, (mdot_configuration){.compiled = 1});
@@ -434,7 +421,6 @@ static void compiled_program_keeps_its_checkpoints(void **state)
  * the others, and the stage keeps two micro-batches, but the logits of one. */
 static void one_stage_has_the_logits(void **state)
 {
-    (void)state;
     static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
     const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_FP32, .moment_count = 1, .moments = &moment};
     const mdot_job_program p = {
@@ -459,7 +445,6 @@ static void one_stage_has_the_logits(void **state)
 
 static void weights_have_the_programs_sizes(void **state)
 {
-    (void)state;
     mdot_job *plain = network(-1), *half = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER);
     assert_compare(rt_weight_bytes(plain, 4, 4, 1000), ==, 4000);
     assert_compare(rt_weight_bytes(half, 2, 2, 1000), ==, 1300 + 900 + 50);
@@ -487,14 +472,12 @@ static double peak_with_buffers(double buffer_bytes, mdot_configuration c)
 
 static void every_worker_has_all_buffers(void **state)
 {
-    (void)state;
     const mdot_configuration c = {.gpu_count = 4, .data_parallel = 4, .zero_stage = 3};
     assert_compare(peak_with_buffers(1e9 + 50, c), ==, peak_with_buffers(50, c) + 1e9);
 }
 
 static void checkpointed_operators_run_forward_again(void **state)
 {
-    (void)state;
     mdot_job *plain = network(-1), *job = network(0);
     rt_resolved_configuration r = resolve(job, (mdot_configuration){0});
     rt_roofline before = rt_roofline_of(plain, &r), after = rt_roofline_of(job, &r);
@@ -512,7 +495,6 @@ static void checkpointed_operators_run_forward_again(void **state)
  * and one chunk's gradient. */
 static void losses_in_fp32_have_no_copies(void **state)
 {
-    (void)state;
     mdot_job *job = with_loss();
     static const struct {
         uint32_t compiled;
@@ -537,7 +519,6 @@ static void losses_in_fp32_have_no_copies(void **state)
  * is then 0 instead of 0 / 0. */
 static void records_of_jobs_without_parameters_have_activations(void **state)
 {
-    (void)state;
     const mdot_job_operator relu = make("Relu", 8, 0);
     mdot_job *plain = predict_make_job(&relu, 1), *job = NULL;
     const mdot_job_program p = {
@@ -557,7 +538,6 @@ static void records_of_jobs_without_parameters_have_activations(void **state)
  * matmuls; other types need none. */
 static void autocast_adds_copies_that_a_record_lacks(void **state)
 {
-    (void)state;
     mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
     static const mdot_precision precisions[] = {MDOT_PRECISION_AMP, MDOT_PRECISION_BF16, MDOT_PRECISION_FP32};
     for (size_t i = 0; i < 3; i++) {
