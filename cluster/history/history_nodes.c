@@ -21,7 +21,7 @@ enum { FIRST_CAPACITY = 64 };
 const hs_durations *hs_node_at(const hs_node *node, double time_s)
 {
     if (node->now.weight > 0 && node->now.at_s <= time_s) return &node->now;
-    for (int i = 0; i < HS_EARLIER; i++)
+    for (int i = 0; i < (int)HS_EARLIER; i++)
         if (node->earlier[i].weight > 0 && node->earlier[i].at_s <= time_s) return &node->earlier[i];
     return NULL;
 }
@@ -31,7 +31,7 @@ void hs_node_keep(hs_node *node, double time_s)
     const double shortest_s = 60, times = 6;
     double period_s = shortest_s;
     if (node->now.weight == 0) return;
-    for (int i = 1; i < HS_EARLIER; i++) period_s *= times;
+    for (int i = 1; i < (int)HS_EARLIER; i++) period_s *= times;
     for (int i = HS_EARLIER - 1; i > 0; i--, period_s /= times)
         if (node->earlier[i].weight == 0 || time_s - node->earlier[i].at_s >= period_s)
             node->earlier[i] = node->earlier[i - 1];

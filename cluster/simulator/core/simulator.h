@@ -37,8 +37,8 @@ typedef struct sc_result {
     double held_gpu_s[SC_MAX_TYPES]; /* by all jobs */
 } sc_result;
 
-/* Runs all jobs. INVALID_ARGUMENT for a job that fits no type of the cluster, or a policy that does not support the
- * cluster. Other errors are those of the policy. The caller frees the result. */
+/* Runs all jobs. INVALID_ARGUMENT: no GPU type of the cluster fits a job, or the policy does not support the
+ * cluster. The policy has further errors. The caller frees the result. */
 mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
                         const sc_estimator *estimator, const sc_run_options *options, sc_result *out_result,
                         mdot_error *err);

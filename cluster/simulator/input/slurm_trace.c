@@ -1,7 +1,7 @@
 /* slurm_trace.c — jobs from Slurm's accounting (accounting/accounting.h). Submit and Elapsed are required, too.
  *
- * The account is the group; name and user are kept. Jobs without GPUs, job steps, jobs that never ran, and jobs without
- * an outcome are skipped. */
+ * The account is the group; name and user are kept. The reader skips job steps, and jobs without GPUs, without a run or
+ * without an outcome. */
 #include "accounting/accounting.h"
 #include "base/file.h"
 #include "base/status.h"

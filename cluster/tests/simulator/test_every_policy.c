@@ -22,7 +22,7 @@ enum { JOBS = 30, KINDS = 3, SEEDS = 2, MOST_DECISIONS = 100000 };
 typedef enum belief { EXACT, HALVED, DOUBLED, LOG_NORMAL, HEAVY_TAILED, BELIEFS } belief;
 static const char *const belief_names[] = {"exact", "halved", "doubled", "log-normal", "heavy-tailed"};
 
-/* Policies whose head says that a running job keeps its GPUs, or that they reject jobs. */
+/* Under the first policies a running job keeps its GPUs; the second ones reject jobs. Their files say so. */
 static const char *const never_preempts[] = {"fifo",  "fjf",   "qssf",    "easy",    "conservative", "hare",
                                              "hydra", "allox", "gandiva", "elastic", "cognn"};
 static const char *const rejects[] = {"elasticflow", "edf-admit"};
