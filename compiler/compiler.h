@@ -166,8 +166,8 @@ typedef struct co_bounds {
 } co_bounds;
 /* The permitted error is `base` times the scale; or more, if rounding changes the element, its column or its row by
  * more in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all
- * lengths, for outputs with few elements. *out_vague: share of elements whose bound exceeds a tenth of the scale, so
- * that the values say little. False: memory ran out. */
+ * lengths, for outputs with few elements. *out_vague: share of elements with a bound above a tenth of the scale; such
+ * values say little. False: memory ran out. */
 bool co_find_bounds(const co_expected *expected, int half, double base, double *typical, ir_arena *arena,
                     co_bounds *out_bounds, double *out_vague);
 

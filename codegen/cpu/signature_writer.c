@@ -51,10 +51,10 @@ void cg_signature_add_matrix(cg_signature_writer *w, const pl_matrix *matrix)
 
 void cg_signature_add_expr(cg_signature_writer *w, const pl_expr *expr)
 {
-    void *number;
+    void *number = NULL;
     if (expr == NULL || cg_pointer_map_get(&w->nodes, expr, &number)) {
         cg_signature_add(w, -1);
-        cg_signature_add(w, expr != NULL ? (int64_t)(uintptr_t)number : 0);
+        cg_signature_add(w, (int64_t)(uintptr_t)number);
         return;
     }
     cg_signature_add(w, expr->op);

@@ -30,7 +30,7 @@ cu_range cu_range_of(const cu_space *space, const pl_expr *expr);
 /* The same with the values of u substituted, so unit is 0. */
 cu_range cu_range_whole(const cu_space *space, cu_range s);
 
-/* ---- the distribution of a bucket's work over tiles of the length, blocks of a grid, and their threads.
+/* ---- Distribution of work: each bucket's tiles, the grid's blocks, and the blocks' threads.
  *
  * One structure holds all decisions. grid_stages.c, memory_placement.c, barriers.c and cuda_generate.c depend only on
  * it. Therefore another distribution, for example a cluster of blocks per tile with a slice of the columns each, is

@@ -1,4 +1,4 @@
-"""Directives that make tables of the project's .def files, so that a page cannot differ from them.
+"""Directives for tables in pages. Each table comes from a .def file, so a page cannot contradict it.
 
     ```{gpu-columns}```        runtime/job/gpus.def, the meaning of each column
     ```{gpu-table}```          runtime/job/gpus.def, with the sources, and weights/measured_gpus.def

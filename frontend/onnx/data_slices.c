@@ -127,7 +127,7 @@ bool fe_refuse_counted_rows(const fe_upgrader *u)
 
 /* ---- Bags of rows: the sum, mean or extreme of a slice along axis 0, as EmbeddingBag is exported ----------------- */
 
-/* The value without the slices that it is computed from, which all have the bounds of *slice. */
+/* Computes the value from whole tensors instead of slices. All slices must have the bounds of *slice. */
 static ir_value *unsliced(const ml_writer *w, fe_upgrader *u, ir_value *value, const ir_node **slice, int depth)
 {
     enum { MAX_DEPTH = 8 };

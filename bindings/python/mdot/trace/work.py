@@ -1,5 +1,4 @@
-"""FLOPs of the calls that a module dispatches, by formulas that do not use the job's: the other side of the check of
-work (check.py).
+"""FLOPs of dispatched calls. The check of work (check.py) compares them with the job's FLOPs, so the two share no formula.
 
 The formulas are those of torch.utils.flop_counter, and those below for operators that it lacks. They count products:
 matmuls, convolutions, attention, recurrences, transforms and linear algebra. All other operators move or change each
