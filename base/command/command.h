@@ -221,6 +221,8 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int
 cli_usage_error(const char *command, const char *format, ...);
+/* Does the same for a reader of values; false. */
+#define cli_refuse(...) (cli_usage_error(__VA_ARGS__) == CLI_OK)
 /* Prints "mdot compile: <message>" to stderr; returns CLI_FAILED. */
 int cli_report(const char *command, const mdot_error *err);
 /* Flushes stdout. Returns CLI_FAILED with a message if that fails (a full disk, a closed pipe), otherwise `status`. */

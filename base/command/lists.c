@@ -99,11 +99,9 @@ bool cli_set_values(const char *command, const cli_option *option, const char *t
 {
     cli_list *list = list_of(lists, option);
     size_t first = list != NULL ? list->count : 0;
-    if (list == NULL || !add_values(lists, list, text)) {
-        cli_usage_error(command, "too many values: at most %d of an option, and lists of %d options", CLI_MAX_VALUES,
-                        CLI_MAX_LISTS);
-        return false;
-    }
+    if (list == NULL || !add_values(lists, list, text))
+        return cli_refuse(command, "too many values: at most %d of an option, and lists of %d options", CLI_MAX_VALUES,
+                          CLI_MAX_LISTS);
     for (size_t i = first; i < list->count; i++)
         if (!set_copy(command, option, list->value[i], request)) return false;
     if (list->count == 1 && option->kind != CLI_CALL) { /* keys may be repeated; otherwise, this is no list */

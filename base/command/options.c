@@ -72,11 +72,9 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     const bs_choice_word *word = ambiguous ? NULL : l->command->option_words;
     for (; word != NULL && word->word != NULL; word++) bs_suggest_add_alias(&suggestion, word->word, word->name);
     if (suggestion.found != NULL)
-        cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
-                        suggestion.found);
-    else
-        cli_usage_error(l->command->name, "%s option --%.*s", ambiguous ? "ambiguous" : "unknown", (int)length, name);
-    return false;
+        return cli_refuse(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
+                          suggestion.found);
+    return cli_refuse(l->command->name, "%s option --%.*s", ambiguous ? "ambiguous" : "unknown", (int)length, name);
 }
 
 /* Keeps the value for check_output. Behind "NAME=", the name of a file may follow. */
@@ -87,10 +85,7 @@ static bool keep_value(line *l, const cli_option *option, const char *value)
         l->output = value;
         return true;
     }
-    if (l->value_count + 2 > MAX_VALUES) {
-        cli_usage_error(l->command->name, "at most %d options", MAX_VALUES / 2);
-        return false;
-    }
+    if (l->value_count + 2 > MAX_VALUES) return cli_refuse(l->command->name, "at most %d options", MAX_VALUES / 2);
     const char *equals = strchr(value, '=');
     l->values[l->value_count++] = value;
     if (equals != NULL) l->values[l->value_count++] = equals + 1;
@@ -107,10 +102,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
     }
     bool repeats = option->repeats || option->kind == CLI_FLAG ||
                    (option->takes_list && option->kind == CLI_CALL && l->command->lists != 0);
-    if (l->is_set[index] && !repeats) {
-        cli_usage_error(l->command->name, "option %s is given twice", spelling);
-        return false;
-    }
+    if (l->is_set[index] && !repeats) return cli_refuse(l->command->name, "option %s is given twice", spelling);
     l->is_set[index] = true;
     if (option->fallback != NULL && value == NULL) {
         char fallback[64]; /* a copy, because values may be changed in place */
@@ -118,10 +110,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
         return set(l, option, fallback);
     }
     if (option->value != NULL && value == NULL) {
-        if (l->at == l->argc) {
-            cli_usage_error(l->command->name, "option %s needs a value", spelling);
-            return false;
-        }
+        if (l->at == l->argc) return cli_refuse(l->command->name, "option %s needs a value", spelling);
         value = l->argv[l->at++];
     }
     return keep_value(l, option, value) && set(l, option, value);
@@ -137,10 +126,8 @@ static bool read_long(line *l, char *argument)
     if (option == NULL) return refuse_name(l, name, length, ambiguous);
     label spelling;
     label_of(&spelling, option);
-    if (value != NULL && option->value == NULL) {
-        cli_usage_error(l->command->name, "option %s takes no value", spelling.text);
-        return false;
-    }
+    if (value != NULL && option->value == NULL)
+        return cli_refuse(l->command->name, "option %s takes no value", spelling.text);
     return apply(l, option, spelling.text, value != NULL ? value + 1 : NULL);
 }
 
@@ -149,10 +136,7 @@ static bool read_letters(line *l, char *argument)
 {
     for (char *letter = argument + 1; *letter != '\0' && !l->helped; letter++) {
         const cli_option *option = find_letter(l, *letter);
-        if (option == NULL) {
-            cli_usage_error(l->command->name, "unknown option -%c", *letter);
-            return false;
-        }
+        if (option == NULL) return cli_refuse(l->command->name, "unknown option -%c", *letter);
         const char spelling[] = {'-', *letter, '\0'};
         bool has_value = option->value != NULL && letter[1] != '\0';
         if (!apply(l, option, spelling, has_value ? letter + 1 : NULL)) return false;
@@ -175,14 +159,10 @@ static bool check_together(const line *l)
     for (size_t i = 0; i < l->command->option_count; i++) {
         const cli_option *option = &l->command->options[i];
         if (!l->is_set[i]) continue;
-        if (option->excludes != NULL && is_given(l, option->excludes)) {
-            cli_usage_error(l->command->name, "--%s and --%s exclude each other", option->name, option->excludes);
-            return false;
-        }
-        if (option->needs != NULL && !is_given(l, option->needs)) {
-            cli_usage_error(l->command->name, "--%s and --%s go together", option->name, option->needs);
-            return false;
-        }
+        if (option->excludes != NULL && is_given(l, option->excludes))
+            return cli_refuse(l->command->name, "--%s and --%s exclude each other", option->name, option->excludes);
+        if (option->needs != NULL && !is_given(l, option->needs))
+            return cli_refuse(l->command->name, "--%s and --%s go together", option->name, option->needs);
     }
     return true;
 }
@@ -198,8 +178,7 @@ static bool check_output(const line *l, const cli_operands *operands)
     for (size_t i = 0; i < l->value_count; i++)
         if (bs_is_same_file(l->output, l->values[i])) input = l->values[i];
     if (input == NULL) return true;
-    cli_usage_error(l->command->name, "%s: the output would replace its own input %s", l->output, input);
-    return false;
+    return cli_refuse(l->command->name, "%s: the output would replace its own input %s", l->output, input);
 }
 
 static bool read_arguments(line *l, cli_operands *operands)

@@ -35,9 +35,8 @@ bool cli_parse_int(const char *command, const char *what, const char *text, int6
                    int64_t *out)
 {
     if (cli_read_int(text, minimum, maximum, out)) return true;
-    cli_usage_error(command, "%s takes an integer from %lld to %lld, not \"%s\"", what, (long long)minimum,
-                    (long long)maximum, text);
-    return false;
+    return cli_refuse(command, "%s takes an integer from %lld to %lld, not \"%s\"", what, (long long)minimum,
+                      (long long)maximum, text);
 }
 
 bool cli_refuse_choice(const char *command, const char *what, const char *text, const char *const *names,
@@ -53,9 +52,8 @@ bool cli_refuse_choice(const char *command, const char *what, const char *text, 
     }
     for (; words != NULL && words->word != NULL; words++) bs_suggest_add_alias(&suggestion, words->word, words->name);
     if (besides != NULL) bs_join_add(&list, "%s", besides);
-    cli_usage_error(command, "%s: unknown value \"%s\"%s; known are %s", what, text, bs_suggest_end(&suggestion).text,
-                    known);
-    return false;
+    return cli_refuse(command, "%s: unknown value \"%s\"%s; known are %s", what, text, bs_suggest_end(&suggestion).text,
+                      known);
 }
 
 bool cli_parse_choice(const char *command, const char *what, const char *text, const char *const *names,
@@ -74,10 +72,8 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t ma
     for (char *item = text, *end; item != NULL; item = end) {
         end = strchr(item, ',');
         if (end != NULL) *end++ = '\0';
-        if (*item == '\0' || count == maximum) {
-            cli_usage_error(command, "%s takes a comma-separated list (a,b,c) of at most %zu items", what, maximum);
-            return false;
-        }
+        if (*item == '\0' || count == maximum)
+            return cli_refuse(command, "%s takes a comma-separated list (a,b,c) of at most %zu items", what, maximum);
         out_items[count++] = item;
     }
     *out_count = count;
@@ -104,10 +100,8 @@ bool cli_parse_length(const char *command, char *text, void *dims)
 static bool parse_dim(const char *command, char *text, int64_t minimum, cli_dims *dims)
 {
     char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
-        cli_usage_error(command, "--dim takes NAME=NUMBER or NAME=OTHER, not \"%s\"", text);
-        return false;
-    }
+    if (equals == NULL || equals == text || equals[1] == '\0')
+        return cli_refuse(command, "--dim takes NAME=NUMBER or NAME=OTHER, not \"%s\"", text);
     *equals = '\0';
     mdot_dim_binding *dim = add_dim(command, text, dims);
     if (dim == NULL) return false;
@@ -124,20 +118,16 @@ static bool read_real(const char *command, const char *what, const char *text, i
         *out = value;
         return true;
     }
-    if (maximum == 0)
-        cli_usage_error(command, "%s takes a positive number, not \"%s\"", what, text);
-    else
-        cli_usage_error(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)maximum, text);
-    return false;
+    if (maximum == 0) return cli_refuse(command, "%s takes a positive number, not \"%s\"", what, text);
+    return cli_refuse(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)maximum, text);
 }
 
 static bool read_count(const char *command, const char *what, const char *text, const cli_option *option, int64_t *out)
 {
     const char *reason = cli_read_count(text, 1, option->least, option->most, out);
     if (reason == NULL) return true;
-    cli_usage_error(command, "%s takes an integer from %lld to %lld, for example 100000, 1e5 or 100k, not \"%s\"", what,
-                    (long long)option->least, (long long)option->most, text);
-    return false;
+    return cli_refuse(command, "%s takes an integer from %lld to %lld, for example 100000, 1e5 or 100k, not \"%s\"",
+                      what, (long long)option->least, (long long)option->most, text);
 }
 
 static bool read_rate(const char *command, const char *what, const char *text, int64_t maximum, double *out)
@@ -149,18 +139,13 @@ static bool read_rate(const char *command, const char *what, const char *text, i
         return true;
     }
     if (reason == NULL)
-        cli_usage_error(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)maximum, text);
-    else
-        cli_usage_error(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
-    return false;
+        return cli_refuse(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)maximum, text);
+    return cli_refuse(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
 }
 
 static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
 {
-    if (texts->count == CLI_MAX_TEXTS) {
-        cli_usage_error(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
-        return false;
-    }
+    if (texts->count == CLI_MAX_TEXTS) return cli_refuse(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
     texts->item[texts->count++] = text;
     return true;
 }

@@ -29,11 +29,9 @@ bool cli_parse_link(const char *command, char *text, void *training)
         t->value[RT_OPTION_link_gbps].real = gbps;
         return true;
     }
-    if (*text >= '0' && *text <= '9') {
-        cli_usage_error(command, "--link takes a rate of at most %.0f GB/s, or pcie or nvlink, not \"%s\"%s%s",
-                        rate->most, text, reason != NULL ? ": " : "", reason != NULL ? reason : "");
-        return false;
-    }
+    if (*text >= '0' && *text <= '9')
+        return cli_refuse(command, "--link takes a rate of at most %.0f GB/s, or pcie or nvlink, not \"%s\"%s%s",
+                          rate->most, text, reason != NULL ? ": " : "", reason != NULL ? reason : "");
     int choice = bs_find_choice(text, names, NULL);
     if (choice == CLI_NO_CHOICE) return cli_refuse_choice(command, "--link", text, names, NULL, "a number (GB/s)");
     t->value[RT_OPTION_link].choice = choice + 1;
@@ -81,10 +79,8 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     for (size_t i = 0; i < count; i++) {
         char *equals = strchr(items[i], '=');
         int key;
-        if (equals == NULL) {
-            cli_usage_error(command, "--parallel takes KIND=N,… as in dp=4,tp=2, not \"%s\"", items[i]);
-            return false;
-        }
+        if (equals == NULL)
+            return cli_refuse(command, "--parallel takes KIND=N,… as in dp=4,tp=2, not \"%s\"", items[i]);
         *equals = '\0';
         if (!cli_parse_choice(command, "--parallel", items[i], keys.names, keys.words, &key)) return false;
         char what[32];
@@ -93,18 +89,13 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
         if (!cli_parse_int(command, what, equals + 1, (int64_t)option->least, (int64_t)option->most,
                            &t->value[keys.option[key]].whole))
             return false;
-        if (is_set[keys.option[key]]) {
-            cli_usage_error(command, "--parallel has %s twice", option->command);
-            return false;
-        }
+        if (is_set[keys.option[key]]) return cli_refuse(command, "--parallel has %s twice", option->command);
         is_set[keys.option[key]] = t->by_parallel[keys.option[key]] = true;
         if (strcmp(keys.names[key], FSDP) == 0) shards = true;
     }
     if (!shards) return true;
-    if (is_set[RT_OPTION_zero_stage] && t->value[RT_OPTION_zero_stage].whole != 3) {
-        cli_usage_error(command, "--parallel fsdp=N is dp=N,zero=3 and excludes another ZeRO stage");
-        return false;
-    }
+    if (is_set[RT_OPTION_zero_stage] && t->value[RT_OPTION_zero_stage].whole != 3)
+        return cli_refuse(command, "--parallel fsdp=N is dp=N,zero=3 and excludes another ZeRO stage");
     t->value[RT_OPTION_zero_stage].whole = 3;
     t->by_parallel[RT_OPTION_zero_stage] = true;
     return true;
@@ -123,14 +114,10 @@ bool cli_parse_stages(const char *command, char *text, void *training)
         if (!cli_parse_int(command, "--stages", items[i], is_end ? 0 : 1, MDOT_STAGE_WITHOUT_BLOCKS - 1, &blocks[i]))
             return false;
         if (is_end || blocks[i] == blocks[1]) continue;
-        cli_usage_error(command, "--stages takes equal numbers between the first and the last stage, not %s and %s",
-                        items[1], items[i]);
-        return false;
+        return cli_refuse(command, "--stages takes equal numbers between the first and the last stage, not %s and %s",
+                          items[1], items[i]);
     }
-    if (count < 2) {
-        cli_usage_error(command, "--stages takes the blocks of at least two stages, as in 6,8,8,7");
-        return false;
-    }
+    if (count < 2) return cli_refuse(command, "--stages takes the blocks of at least two stages, as in 6,8,8,7");
     t->value[RT_OPTION_pipeline_parallel].whole = (int64_t)count;
     t->value[RT_OPTION_first_stage_blocks].whole = blocks[0] > 0 ? blocks[0] : MDOT_STAGE_WITHOUT_BLOCKS;
     t->value[RT_OPTION_last_stage_blocks].whole = blocks[count - 1] > 0 ? blocks[count - 1] : MDOT_STAGE_WITHOUT_BLOCKS;
@@ -147,10 +134,7 @@ static bool read_version(const char *command, const char *text, uint32_t *out)
     const char *end = behind + minor;
     bool is_version = major > 0 && major <= DIGITS && *text != '0' && minor > 0 && minor <= DIGITS && *point == '.' &&
                       (*end == '\0' || *end == '.' || *end == '+');
-    if (!is_version) {
-        cli_usage_error(command, "--torch takes a version as in 1.12 or 2.4, not \"%s\"", text);
-        return false;
-    }
+    if (!is_version) return cli_refuse(command, "--torch takes a version as in 1.12 or 2.4, not \"%s\"", text);
     *out = (uint32_t)(100 * strtol(text, NULL, 10) + strtol(behind, NULL, 10));
     return true;
 }
