@@ -39,10 +39,8 @@ static bool parse_buckets(const char *command, char *text, void *request)
     if (!cli_split_list(command, "--buckets", text, MAX_ITEMS, items, &count)) return false;
     for (size_t i = 0; i < count; i++) {
         if (!cli_parse_int(command, "--buckets", items[i], 1, MDOTC_MAX_LENGTH, &r->buckets[i])) return false;
-        if (i > 0 && r->buckets[i] <= r->buckets[i - 1]) {
-            cli_usage_error(command, "--buckets must ascend, but %s follows %s", items[i], items[i - 1]);
-            return false;
-        }
+        if (i > 0 && r->buckets[i] <= r->buckets[i - 1])
+            return cli_refuse(command, "--buckets must ascend, but %s follows %s", items[i], items[i - 1]);
     }
     r->options.buckets = r->buckets;
     r->options.bucket_count = count;
@@ -51,10 +49,7 @@ static bool parse_buckets(const char *command, char *text, void *request)
 
 static bool add_entry(compile_request *r, const char *name, const char *model)
 {
-    if (r->entry_count == MAX_ITEMS) {
-        cli_usage_error("compile", "at most %d entry points", MAX_ITEMS);
-        return false;
-    }
+    if (r->entry_count == MAX_ITEMS) return cli_refuse("compile", "at most %d entry points", MAX_ITEMS);
     r->entries[r->entry_count++] = (mdotc_entry){sizeof(mdotc_entry), name, model};
     return true;
 }
@@ -63,10 +58,8 @@ static bool add_entry(compile_request *r, const char *name, const char *model)
 static bool parse_entry(const char *command, char *text, void *request)
 {
     char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
-        cli_usage_error(command, "--entry takes NAME=MODEL, not \"%s\"", text);
-        return false;
-    }
+    if (equals == NULL || equals == text || equals[1] == '\0')
+        return cli_refuse(command, "--entry takes NAME=MODEL, not \"%s\"", text);
     *equals = '\0';
     return add_entry(request, text, equals + 1);
 }

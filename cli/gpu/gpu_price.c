@@ -29,16 +29,12 @@ static bool read_line(const char *command, const char *path, int number, char *l
     double price = 0;
     char *gap = find_price(start, &price);
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
-    if (gap == NULL) {
-        cli_usage_error(command, "--price: line %d of %s must have the form \"GPU PRICE\", for example A100 2.5",
-                        number, path);
-        return false;
-    }
+    if (gap == NULL)
+        return cli_refuse(command, "--price: line %d of %s must have the form \"GPU PRICE\", for example A100 2.5",
+                          number, path);
     *gap = '\0';
-    if (prices->count == CLI_MAX_GPUS) {
-        cli_usage_error(command, "--price: %s has more than %d prices", path, CLI_MAX_GPUS);
-        return false;
-    }
+    if (prices->count == CLI_MAX_GPUS)
+        return cli_refuse(command, "--price: %s has more than %d prices", path, CLI_MAX_GPUS);
     const char *name = mdot_gpu_find(start, &gpu, NULL) == MDOT_OK ? gpu.name : start; /* or the name of a --gpu-spec */
     cli_copy_gpu_name(name, prices->item[prices->count].name);
     prices->item[prices->count++].an_hour = price;
@@ -52,18 +48,14 @@ bool cli_read_gpu_prices(const char *command, char *text, void *out_prices)
     const char *reason = cli_read_price(text, &prices->of_all);
     if (reason == NULL) return true;
     prices->of_all = 0;
-    if (strchr("$+-.0123456789", *text) != NULL && access(text, F_OK) != 0) {
-        cli_usage_error(command, "--price \"%s\": %s", text, reason);
-        return false;
-    }
+    if (strchr("$+-.0123456789", *text) != NULL && access(text, F_OK) != 0)
+        return cli_refuse(command, "--price \"%s\": %s", text, reason);
     mdot_error err;
     FILE *file = cli_open_file(text, &err);
-    if (file == NULL) {
-        cli_usage_error(command,
-                        "--price takes a price per hour, for example 2.5/h, or a file of prices; cannot read %s",
-                        err.message);
-        return false;
-    }
+    if (file == NULL)
+        return cli_refuse(command,
+                          "--price takes a price per hour, for example 2.5/h, or a file of prices; cannot read %s",
+                          err.message);
     char line[256];
     bool read = true;
     for (int number = 1; read && fgets(line, sizeof line, file) != NULL; number++)

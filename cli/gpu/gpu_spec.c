@@ -17,14 +17,9 @@ static bool add_name(const char *command, const char *name, cli_gpus *gpus)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     mdot_error err = {0};
-    if (gpus->count == CLI_MAX_GPUS) {
-        cli_usage_error(command, "at most %d GPUs", CLI_MAX_GPUS);
-        return false;
-    }
-    if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK) {
-        cli_usage_error(command, "%s; --gpu-spec describes other GPUs", err.message);
-        return false;
-    }
+    if (gpus->count == CLI_MAX_GPUS) return cli_refuse(command, "at most %d GPUs", CLI_MAX_GPUS);
+    if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK)
+        return cli_refuse(command, "%s; --gpu-spec describes other GPUs", err.message);
     gpus->item[gpus->count++] = gpu;
     return true;
 }
@@ -89,11 +84,10 @@ static bool refuse_key(const spec *s, const char *key)
     /* the first of equally near names counts, so rates come first, half precision before the others */
     for (int i = COLUMN_fp16_tflops; i >= COLUMN_fp32_tflops; i--) add_column(&suggestion, i);
     for (int i = 0; i < COLUMN_COUNT; i++) add_column(&suggestion, i);
-    cli_usage_error(s->command,
-                    "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "
-                    "`mdot gpus --json`",
-                    key, bs_suggest_end(&suggestion).text);
-    return false;
+    return cli_refuse(s->command,
+                      "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "
+                      "`mdot gpus --json`",
+                      key, bs_suggest_end(&suggestion).text);
 }
 
 /* Returns the index of a spec value, or NAME or LIKE; KEY_COUNT if the key is unknown. */
@@ -111,8 +105,7 @@ static bool read_number(spec *s, int column, const char *key, const char *value)
     char *end;
     s->value[column] = strtod(value, &end);
     if (end != value && *end == '\0' && isfinite(s->value[column]) && s->value[column] > 0) return true;
-    cli_usage_error(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
-    return false;
+    return cli_refuse(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
 }
 
 /* The text without blanks at both ends, which are cut off in place. */
@@ -128,24 +121,18 @@ static bool read_setting(spec *s, char *text)
 {
     text = trim(text);
     char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text) {
-        cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines, not \"%s\"", text);
-        return false;
-    }
+    if (equals == NULL || equals == text)
+        return cli_refuse(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines, not \"%s\"", text);
     *equals = '\0';
     const char *value = trim(equals + 1);
     text = trim(text);
     int key = find_key(text);
     if (key == KEY_COUNT) return refuse_key(s, text);
-    if (*value == '\0' || s->is_set[key]) {
-        cli_usage_error(s->command, "--gpu-spec: %s %s", text, s->is_set[key] ? "is given twice" : "has no value");
-        return false;
-    }
+    if (*value == '\0' || s->is_set[key])
+        return cli_refuse(s->command, "--gpu-spec: %s %s", text, s->is_set[key] ? "is given twice" : "has no value");
     s->is_set[key] = true;
-    if (key == NAME && !bs_is_printable(value)) {
-        cli_usage_error(s->command, "--gpu-spec: the name contains control characters");
-        return false;
-    }
+    if (key == NAME && !bs_is_printable(value))
+        return cli_refuse(s->command, "--gpu-spec: the name contains control characters");
     if (key == NAME)
         cli_copy_gpu_name(value, s->name);
     else if (key == LIKE)
@@ -161,8 +148,7 @@ static bool find_base(const spec *s, mdot_gpu *out_gpu)
     mdot_error err = {0};
     if (s->like != NULL) {
         if (mdot_gpu_find(s->like, out_gpu, &err) == MDOT_OK) return true;
-        cli_usage_error(s->command, "--gpu-spec: %s", err.message);
-        return false;
+        return cli_refuse(s->command, "--gpu-spec: %s", err.message);
     }
     double nearest = INFINITY;
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
@@ -179,14 +165,9 @@ static bool find_base(const spec *s, mdot_gpu *out_gpu)
 static bool add_spec(const spec *s, cli_gpus *gpus)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
-    if (s->like == NULL && !s->is_set[COLUMN_fp16_tflops]) {
-        cli_usage_error(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
-        return false;
-    }
-    if (gpus->count == CLI_MAX_GPUS) {
-        cli_usage_error(s->command, "at most %d GPUs", CLI_MAX_GPUS);
-        return false;
-    }
+    if (s->like == NULL && !s->is_set[COLUMN_fp16_tflops])
+        return cli_refuse(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
+    if (gpus->count == CLI_MAX_GPUS) return cli_refuse(s->command, "at most %d GPUs", CLI_MAX_GPUS);
     if (!find_base(s, &gpu)) return false;
     double scale = s->is_set[COLUMN_fp16_tflops] ? s->value[COLUMN_fp16_tflops] / gpu.fp16_tflops : 1;
     for (int i = 0; i < COLUMN_COUNT; i++) {
@@ -208,20 +189,16 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
 {
     mdot_error err;
     FILE *file = cli_open_file(path, &err);
-    if (file == NULL) {
-        cli_usage_error(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines; cannot read %s",
-                        err.message);
-        return false;
-    }
+    if (file == NULL)
+        return cli_refuse(s->command, "--gpu-spec takes KEY=VALUE,… or a file of such lines; cannot read %s",
+                          err.message);
     size_t length = fread(text, 1, size - 1, file);
     bool whole = feof(file) != 0 && ferror(file) == 0;
     fclose(file);
     text[length] = '\0';
-    if (!whole || strlen(text) != length) {
-        cli_usage_error(s->command, "--gpu-spec: %s must be a text file of KEY=VALUE lines of at most %zu bytes", path,
-                        size - 1);
-        return false;
-    }
+    if (!whole || strlen(text) != length)
+        return cli_refuse(s->command, "--gpu-spec: %s must be a text file of KEY=VALUE lines of at most %zu bytes",
+                          path, size - 1);
     for (char *line = text, *line_end; line != NULL; line = line_end) {
         line_end = strchr(line, '\n');
         if (line_end != NULL) *line_end++ = '\0';

@@ -13,9 +13,8 @@
 
 static bool refuse_values(const char *command, const char *what, const char *text, int64_t maximum)
 {
-    cli_usage_error(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
-                    what, maximum, text);
-    return false;
+    return cli_refuse(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
+                      what, maximum, text);
 }
 
 /* Adds "16..512" or "16,32,48" to the values, at most PREDICT_MAX_BATCHES in total. */
@@ -31,10 +30,8 @@ static bool add_values(const char *command, const char *what, char *text, int64_
         bool read = cli_read_int(text, 1, maximum, &first) && cli_read_int(dots + 2, 1, maximum, &end);
         *dots = '.';
         if (!read) return refuse_values(command, what, text, maximum);
-        if (first > end) {
-            cli_usage_error(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, end);
-            return false;
-        }
+        if (first > end)
+            return cli_refuse(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, end);
         for (int64_t value = first, power = 1; value <= end && count < PREDICT_MAX_BATCHES;) {
             values[count++] = value;
             while (power <= value) power *= 2;
@@ -53,31 +50,23 @@ static bool add_values(const char *command, const char *what, char *text, int64_
 
 static bool is_swept_twice(const char *command, const char *text)
 {
-    cli_usage_error(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
-    return false;
+    return cli_refuse(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
 }
 
 static bool parse_sweep(const char *command, char *text, void *request)
 {
     predict_request *r = request;
     char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0') {
-        cli_usage_error(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
-        return false;
-    }
+    if (equals == NULL || equals == text || equals[1] == '\0')
+        return cli_refuse(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
     *equals = '\0';
     for (size_t i = 0; i < cli_predict.option_count; i++)
-        if (cli_predict.options[i].takes_list && strcmp(cli_predict.options[i].name, text) == 0) {
-            cli_usage_error(command, "--sweep takes the batch or a dimension; --%s itself takes a list: --%s %s", text,
-                            text, equals + 1);
-            return false;
-        }
+        if (cli_predict.options[i].takes_list && strcmp(cli_predict.options[i].name, text) == 0)
+            return cli_refuse(command, "--sweep takes the batch or a dimension; --%s itself takes a list: --%s %s",
+                              text, text, equals + 1);
     if (strcmp(text, "batch") == 0) {
         if (r->sweeps_batch) return is_swept_twice(command, text);
-        if (r->batch_count > 0) {
-            cli_usage_error(command, "--batch and --sweep exclude each other");
-            return false;
-        }
+        if (r->batch_count > 0) return cli_refuse(command, "--batch and --sweep exclude each other");
         r->sweeps_batch = true;
         return add_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
     }
@@ -92,21 +81,16 @@ static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
 static bool parse_batch(const char *command, char *text, void *request)
 {
     predict_request *r = request;
-    if (r->sweeps_batch) {
-        cli_usage_error(command, "--batch and --sweep exclude each other");
-        return false;
-    }
+    if (r->sweeps_batch) return cli_refuse(command, "--batch and --sweep exclude each other");
     return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
 }
 
 static bool keep_measured(const char *command, char *text, void *request)
 {
     predict_request *r = request;
-    if (r->measured_count == PREDICT_MAX_MEASURED) {
-        cli_usage_error(command, "--measured can be given at most %d times; use `mdot calibrate` for a table",
-                        PREDICT_MAX_MEASURED);
-        return false;
-    }
+    if (r->measured_count == PREDICT_MAX_MEASURED)
+        return cli_refuse(command, "--measured can be given at most %d times; use `mdot calibrate` for a table",
+                          PREDICT_MAX_MEASURED);
     r->measured[r->measured_count++] = text;
     return true;
 }
