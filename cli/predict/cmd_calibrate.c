@@ -29,15 +29,10 @@ static mdot_status measure_half(mdot_context *context, const measured_steps *m, 
     mdot_status status = MDOT_OK;
     for (size_t i = first; status == MDOT_OK && i < m->count; i += 2) {
         mdot_prediction p = MDOT_INIT(mdot_prediction);
-        mdot_explanation *explanation = NULL;
         status = mdot_predict(context, m->jobs[i], &m->configurations[i], &p, err);
-        if (status == MDOT_OK && calibration != NULL) {
-            status = mdot_explain(context, m->jobs[i], &m->configurations[i], &explanation, err);
-            if (status == MDOT_OK)
-                status = mdot_calibration_apply(calibration, &m->configurations[i], explanation, &p, err);
-        }
+        if (status == MDOT_OK && calibration != NULL)
+            status = mdot_calibration_apply_to_job(calibration, m->jobs[i], &m->configurations[i], &p, err);
         if (status == MDOT_OK && m->ms[i] > 0) *io_sum += fabs(log(p.step_ms / m->ms[i]));
-        mdot_explanation_destroy(explanation);
     }
     return status;
 }

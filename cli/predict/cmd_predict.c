@@ -316,7 +316,7 @@ static mdot_status calibrate_all(const predict_request *r, mdot_context *context
             answers->factors[i].struct_size = sizeof *answers->factors;
             status = mdot_calibration_explain(calibration, c, answers->explanations[i], p, &answers->factors[i], err);
         }
-        if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, answers->explanations[i], p, err);
+        if (status == MDOT_OK) status = mdot_calibration_apply_to_job(calibration, job_of(answers, i), c, p, err);
     }
     answers->calibrated_rows = info.row_count;
     return status;
@@ -378,7 +378,7 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
         status = predict_rows(r, context, answers, v * stride, stride, err);
     if (status == MDOT_OK && answers->left_out > 0) status = drop_refused(answers, err);
     bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
-    if (status == MDOT_OK && (r->explain || calibrates)) status = explain_all(context, answers, err);
+    if (status == MDOT_OK && r->explain) status = explain_all(context, answers, err);
     if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);

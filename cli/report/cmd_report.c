@@ -55,21 +55,16 @@ typedef struct calibrated_model {
     size_t calibrated_rows;
 } calibrated_model;
 
-/* Makes a calibrated prediction. The explanation that this needs is returned if out_explanation is set. */
+/* Makes a calibrated prediction, and explains it if out_explanation is set. */
 static mdot_status predict_one(const calibrated_model *model, const mdot_job *job, const mdot_configuration *c,
                                mdot_prediction *out, mdot_explanation **out_explanation, mdot_error *err)
 {
-    mdot_explanation *explanation = NULL;
     *out = MDOT_INIT(mdot_prediction);
     mdot_status status = mdot_predict(model->context, job, c, out, err);
-    if (status == MDOT_OK && (out_explanation != NULL || model->calibration != NULL))
-        status = mdot_explain(model->context, job, c, &explanation, err);
+    if (status == MDOT_OK && out_explanation != NULL)
+        status = mdot_explain(model->context, job, c, out_explanation, err);
     if (status == MDOT_OK && model->calibration != NULL)
-        status = mdot_calibration_apply(model->calibration, c, explanation, out, err);
-    if (out_explanation != NULL)
-        *out_explanation = explanation;
-    else
-        mdot_explanation_destroy(explanation);
+        status = mdot_calibration_apply_to_job(model->calibration, job, c, out, err);
     return status;
 }
 

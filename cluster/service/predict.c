@@ -38,17 +38,6 @@ typedef struct part {
     bool has_thread;
 } part;
 
-/* Corrects as `mdot predict --calibration` does, by an explanation of the step. */
-static mdot_status calibrate(const answers *a, mdot_context *context, const mdot_configuration *c, mdot_prediction *p,
-                             mdot_error *err)
-{
-    mdot_explanation *explanation = NULL;
-    mdot_status status = mdot_explain(context, a->job->job, c, &explanation, err);
-    if (status == MDOT_OK) status = mdot_calibration_apply(a->model->calibration, c, explanation, p, err);
-    mdot_explanation_destroy(explanation);
-    return status;
-}
-
 static void print_refused(FILE *stream, const mdot_error *err)
 {
     const char *text = strncmp(err->message, "pair ", 5) == 0 ? strstr(err->message, ": ") : NULL;
@@ -122,7 +111,8 @@ static mdot_status finish_one(const part *x, size_t i, mdot_status all, mdot_err
         p->struct_size = sizeof *p;
         status = mdot_evaluate(x->context, sv_encoding_get(a->encoding), c, 1, p, err);
     }
-    if (status == MDOT_OK && a->model->calibration != NULL) status = calibrate(a, x->context, c, p, err);
+    if (status == MDOT_OK && a->model->calibration != NULL)
+        status = mdot_calibration_apply_to_job(a->model->calibration, a->job->job, c, p, err);
     p->status = status;
     return status;
 }

@@ -134,18 +134,17 @@ mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measuremen
  * Performs zero allocations. Calibrate a prediction only once.
  *
  * @param configuration the prediction's
- * @param explanation for the same job and configuration; identifies the job and the host-bound time. NULL corrects only
- *     by effects common to all jobs
+ * @param explanation for the same job and configuration; identifies the job. NULL corrects only by effects common to
+ *     all jobs
  * @param prediction changed in place
  * @errors INVALID_ARGUMENT for a failed prediction, as in a call for many */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
-/* Calibrates a prediction for callers without an explanation, for example schedulers. The host-bound share of the step
- * is assumed to be the mean over the GPU model's rows. Allocates.
+/* Calibrates a prediction without an explanation; the numbers are the same. Performs zero allocations.
  *
  * @param configuration the prediction's
  * @param prediction changed in place
- * @errors those of mdot_calibration_apply; OUT_OF_MEMORY */
+ * @errors those of mdot_calibration_apply */
 mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, const mdot_job *job,
                                           const mdot_configuration *configuration, mdot_prediction *prediction,
                                           mdot_error *err);

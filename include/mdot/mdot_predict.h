@@ -451,6 +451,8 @@ typedef struct mdot_prediction {
     /* Peaks of a pipeline's first and last stage, whose largest, or that of a stage between them, is peak_memory_bytes.
      * Without a pipeline, both are peak_memory_bytes. Megatron logs the last stage's memory: */
     uint64_t first_stage_bytes, last_stage_bytes;
+    /* change of step_ms with the host's time, both as logarithms: 0 if the GPU is busy, 1 if it waits for launches */
+    double host_share;
 } mdot_prediction;
 
 /* Inputs of predictors. A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no

@@ -281,11 +281,10 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     return corrected;
 }
 
-/* The step's change with the host's time, both as logarithms. */
-static double host_share(const rt_step_parts *parts, double micro_steps)
+double rt_host_share(const rt_step_parts *parts, double micro_steps)
 {
     double gpu = micro_steps * passes_ms(parts) + parts->optimizer_ms, host = micro_steps * parts->host_ms;
-    if (!(host > 0)) return 0;
+    if (!(host > 0)) return ratio_of(micro_steps * parts->wait_ms, gpu + micro_steps * parts->wait_ms);
     double ratio = gpu / host, squared = ratio * ratio;
     return 1 / (1 + squared * squared);
 }
@@ -360,7 +359,7 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
     rt_correction corrected = correct_configuration(requested, queried, job, &measured);
     corrected.known_log = known_log(requested, job, &corrected.parts);
     if (requested->configuration.c.host_launch_us == 0)
-        corrected.host_log = launch_log(requested, job) * host_share(&corrected.parts, requested->micro_steps);
+        corrected.host_log = launch_log(requested, job) * rt_host_share(&corrected.parts, requested->micro_steps);
     if (requested->configuration.c.power_limit == 0) return corrected;
     rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
     double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);

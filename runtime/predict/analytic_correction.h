@@ -20,6 +20,9 @@ typedef struct rt_step_parts {
 
 /* The time of `micro_steps` and the update, one after the other. */
 double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps);
+/* The step's change with the host's time, both as logarithms, 0 to 1, because a step is (gpu^4 + host^4)^(1/4). Without
+ * the host's time, it is the part of the step in which the GPU waits. */
+double rt_host_share(const rt_step_parts *parts, double micro_steps);
 /* The parts of a step of `step_ms` from a predictor without the output part_ms, in proportion to rooflines. */
 rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuration *queried, double step_ms);
 

@@ -117,7 +117,7 @@ static void set_job(const mdot_calibration *calibration, const rt_job_identity *
     step->share = identity->share;
 }
 
-/* Reads the prediction and the configuration. The host's share becomes the mean of the GPU's rows. */
+/* Reads the prediction and the configuration. */
 static mdot_status read_question(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                  const mdot_prediction *prediction, question *out, mdot_error *err)
 {
@@ -130,10 +130,8 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
                           p->step_ms, p->lower_ms, p->upper_ms);
     rt_state_deviations(p, &out->step);
     out->gpu = rt_calibration_find_gpu(calibration, name);
-    if (out->gpu != NULL) {
-        out->step.host_share = out->gpu->fit[RT_QUANTITY_TIME].host_share;
-        out->step.is_new_gpu = out->gpu->is_new;
-    }
+    out->step.host_share = p->host_share;
+    out->step.is_new_gpu = out->gpu != NULL && out->gpu->is_new;
     return MDOT_OK;
 }
 
@@ -141,13 +139,9 @@ static mdot_status read_explained(const mdot_calibration *calibration, const mdo
                                   const mdot_explanation *explanation, const mdot_prediction *prediction,
                                   const char *function, question *out, mdot_error *err)
 {
-    mdot_status status = explanation != NULL ? rt_handle_check(explanation, RT_EXPLANATION, function, err) : MDOT_OK;
-    if (status == MDOT_OK) status = read_question(calibration, configuration, prediction, out, err);
-    if (status != MDOT_OK || explanation == NULL) return status;
-    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_explanation_get_info(explanation, &info);
-    set_job(calibration, rt_explained_job(explanation), &out->step);
-    out->step.host_share = rt_host_share(&info);
+    if (explanation != NULL) BS_TRY(rt_handle_check(explanation, RT_EXPLANATION, function, err));
+    BS_TRY(read_question(calibration, configuration, prediction, out, err));
+    if (explanation != NULL) set_job(calibration, rt_explained_job(explanation), &out->step);
     return MDOT_OK;
 }
 

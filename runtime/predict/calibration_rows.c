@@ -214,17 +214,17 @@ static double residual_of(double measured, double predicted)
 static mdot_status read_row(mdot_context *context, const mdot_measurement *m, const char *function,
                             mdot_calibration *calibration, measured_row *out, mdot_error *err)
 {
-    mdot_prediction p = MDOT_INIT(mdot_prediction);
-    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    rt_answer answer;
     const char *name = NULL;
     BS_TRY(check_row(m, function, err));
-    BS_TRY(rt_explain_one(context, m->job, m->configuration, &p, &info, err));
+    BS_TRY(rt_answer_one(context, m->job, m->configuration, &answer, err));
+    mdot_prediction p = answer.prediction;
     BS_TRY(check_possible(m, &p, err));
     BS_TRY(read_prediction(m, &p, err));
     BS_TRY(rt_calibration_step(m->configuration, &out->step, &name, err));
     BS_TRY(add_gpu(calibration, name, &out->gpu, err));
     out->identity = &m->job->analysis->identity;
-    out->step.host_share = rt_host_share(&info);
+    out->step.host_share = p.host_share;
     rt_state_deviations(&p, &out->step);
     out->is_measured[RT_QUANTITY_TIME] = m->step_ms > 0;
     out->is_measured[RT_QUANTITY_MEMORY] = m->memory_bytes > 0;

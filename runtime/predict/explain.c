@@ -376,27 +376,6 @@ static mdot_status predict_and_explain(mdot_context *context, const mdot_job *jo
     return MDOT_OK;
 }
 
-mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
-                           mdot_prediction *out_prediction, mdot_explanation_info *out_info, mdot_error *err)
-{
-    rt_answer answer;
-    mdot_explanation *made = NULL;
-    BS_TRY(predict_and_explain(context, job, configuration, &answer, &made, err));
-    *out_prediction = answer.prediction;
-    *out_info = made->info;
-    free_explanation(made);
-    return MDOT_OK;
-}
-
-double rt_host_share(const mdot_explanation_info *info)
-{
-    double host = info->host_busy_ms, gpu = info->gpu_busy_ms, maximum = fmax(host, gpu);
-    if (!(info->overlap_ms > 0)) return fmin(fmax(info->host_ms / info->step_ms, 0), 1);
-    host = pow(host / maximum, 4);
-    gpu = pow(gpu / maximum, 4);
-    return host / (host + gpu);
-}
-
 const rt_job_identity *rt_explained_job(const mdot_explanation *explanation) { return &explanation->identity; }
 
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,

@@ -248,6 +248,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     *out_prediction = (mdot_prediction){
         .warnings = warnings_of(context, schema, features->shortened, pair, job, corrected.is_analytic)};
     fill_time(ms, &corrected, out_prediction);
+    out_prediction->host_share = rt_host_share(&corrected.parts, pair->requested.micro_steps);
     widen_by_check(job, configuration, out_prediction);
     fill_memory(job, &pair->requested, out_prediction);
     fill_power(configuration, &terms, out_prediction);

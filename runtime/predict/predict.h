@@ -25,15 +25,6 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
 
 /* ---- Explain ----------------------------------------------------------------------------------------------------- */
 
-/* One prediction and its breakdown. The caller has entered the context. */
-mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
-                           mdot_prediction *out_prediction, mdot_explanation_info *out_info, mdot_error *err);
-
-/* The step's change with the host's time, both as logarithms, 0 to 1. A step is (gpu^4 + host^4)^(1/4), from the busy
- * times of GPU and host. For a predictor without these times, it is the part of the step in which the GPU waits for the
- * host. */
-double rt_host_share(const mdot_explanation_info *info);
-
 /* The job that an explanation belongs to; borrowed from the explanation. */
 const rt_job_identity *rt_explained_job(const mdot_explanation *explanation);
 

@@ -137,7 +137,7 @@ ENDS_WITH(mdot_job_freezing, trained_count);
 ENDS_WITH(mdot_job_info, length_name);
 ENDS_WITH(mdot_gpu, fp8_tflops);
 ENDS_WITH(mdot_configuration, framework);
-ENDS_WITH(mdot_prediction, last_stage_bytes);
+ENDS_WITH(mdot_prediction, host_share);
 ENDS_WITH(mdot_calibration_info, job_count);
 ENDS_WITH(mdot_calibration_gpu, half_interval);
 ENDS_WITH(mdot_calibration_factors, carried_factor);

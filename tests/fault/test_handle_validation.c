@@ -135,23 +135,16 @@ static void explaining_holds_the_context_throughout(void **state)
     (void)state;
     const mdot_open_options options = {
         .struct_size = sizeof options, .allocate = allocate_and_enter, .release = release};
-    const mdot_job *jobs[] = {job};
-    const double ms = 30;
     mdot_explanation *explanation = NULL;
-    mdot_calibration *calibration = NULL;
     predict_fixture own;
     predict_open_explained_with(&own, predict_bandwidth_model(), predict_bandwidth_explained(), &options);
     watched = own.context;
     assert_int_equal(mdot_explain(own.context, job, &configuration, &explanation, NULL), MDOT_OK);
     assert_compare(calls_inside, >, 0);
-    int explaining = calls_inside;
-    assert_int_equal(mdot_calibrate(own.context, jobs, &configuration, &ms, 1, &calibration, NULL), MDOT_OK);
-    assert_compare(calls_inside, >, explaining);
     assert_int_equal(accepted, 0);
     watched = NULL;
     assert_int_equal(predict(own.context, job, NULL), MDOT_OK); /* the context is free again */
     mdot_explanation_destroy(explanation);
-    mdot_calibration_destroy(calibration);
     predict_close(&own);
 }
 

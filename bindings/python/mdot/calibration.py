@@ -223,16 +223,13 @@ class Calibration:
             factors.carried_factor,
         )
 
-    def _apply(
-        self, predictor: Predictor, job: Job, configuration: c.mdot_configuration, answer: c.mdot_prediction
-    ) -> None:
-        """Corrects an answer in place. The explanation identifies the job and the time that waits for the host."""
-        explained = Handle(predictor, job, configuration)
+    def _apply(self, job: Job, configuration: c.mdot_configuration, answer: c.mdot_prediction) -> None:
+        """Corrects an answer in place."""
         call(
-            runtime().mdot_calibration_apply,
+            runtime().mdot_calibration_apply_to_job,
             self._handle,
+            job._handle,
             ctypes.byref(configuration),
-            explained.pointer,
             ctypes.byref(answer),
         )
 
@@ -243,5 +240,6 @@ def _effects(factors: Any, believed: Any) -> dict[str, Effect]:
 
 def _uncalibrated(prediction: Prediction) -> c.mdot_prediction:
     names = ("step_ms", "lower_ms", "upper_ms", "peak_memory_bytes", "memory_lower_bytes", "memory_upper_bytes")
+    names += ("host_share",)
     values = {name: getattr(prediction, name) for name in names}
     return c.new(c.mdot_prediction, warnings=warning_bits(prediction.warnings), **values)

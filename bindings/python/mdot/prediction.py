@@ -73,6 +73,8 @@ class Prediction:
     """Peak of a pipeline's first stage; without a pipeline, `peak_memory_bytes`."""
     last_stage_bytes: int
     """Peak of a pipeline's last stage, which Megatron logs."""
+    host_share: float
+    """Change of the step with the host's time, both as logarithms: 0 (the GPU is busy) to 1 (it waits for launches)."""
 
     @property
     def samples_per_second(self) -> float:

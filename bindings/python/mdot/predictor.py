@@ -209,7 +209,7 @@ class Predictor:
         if calibration is not None:
             for (job, _), configuration, answer in zip(requests, configurations, answers):
                 if answer.status == 0:
-                    calibration._apply(self, job, configuration, answer)
+                    calibration._apply(job, configuration, answer)
         return [
             of_struct(pair[1], answer) if answer.status == 0 else self._error_of(pair[0], configurations[i], answer.status)
             for i, (pair, answer) in enumerate(zip(requests, answers))

@@ -183,13 +183,9 @@ static mdot_status predict_group(const fit *f, const mdot_job *job, const mdot_c
                                  mdot_store_prediction *out, mdot_error *err)
 {
     mdot_prediction p = MDOT_INIT(mdot_prediction);
-    mdot_explanation *explanation = NULL;
     mdot_status status = mdot_predict(f->context, job, c, &p, err);
-    if (status == MDOT_OK && f->calibration != NULL) {
-        status = mdot_explain(f->context, job, c, &explanation, err);
-        if (status == MDOT_OK) status = mdot_calibration_apply(f->calibration, c, explanation, &p, err);
-    }
-    mdot_explanation_destroy(explanation);
+    if (status == MDOT_OK && f->calibration != NULL)
+        status = mdot_calibration_apply_to_job(f->calibration, job, c, &p, err);
     if (status != MDOT_OK) return status;
     out->ms = p.step_ms;
     out->lower_ms = p.lower_ms;

@@ -106,9 +106,9 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, POINTER(c.mdot_measurement), c_size_t, POINTER(c_void_p), _ERROR],
     ),
-    "mdot_calibration_apply": (
+    "mdot_calibration_apply_to_job": (
         c_int,
-        [c_void_p, POINTER(c.mdot_configuration), c_void_p, POINTER(c.mdot_prediction), _ERROR],
+        [c_void_p, c_void_p, POINTER(c.mdot_configuration), POINTER(c.mdot_prediction), _ERROR],
     ),
     "mdot_calibration_explain": (
         c_int,

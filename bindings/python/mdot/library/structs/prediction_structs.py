@@ -58,6 +58,7 @@ class mdot_prediction(Sized):
         ("energy_joules", c_double),
         ("first_stage_bytes", c_uint64),
         ("last_stage_bytes", c_uint64),
+        ("host_share", c_double),
     ]
 
 
