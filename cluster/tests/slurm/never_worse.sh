@@ -157,7 +157,17 @@ limit_of() { # a limit of squeue in seconds
         *) echo "$1" | awk -F'[-:]' '{ n = NF; s = $n + 60 * $(n-1); if (n > 2) s += 3600 * $(n-2); if (n > 3) s += 86400 * $1; print s }' ;;
     esac
 }
-is_worse() { # is_worse JOB STATE: whether the job is worse off than one in STATE
+# A job whose deadline comes before its earliest end can never run. Slurm ends it as DEADLINE when it next considers it,
+# which it may put off for as long as the job is over a limit of accounting.
+is_too_late() { # is_too_late JOB
+    local job least end
+    job=$(scontrol -o show job "$1" 2> /dev/null | head -1)
+    end=$(sed -n 's/.* Deadline=\([0-9][^ ]*\).*/\1/p' <<< "$job")
+    least=$(sed -n 's/.* TimeMin=\([^ ]*\).*/\1/p' <<< "$job")
+    [ "$least" != N/A ] || least=$(sed -n 's/.* TimeLimit=\([^ ]*\).*/\1/p' <<< "$job")
+    [ -n "$end" ] && [[ $least == [0-9]* ]] && [ $(($(date +%s) + $(limit_of "$least"))) -gt "$(date -d "$end" +%s)" ]
+}
+is_worse() { # is_worse JOB STATE PLAIN: whether the job is worse off than PLAIN, which is in STATE
     local state
     state=$(state_of "$1")
     # With a limit that is not longer, reasons of two waiting jobs differ only because one is ahead of the other.
@@ -166,15 +176,16 @@ is_worse() { # is_worse JOB STATE: whether the job is worse off than one in STAT
         [ "$(limit_of "${place%|*}")" -le "$(limit_of "${other%|*}")" ] && return 1
     # Without a limit by the plugin, and in the same partitions, Slurm treats the two jobs alike; only their order differs.
     [[ $state == PENDING* && ${place#*|} == "${other#*|}" ]] && ! scontrol -o show job "$1" | grep -q ' limit_min=' && return 1
-    [ "$(rank_of "$state")" -lt "$(rank_of "$2")" ]
+    [ "$(rank_of "$state")" -lt "$(rank_of "$2")" ] || return 1
+    [[ $2 != PENDING* ]] || ! is_too_late "$3"
 }
 compare() { # compares all pairs of a batch
     local i state
     for i in "${!plain[@]}"; do
         state=$(state_of "${plain[i]}")
         case $(rank_of "$state") in 3) runs=$((runs + 1)) ;; 2) waits=$((waits + 1)) ;; esac
-        for _ in $(seq 75); do is_worse "${with[i]}" "$state" || break; sleep .2; state=$(state_of "${plain[i]}"); done
-        is_worse "${with[i]}" "$state" || continue
+        for _ in $(seq 75); do is_worse "${with[i]}" "$state" "${plain[i]}" || break; sleep .2; state=$(state_of "${plain[i]}"); done
+        is_worse "${with[i]}" "$state" "${plain[i]}" || continue
         worse=$((worse + 1))
         echo "WORSE: ${wanted[i]}: $state without --mdot, $(state_of "${with[i]}") with it"
         echo "    in: $described"
@@ -192,6 +203,7 @@ while [ "$tried" -lt "$requests" ]; do
             draw_request
             # shellcheck disable=SC2086 # words
             if ! number=$(submit_one $options); then
+                [ -d "/proc/$(cat "$work/slurmctld.pid")" ] || { echo "FAILED: slurmctld has ended, in: $described"; exit 1; }
                 refused=$((refused + 1))
                 continue
             fi
@@ -209,6 +221,7 @@ while [ "$tried" -lt "$requests" ]; do
         for i in "${!plain[@]}"; do
             one_in 4 || continue
             draw_change
+            is_too_late "${plain[i]}" && continue # a change could save only the one that Slurm has not ended yet
             user scontrol update JobId="${plain[i]}" $change > /dev/null 2>&1 || continue
             changed=$((changed + 1))
             wanted[i]="${wanted[i]}, then $change"
