@@ -36,22 +36,35 @@ void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);
 
 /* ---- gpu_price.c ------------------------------------------------------------------------------------------------- */
 
+enum { CLI_MAX_PRICES = 512 };
+
+/* The latest price of a GPU model at one place. */
+typedef struct cli_gpu_price {
+    char name[CLI_GPU_NAME_BYTES];
+    char place[64]; /* provider and region; may be empty */
+    char date[12];  /* such as 2026-11-29; may be empty */
+    double an_hour;
+} cli_gpu_price;
+
 typedef struct cli_gpu_prices {
     bool is_set;
     double of_all; /* hourly price for any GPU; 0: prices are by name */
-    struct {
-        char name[CLI_GPU_NAME_BYTES];
-        double an_hour;
-    } item[CLI_MAX_GPUS];
+    cli_gpu_price item[CLI_MAX_PRICES];
     size_t count;
+    char currency[8]; /* of all rows; may be empty */
+    bool has_origins; /* rows have a currency, place or date */
 } cli_gpu_prices;
 
-/* Reads into a cli_gpu_prices: "2.5" or "2.5/h" for any GPU, or a file with lines "A100 2.5" and comments after '#';
- * false after a usage error. */
+/* Reads into a cli_gpu_prices: "2.5" or "2.5/h" for any GPU, or "TABLE[,COLUMN=VALUE…]" as in
+ * docs/reference/formats/prices.md; false after a usage error. */
 bool cli_read_gpu_prices(const char *command, char *text, void *out_prices);
 
-/* Returns the hourly GPU price, NAN if unknown. */
-double cli_gpu_price_of(const cli_gpu_prices *prices, const char *gpu);
+/* Returns the hourly GPU price, the lowest one of all places; NAN if unknown. */
+double cli_gpu_hour_price(const cli_gpu_prices *prices, const char *gpu);
+/* Prints the price and its origin, for example "3.5 USD/h (aws us-east-1, 2026-11-01)". */
+void cli_print_price(const cli_gpu_prices *prices, const char *gpu);
+/* Writes the JSON member "price" and a comma; nothing without a price. */
+void cli_json_price(FILE *out, const cli_gpu_prices *prices, const char *gpu);
 
 /* The length of a training, and prices. 0: the option is absent. */
 typedef struct cli_total {
@@ -75,9 +88,11 @@ typedef struct cli_total {
                           .needs = "epochs")
 #define CLI_PRICE_OPTION(request, total)                                                                               \
     {                                                                                                                  \
-        .name = "price", .value = "X/h|FILE",                                                                          \
-        .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". "  \
-                "Shows the cost of the training, or of a million samples if the number of steps is unknown",           \
+        .name = "price", .value = "X/h|FILE[,COLUMN=X…]",                                                              \
+        .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a table (CSV) with the columns gpu and " \
+                "price "                                                                                               \
+                "and, if known, currency, provider, region and date, for example prices.csv,provider=aws. Shows the "  \
+                "cost of the training, or of a million samples if the number of steps is unknown",                     \
         .kind = CLI_CALL, .call = cli_read_gpu_prices, .at = offsetof(request, total.prices), .files = "*"             \
     }
 

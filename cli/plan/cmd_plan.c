@@ -182,9 +182,11 @@ static const cli_option options[] = {
      .kind = CLI_RATE,
      .at = offsetof(cli_training, value[RT_OPTION_network_gbps]),
      .most = 1000000000},
-    CLI_CALL_ROW("price", "X/h|FILE", cli_read_gpu_prices,
-                 "price of a GPU per hour, for example 2.5 or $2.5/h, or a file of lines such as \"A100 2.5\"",
-                 .heading = "Output", .at = offsetof(plan_request, prices), .files = "*"),
+    CLI_CALL_ROW(
+        "price", "X/h|FILE[,COLUMN=X…]", cli_read_gpu_prices,
+        "price of a GPU per hour, for example 2.5 or $2.5/h, or a table (CSV) with the columns gpu and price and, "
+        "if known, currency, provider, region and date, for example prices.csv,provider=aws",
+        .heading = "Output", .at = offsetof(plan_request, prices), .files = "*"),
     CLI_WHOLE_ROW("top", "N", plan_request, top, 1, MDOT_PLAN_KEPT_MAX,
                   "layouts to show for each GPU model and number of GPUs (default 1, and only the Pareto front)"),
     PREDICT_MODEL_OPTION(plan_request, model_path, "Predictor",
@@ -380,9 +382,9 @@ static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot
         row->layout = MDOT_INIT(mdot_plan_layout);
         row->cost = MDOT_INIT(mdot_training_cost);
         mdot_plan_get_layout(answers->plan, i, &row->layout);
-        double price = r->prices.is_set ? cli_gpu_price_of(&r->prices, row->layout.configuration.gpu_spec->name) : 0;
+        double price = r->prices.is_set ? cli_gpu_hour_price(&r->prices, row->layout.configuration.gpu_spec->name) : 0;
         if (isnan(price))
-            return BS_INVALID(err, "--price has no price of %s: add a line for it",
+            return BS_INVALID(err, "--price has no price of %s: add a row for it",
                               row->layout.configuration.gpu_spec->name);
         run.price = price;
         if (run.samples == 0) run.samples = row->layout.samples; /* one step, for throughput alone */

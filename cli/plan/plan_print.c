@@ -222,6 +222,11 @@ static void print_recommendation(const plan_request *r, const plan_answers *answ
     print_neighbour(r, answers, neighbour(answers, false));
     print_neighbour(r, answers, neighbour(answers, true));
     puts(".");
+    if (answers->has_prices && r->prices.has_origins) {
+        fputs("The price is ", stdout);
+        cli_print_price(&r->prices, c->gpu_spec->name);
+        puts(" for a GPU.");
+    }
     const mdot_training_cost *k = &best->cost;
     if (k->evaluation_hours + k->checkpoint_hours + k->failure_hours + k->startup_hours > 0) {
         printf("Beside %s of steps: ", hours_text(&time, k->step_hours));
@@ -247,10 +252,12 @@ static void print_counts(const plan_answers *answers)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void print_json_row(const plan_answers *answers, const plan_row *row)
+static void print_json_row(const plan_request *r, const plan_answers *answers, const plan_row *row)
 {
     cli_json_layout(stdout, &row->layout, &row->cost, answers->has_prices);
-    printf(", \"is_front\": %s, \"is_recommended\": %s}", row->is_front ? "true" : "false",
+    fputs(", ", stdout);
+    cli_json_price(stdout, &r->prices, row->layout.configuration.gpu_spec->name);
+    printf("\"is_front\": %s, \"is_recommended\": %s}", row->is_front ? "true" : "false",
            row == answers->recommended ? "true" : "false");
 }
 
@@ -264,7 +271,7 @@ static void print_json(const plan_request *r, const plan_answers *answers)
            answers->info.parameters, answers->tokens_per_sample, s->priced, s->too_large, s->indivisible, s->refused);
     for (size_t i = 0; i < answers->count; i++) {
         printf("%s\n  ", i == 0 ? "" : ",");
-        print_json_row(answers, &answers->rows[i]);
+        print_json_row(r, answers, &answers->rows[i]);
     }
     printf("\n ]}\n");
 }

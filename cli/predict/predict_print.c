@@ -265,7 +265,10 @@ static void print_one(const predict_request *r, const predict_answers *answers)
         printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
                steps == 1 ? "" : "s");
     double cost = cli_total_cost(&r->total, c, p);
-    if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " per million samples");
+    if (isnan(cost)) return;
+    printf("  cost        %s%s, at ", number(&a, cost), steps > 0 ? "" : " per million samples");
+    cli_print_price(&r->total.prices, c->gpu_spec->name);
+    putchar('\n');
 }
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
@@ -429,6 +432,14 @@ static void print_table(const predict_request *r, const predict_answers *answers
         fill_row(r, answers, i, cells);
         print_row(cells, widths, is_shown);
     }
+    const char *previous = ""; /* GPU model; a sorted table may name a price again */
+    for (size_t i = 0; r->total.prices.has_origins && i < answers->count; i++) {
+        const char *gpu = answers->configurations[i].gpu_spec->name;
+        if (strcmp(gpu, previous) == 0 || isnan(cli_gpu_hour_price(&r->total.prices, gpu))) continue;
+        printf("%s%s ", i == 0 ? "\n" : "", previous = gpu);
+        cli_print_price(&r->total.prices, gpu);
+        putchar('\n');
+    }
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
@@ -447,6 +458,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     double steps = cli_total_steps(&r->total, c);
     if (steps > 0) printf("\"steps\": %.0f, \"total_seconds\": %.9g, ", steps, steps * p->step_ms / 1000);
     double cost = cli_total_cost(&r->total, c, p);
+    cli_json_price(stdout, &r->total.prices, c->gpu_spec->name);
     if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
     cli_json_memory(stdout, c, p);
     if (r->explain) predict_json_explanation(answers, i);

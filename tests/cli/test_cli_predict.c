@@ -321,6 +321,44 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
+/* A later date replaces an earlier one, the cheapest place counts, and filters choose rows. */
+static void prices_come_from_a_dated_table(void **state)
+{
+    predict_command *f = *state;
+    static const char table[] = "date,gpu,region,price,currency,provider\n2026-10-01,H100,west,4,USD,one\n"
+                                "2026-11-01,H100,west,3,USD,one\n2026-09-01,H100,west,1,USD,one\n"
+                                "2026-11-02,H100,north,2.5,USD,two\n2026-11-01,T4,west,0.4,EUR,three\n";
+    static const struct {
+        const char *filters, *expected;
+    } cases[] = {
+        {",currency=USD", "2.5 USD/h (two north, 2026-11-02)"},
+        {",provider=one", "3 USD/h (one west, 2026-11-01)"},
+        {",provider=one,date=2026-09-01", "1 USD/h (one west, 2026-09-01)"},
+        {"", ":6: the currency is \"EUR\", but \"USD\" in a row before; choose one"},
+        {",zone=one", "there is no column zone"},
+        {",provider", "\"provider\" must have the form COLUMN=VALUE"},
+    };
+    char path[300], option[400];
+    snprintf(path, sizeof path, "%s/prices.csv", f->folder);
+    write_text(path, table);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(option, sizeof option, "--price=%s%s", path, cases[i].filters);
+        RUN(f, resnet, "--gpu=H100", option);
+        expect_contains(f->result.status == OK ? f->result.out : f->result.err, cases[i].expected);
+        assert_int_equal(f->result.status, i < 3 ? OK : USAGE);
+    }
+    static const char *const broken[][2] = {{"gpu,price\nT4,two\n", ":2: the price \"two\": it must be a price"},
+                                            {"gpu,price,date\nT4,1,1.11.2026\n", "must have the form 2026-11-29"},
+                                            {"gpu,cost\nT4,1\n", "there is no column price"},
+                                            {"T4 2.5\n", "there is no column gpu"}};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        write_text(path, broken[i][0]);
+        RUN(f, resnet, "--gpu=T4", "--price", path);
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, broken[i][1]);
+    }
+}
+
 /* The cost is hours times GPUs times the price. GPUs that lack a price are last. */
 static void lines_are_sorted_and_show_costs(void **state)
 {
@@ -328,7 +366,7 @@ static void lines_are_sorted_and_show_costs(void **state)
     char path[300];
     double cost[4], seconds[4], step[4], rate[4];
     snprintf(path, sizeof path, "%s/prices.txt", f->folder);
-    write_text(path, "# an hour\nA100-SXM4-40GB 2\nTesla T4\t0.5/h # old\n\n");
+    write_text(path, "# an hour\ngpu,price\nA100-SXM4-40GB,2\nTesla T4,0.5/h\n\n");
     RUN(f, resnet, "--gpu=H100,T4,A100", "-b64", "--gpus=4", "--steps=1000", "--price", path, "--sort=cost", "--json",
         "-q");
     assert_int_equal(f->result.status, OK);
@@ -350,10 +388,6 @@ static void lines_are_sorted_and_show_costs(void **state)
     assert_float_equal(cost[0] * rate[0], 3 * 1e6 / 3600, 1e-3);
     RUN(f, resnet, "--gpu=T4", "--sort=cost");
     expect_contains(f->result.err, "--sort cost requires --price");
-    write_text(path, "A100 two\n");
-    RUN(f, resnet, "--gpu=T4", "--price", path);
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "line 1 of ");
     RUN(f, resnet, "--gpu=T4", "--price=-3");
     expect_contains(f->result.err, "the price must be above 0");
 }
@@ -509,6 +543,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_is_printed_by_category, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(the_largest_batch_that_fits_is_found, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(prices_come_from_a_dated_table, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(lines_are_sorted_and_show_costs, predict_command_set_up,
                                         predict_command_tear_down),
