@@ -252,9 +252,11 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     parts.optimizer_ms *=
         ratio_of(rt_optimizer_ms(job, requested, &requested->shard), rt_optimizer_ms(job, queried, &requested->shard));
     double step = rt_overlapped_ms(&parts, requested->micro_steps);
-    double passes = passes_ms(&parts);
+    rt_step_parts passes = parts;
+    passes.optimizer_ms = 0;
     /* how much longer the passes take because the GPU waits for the host */
-    double stretch = ratio_of(step, requested->micro_steps * passes + parts.optimizer_ms);
+    double stretch =
+        ratio_of(rt_overlapped_ms(&passes, requested->micro_steps), requested->micro_steps * passes_ms(&parts));
     double forward_ms = stretch * pass_ms(&parts, RT_PASS_FORWARD),
            backward_ms = stretch * pass_ms(&parts, RT_PASS_BACKWARD);
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;

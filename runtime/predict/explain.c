@@ -266,7 +266,9 @@ static void write_times(breakdown *b, double step_ms, bool is_own, const rt_corr
     write_operator_times(b, parts, scale * b->requested.steps);
     double computed = info->forward_ms + info->data_gradient_ms + info->weight_gradient_ms;
     info->communication_ms = scale * (exchanged + corrected->transferred_ms);
-    info->idle_ms = scale * (1 - busy) * (overlapped - parts->optimizer_ms);
+    rt_step_parts passes = *parts;
+    passes.optimizer_ms = 0;
+    info->idle_ms = scale * (1 - busy) * rt_overlapped_ms(&passes, micro_steps);
     /* the rest: the GPU waits, or works on operators that cannot be named */
     info->host_ms = fmax(step_ms - computed - info->optimizer_ms - info->communication_ms - info->idle_ms, 0);
     info->gpu_busy_ms = computed + info->optimizer_ms;
