@@ -120,6 +120,7 @@ typedef struct sc_policy {
     double period_s;     /* between the times that it requests while nothing happens; 0: it waits for events */
     bool uses_types;     /* false: supports only one type of GPU */
     bool needs_kinds;    /* true: every job must have a kind with speeds */
+    bool folds;          /* true: it may grant fewer GPUs than a job has tasks, which take turns on them */
     bool plans_slots;    /* true: it plans slots ahead, so a job must not lose work at a time limit */
     /* Called at 0 s; out_self may stay NULL if the policy keeps no state. */
     mdot_status (*create)(const sc_view *view, void **out_self, mdot_error *err);

@@ -213,12 +213,21 @@ static double scaled_speed_of(const simulation *s, const sc_scaling *scaling, co
     return level > SC_LEVEL_RACK ? speed / sc_workload_rack_spread(job) : speed;
 }
 
+/* Turns of the job's tasks on these GPUs; 0: the GPUs are a width of their own. */
+static int turns_of(const simulation *s, const sc_grant *grant)
+{
+    int tasks = s->workload->jobs[grant->job].gpus;
+    return s->policy->folds && grant->gpus < tasks ? (tasks + grant->gpus - 1) / grant->gpus : 0;
+}
+
 static double speed_of(const simulation *s, const sc_grant *grant)
 {
     const sc_scaling *scaling = scaling_of(s, grant);
     if (scaling != NULL) return scaled_speed_of(s, scaling, grant);
     const sc_job *job = &s->workload->jobs[grant->job];
-    double speed = grant->partner == SC_NONE
+    int turns = turns_of(s, grant);
+    double speed = turns > 0 ? sc_workload_speed(s->workload, job, grant->type, job->gpus) / turns
+                   : grant->partner == SC_NONE
                        ? sc_workload_speed(s->workload, job, grant->type, grant->gpus)
                        : sc_workload_pair_speed(s->workload, job->kind, s->workload->jobs[grant->partner].kind,
                                                 grant->type, grant->gpus);
@@ -229,9 +238,11 @@ static double speed_of(const simulation *s, const sc_grant *grant)
 static void set_speed(const simulation *s, sc_state *state, const sc_grant *grant)
 {
     const sc_job *job = &s->workload->jobs[grant->job];
+    int width = turns_of(s, grant) > 0 ? job->gpus : grant->gpus;
     state->speed = speed_of(s, grant);
-    state->efficiency =
-        scaling_of(s, grant) != NULL ? 1 : state->speed / sc_workload_speed(s->workload, job, grant->type, grant->gpus);
+    state->efficiency = scaling_of(s, grant) != NULL ? 1
+                                                     : state->speed * width / grant->gpus /
+                                                           sc_workload_speed(s->workload, job, grant->type, width);
 }
 
 /* `before`: nodes of jobs that ran before. */

@@ -5,9 +5,17 @@
 #include "simulator/core/job_order.h"
 #include "simulator/core/policy.h"
 
-/* A job order on a homogeneous pool, processed from the front. */
+/* A job order, processed from the front, at the jobs' own widths. */
 
-/* Grants GPUs, at the jobs' own widths, to each job that fits, from the front. */
+/* Returns the type with enough free GPUs on which a job is predicted to end first; type_count: none. A restart counts
+ * unless it stays where it runs. */
+unsigned sc_fastest_free(const sc_view *view, const sc_plan *plan, uint32_t job);
+/* Grants GPUs on this type; false: there is none. */
+bool sc_plan_run_fastest(const sc_view *view, sc_plan *plan, uint32_t job);
+/* Returns the free GPUs of the type with the most. */
+int sc_plan_most_free(const sc_view *view, const sc_plan *plan);
+
+/* Grants GPUs to each job that fits, from the front. */
 void sc_queue_fill(const sc_order *order, const sc_view *view, sc_plan *plan);
 
 void sc_queue_keep_running(const sc_view *view, sc_plan *plan);
@@ -19,6 +27,34 @@ void sc_queue_start(sc_order *order, const sc_view *view, sc_plan *plan, bool sk
 /* Create and destroy for a policy whose only state is an order. */
 mdot_status sc_queue_create(const sc_view *view, void **out_self, mdot_error *err);
 void sc_queue_destroy(void *self);
+
+/* ---- Outlook ----------------------------------------------------------------------------------------------------- */
+
+/* The future of jobs that run in a fixed order, each on the type where it ends first. */
+typedef struct sc_outlook_job {
+    uint32_t job;
+    bool holds;  /* it has its GPUs now, and keeps them until its lease or its life ends */
+    bool runs;   /* it has run until now on this type; otherwise it has the cost of a restart */
+    bool is_new; /* it has never run */
+    unsigned type;
+    double deadline_s;
+    double left_s;             /* on its fastest type */
+    double rate[SC_MAX_TYPES]; /* speed on each type over that on the fastest */
+} sc_outlook_job;
+
+/* Describes a job that is not held. */
+sc_outlook_job sc_outlook_of(const sc_view *view, uint32_t job);
+
+/* Returns whether all jobs meet their deadlines if they run in the array's order from now on and none arrives. Jobs
+ * that hold GPUs keep them until `lease_end_s`; later leases end at multiples of `lease_s` (0: at once), but go on
+ * while no job waits that came since. The array is used up. */
+bool sc_outlook_meets(const sc_view *view, sc_outlook_job *jobs, size_t count, double lease_s, double lease_end_s);
+
+/* Returns the end of a lease that begins now. */
+double sc_lease_end_s(double now_s, double lease_s);
+
+/* Returns the time for which a job should keep its GPUs before others take turns: 20 restarts, but 60 s to 20 min. */
+double sc_lease_s(const sc_view *view);
 
 /* ---- Active ------------------------------------------------------------------------------------------------------ */
 
@@ -68,14 +104,14 @@ const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self);
 /* Returns the node with the fewest GPUs in `available` that still holds so many GPUs; SC_NONE if there is none. */
 uint32_t sc_place_find_node(const int *available, size_t node_count, int gpus);
 
-/* Each function grants GPUs at the job's requested width, or returns false. */
+/* Each function grants a job GPUs, or returns false. */
 
 /* Grants the GPUs on which it runs, if all are free. */
 bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job);
 /* Grants GPUs on the node that sc_place_find_node finds. */
-bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, uint32_t job);
+bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, uint32_t job, int gpus);
 /* Grants fragments, first from nodes with the fewest GPUs in `available`, so that whole nodes stay free. */
-bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job);
+bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job, int gpus);
 
 /* ---- Packing ----------------------------------------------------------------------------------------------------- */
 

@@ -1,85 +1,164 @@
 /* allox.c — AlloX (Le et al., EuroSys 2020): jobs of one GPU are matched to machines and positions with the least sum
- * of completion times, and the first job of each machine runs.
+ * of completion times, and the first job of each free machine runs, without preemption.
  *
- * It works in rounds, as Gavel's simulation. A job that has a machine keeps it to its end. After every change, the
- * other jobs are matched to all machines again: a busy type costs each job the mean time until one of its machines is
- * free, so that a job waits for a fast machine if that pays. Left out: the paper's fairness (alpha, the fraction of
- * considered jobs) and the profiler of run times, replaced by an estimate. */
+ * At every event the waiting jobs are matched again to all machines. A busy machine costs each job the predicted time
+ * until it is free, so that a job waits for a fast machine if that pays. Machines of a type that are free are one group
+ * of equal machines; busy ones are groups of their own while the program stays small, otherwise of neighbours with the
+ * mean of their times. Beyond 96 waiting jobs, the shortest are matched. Left out: the paper's fairness (alpha, the
+ * fraction of considered jobs) and the profiler of run times, replaced by an estimate. */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/rounds.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct matching { /* jobs that have no machine yet */
-    size_t *jobs;         /* their indices in the problem */
-    double *time_s;
+enum { MOST_MATCHED = 96, MOST_PLACES = 100000 };
+static const double limit_s = 10;
+
+typedef struct waiting {
+    uint32_t job;
+    double fastest_s;
+} waiting;
+
+typedef struct busy {
+    unsigned type;
+    double left_s;
+} busy;
+
+/* The matching of one decision. Groups come by type, the free machines of each first. */
+typedef struct matching {
+    waiting *jobs;
+    busy *machines;
+    size_t count, machine_count, group_count;
+    unsigned *types; /* of each group */
+    double *delay_s, *sizes, *time_s;
     sc_match *matches;
 } matching;
 
 static void free_matching(matching *m)
 {
     free(m->jobs);
+    free(m->machines);
+    free(m->types);
+    free(m->delay_s);
+    free(m->sizes);
     free(m->time_s);
     free(m->matches);
 }
 
-/* The first job on each machine is the farthest from the end: of a type with n machines, the n jobs of highest
- * position. */
-static void start_first(const matching *m, size_t count, size_t types, double *machines, double *fractions)
+static int by_time(const void *left, const void *right)
 {
-    for (size_t type = 0; type < types; type++) {
-        for (; machines[type] > 0; machines[type]--) {
-            size_t first = count;
-            for (size_t i = 0; i < count; i++) {
-                bool is_taken = fractions[m->jobs[i] * types + type] > 0;
-                if (m->matches[i].type != type || is_taken) continue;
-                if (first == count || m->matches[i].from_end > m->matches[first].from_end) first = i;
-            }
-            if (first == count) break;
-            fractions[m->jobs[first] * types + type] = 1;
+    const waiting *a = left, *b = right;
+    if (a->fastest_s != b->fastest_s) return a->fastest_s < b->fastest_s ? -1 : 1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
+static int by_type_and_time(const void *left, const void *right)
+{
+    const busy *a = left, *b = right;
+    if (a->type != b->type) return a->type < b->type ? -1 : 1;
+    return (a->left_s > b->left_s) - (a->left_s < b->left_s);
+}
+
+static double seconds_on(const sc_view *view, uint32_t job, unsigned type)
+{
+    double speed = sc_estimate_speed(view->estimate, job, type, 1);
+    return speed > 0 ? sc_view_planned_work(view, job) / speed : INFINITY;
+}
+
+static void list_jobs(matching *m, const sc_view *view, const sc_active *active)
+{
+    for (size_t i = 0; i < active->count; i++) {
+        uint32_t job = active->jobs[i];
+        if (sc_view_is_running(view, job)) continue;
+        double fastest_s = INFINITY;
+        for (unsigned type = 0; type < view->cluster->type_count; type++)
+            fastest_s = fmin(fastest_s, seconds_on(view, job, type));
+        m->jobs[m->count++] = (waiting){job, fastest_s};
+    }
+    qsort(m->jobs, m->count, sizeof *m->jobs, by_time);
+    if (m->count > MOST_MATCHED) m->count = MOST_MATCHED;
+}
+
+static void group_machines(matching *m, const sc_view *view, const sc_plan *plan)
+{
+    for (size_t i = 0; i < view->running_count; i++) {
+        const sc_state *state = &view->states[view->running[i]];
+        double left_s = seconds_on(view, view->running[i], state->type) + fmax(0, state->busy_s - view->now_s);
+        m->machines[m->machine_count++] = (busy){state->type, fmax(left_s, 60)};
+    }
+    qsort(m->machines, m->machine_count, sizeof *m->machines, by_type_and_time);
+    size_t most_groups = MOST_PLACES / (m->count * m->count) + 1, size = m->machine_count / most_groups + 1;
+    for (unsigned type = 0, first = 0; type < view->cluster->type_count; type++) {
+        m->types[m->group_count] = type;
+        m->sizes[m->group_count++] = plan->free[type];
+        for (size_t taken = 0; first < m->machine_count && m->machines[first].type == type; first++) {
+            if (taken++ % size == 0) m->types[m->group_count++] = type;
+            size_t group = m->group_count - 1;
+            m->sizes[group]++;
+            m->delay_s[group] += (m->machines[first].left_s - m->delay_s[group]) / m->sizes[group];
         }
     }
 }
 
-static mdot_status allocate(const sc_round_problem *problem, double *fractions, mdot_error *err)
+/* Starts the jobs that are the farthest from the end on their machines, or waits for the shortest on `fails`. */
+static void start(const matching *m, const sc_view *view, sc_plan *plan, bool fails)
 {
-    const sc_time_fractions *p = &problem->fractions;
-    double machines[SC_MAX_TYPES], delay_s[SC_MAX_TYPES] = {0}, sum_s;
-    size_t count = 0;
-    matching m = {calloc(p->jobs, sizeof *m.jobs), calloc(p->jobs * p->types, sizeof *m.time_s),
-                  calloc(p->jobs, sizeof *m.matches)};
-    mdot_status status = MDOT_OK;
-    if (m.jobs == NULL || m.time_s == NULL || m.matches == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    memcpy(machines, p->gpus, p->types * sizeof *machines);
-    memset(fractions, 0, p->jobs * p->types * sizeof *fractions);
-    for (size_t i = 0; status == MDOT_OK && i < p->jobs; i++) {
-        /* The type on which it has a machine; types: none. */
-        const sc_state *state = &problem->view->states[problem->jobs[i]];
-        size_t had = state->phase == SC_RUNNING ? state->type : p->types;
-        if (p->scale[i] != 1) {
-            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %g",
-                               problem->view->workload->jobs[problem->jobs[i]].id, p->scale[i]);
-        } else if (had < p->types) {
-            double speed = p->speed[i * p->types + had];
-            fractions[i * p->types + had] = 1;
-            machines[had]--;
-            if (speed > 0) delay_s[had] += p->remaining[i] / speed / p->gpus[had];
-        } else {
-            for (size_t type = 0; type < p->types; type++) {
-                double speed = p->speed[i * p->types + type];
-                m.time_s[count * p->types + type] = speed > 0 ? p->remaining[i] / speed : INFINITY;
-            }
-            m.jobs[count++] = i;
-        }
+    for (size_t i = 0; fails && i < m->count; i++) sc_plan_run_fastest(view, plan, m->jobs[i].job);
+    for (size_t group = 0; !fails && group < m->group_count; group++) {
+        unsigned type = m->types[group];
+        bool is_free = group == 0 || m->types[group - 1] != type;
+        for (unsigned from_end = (unsigned)m->count; is_free && from_end > 0 && plan->free[type] > 0; from_end--)
+            for (size_t i = 0; i < m->count && plan->free[type] > 0; i++)
+                if (m->matches[i].type == group && m->matches[i].from_end == from_end)
+                    sc_plan_run(plan, m->jobs[i].job, type, 1);
     }
-    double free_machines = 0;
-    for (size_t type = 0; type < p->types; type++) free_machines += machines[type];
-    if (status == MDOT_OK && count > 0 && free_machines > 0) {
-        status = sc_match_jobs(count, p->types, m.time_s, delay_s, p->gpus, p->limit_s, m.matches, &sum_s, err);
-        if (status == MDOT_OK) start_first(&m, count, p->types, machines, fractions);
+}
+
+static mdot_status match(matching *m, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    double sum_s;
+    group_machines(m, view, plan);
+    for (size_t i = 0; i < m->count; i++)
+        for (size_t group = 0; group < m->group_count; group++)
+            m->time_s[i * m->group_count + group] = seconds_on(view, m->jobs[i].job, m->types[group]);
+    mdot_status status =
+        sc_match_jobs(m->count, m->group_count, m->time_s, m->delay_s, m->sizes, limit_s, m->matches, &sum_s, err);
+    bool fails = status == MDOT_DEVICE || status == MDOT_OUT_OF_RANGE;
+    if (fails) plan->note = "no matching in time: shortest first";
+    if (status != MDOT_OK && !fails) return status;
+    start(m, view, plan, fails);
+    return MDOT_OK;
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    sc_active *active = memory;
+    size_t gpus = (size_t)view->cluster->gpus, groups = gpus + SC_MAX_TYPES;
+    for (size_t i = 0; i < view->arrived_count; i++) {
+        const sc_job *job = &view->workload->jobs[view->arrived[i]];
+        if (job->gpus != 1)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %d", job->id,
+                             job->gpus);
+    }
+    active->count = sc_active_update(view, active->jobs, active->count);
+    sc_queue_keep_running(view, plan);
+    if (active->count == view->running_count || sc_plan_most_free(view, plan) == 0) return MDOT_OK;
+    matching m = {.jobs = calloc(active->count, sizeof *m.jobs),
+                  .machines = calloc(gpus, sizeof *m.machines),
+                  .types = calloc(groups, sizeof *m.types),
+                  .delay_s = calloc(groups, sizeof *m.delay_s),
+                  .sizes = calloc(groups, sizeof *m.sizes),
+                  .time_s = calloc(MOST_MATCHED * groups, sizeof *m.time_s),
+                  .matches = calloc(active->count, sizeof *m.matches)};
+    mdot_status status = MDOT_OK;
+    if (m.jobs == NULL || m.machines == NULL || m.types == NULL || m.delay_s == NULL || m.sizes == NULL ||
+        m.time_s == NULL || m.matches == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    if (status == MDOT_OK) {
+        list_jobs(&m, view, active);
+        status = match(&m, view, plan, err);
     }
     free_matching(&m);
     return status;
@@ -87,16 +166,14 @@ static mdot_status allocate(const sc_round_problem *problem, double *fractions, 
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    return sc_rounds_create_keeping(view, allocate, out_self, err);
+    return sc_active_create(view, 1, out_self, err);
 }
 
 const sc_policy sc_policy_allox = {
     .name = "allox",
     .summary = "min-cost matching of jobs of one GPU to machines and positions (AlloX)",
-    .round_s = SC_ROUND_S,
     .uses_types = true,
-    .needs_kinds = true,
     .create = create,
-    .decide = sc_rounds_decide,
-    .destroy = sc_rounds_destroy,
+    .decide = decide,
+    .destroy = sc_active_destroy,
 };

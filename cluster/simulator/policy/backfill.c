@@ -42,13 +42,12 @@ void sc_backfill_destroy(void *memory)
     free(self);
 }
 
-mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool chooses_nodes, void **out_self,
-                               mdot_error *err)
+mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, void **out_self, mdot_error *err)
 {
     backfill *self = calloc(1, sizeof *self);
     if (self != NULL) {
         self->kind = kind;
-        self->chooses_nodes = chooses_nodes && view->cluster->node_count > 1;
+        self->chooses_nodes = view->cluster->node_count > 1;
         self->ranked_s = -INFINITY;
         self->billed_gpu_s = calloc(view->workload->job_count + 1, sizeof *self->billed_gpu_s);
         self->endings = calloc((size_t)view->cluster->gpus + 1, sizeof *self->endings);

@@ -1,4 +1,4 @@
-/* backfill.h — backfill: the common part of easy, conservative and hare, with free GPUs over time, topology, priorities
+/* backfill.h — backfill: the common part of easy and conservative, with free GPUs over time, topology, priorities
  * and quotas. */
 #ifndef SC_BACKFILL_H
 #define SC_BACKFILL_H
@@ -22,10 +22,8 @@ typedef enum sc_backfill_kind {
     SC_BACKFILL_CONSERVATIVE /* every job has one, up to a depth of 500 (Slurm's bf_max_job_test) */
 } sc_backfill_kind;
 
-/* Create, decide and destroy for a policy. `chooses_nodes`: jobs are placed by topology; otherwise the simulator
- * chooses the first free nodes. */
-mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, bool chooses_nodes, void **out_self,
-                               mdot_error *err);
+/* Create, decide and destroy for a policy. */
+mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, void **out_self, mdot_error *err);
 mdot_status sc_backfill_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
 void sc_backfill_destroy(void *self);
 

@@ -92,6 +92,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_dlas = {
     .name = "dlas",
     .summary = "least attained service first in three levels (Tiresias, durations unknown)",
+    .uses_types = true,
     .create = create,
     .decide = decide,
     .destroy = destroy,

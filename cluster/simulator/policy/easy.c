@@ -13,12 +13,12 @@
 
 static mdot_status create_easy(const sc_view *view, void **out_self, mdot_error *err)
 {
-    return sc_backfill_create(view, SC_BACKFILL_EASY, true, out_self, err);
+    return sc_backfill_create(view, SC_BACKFILL_EASY, out_self, err);
 }
 
 static mdot_status create_conservative(const sc_view *view, void **out_self, mdot_error *err)
 {
-    return sc_backfill_create(view, SC_BACKFILL_CONSERVATIVE, true, out_self, err);
+    return sc_backfill_create(view, SC_BACKFILL_CONSERVATIVE, out_self, err);
 }
 
 const sc_policy sc_policy_easy = {

@@ -30,6 +30,7 @@ static mdot_status decide_fjf(void *self, const sc_view *view, sc_plan *plan, md
 const sc_policy sc_policy_fifo = {
     .name = "fifo",
     .summary = "first come, first served; waits at the first job that does not fit",
+    .uses_types = true,
     .create = sc_queue_create,
     .decide = decide_fifo,
     .destroy = sc_queue_destroy,
@@ -38,6 +39,7 @@ const sc_policy sc_policy_fifo = {
 const sc_policy sc_policy_fjf = {
     .name = "fjf",
     .summary = "first come, first served; skips jobs that do not fit",
+    .uses_types = true,
     .create = sc_queue_create,
     .decide = decide_fjf,
     .destroy = sc_queue_destroy,

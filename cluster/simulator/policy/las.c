@@ -21,6 +21,7 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 const sc_policy sc_policy_las = {
     .name = "las",
     .summary = "least attained service first, in quanta of 60 s",
+    .uses_types = true,
     .period_s = QUANTUM_S,
     .create = sc_sorted_jobs_create,
     .decide = decide,

@@ -21,9 +21,8 @@ bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job)
     return true;
 }
 
-bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, uint32_t job)
+bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, uint32_t job, int gpus)
 {
-    int gpus = view->workload->jobs[job].gpus;
     uint32_t node = sc_place_find_node(available, view->cluster->node_count, gpus);
     if (node == SC_NONE) return false;
     sc_plan_run(plan, job, 0, gpus);
@@ -43,19 +42,19 @@ static uint32_t find_next(const int *available, size_t node_count, int minimum, 
     return best;
 }
 
-bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job)
+bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job, int gpus)
 {
     size_t nodes = view->cluster->node_count;
-    int missing = view->workload->jobs[job].gpus, there = 0, minimum = 0;
+    int missing = gpus, there = 0, minimum = 0;
     for (size_t node = 0; node < nodes && there < missing; node++) there += available[node];
     if (there < missing) return false;
     sc_plan_run(plan, job, 0, missing);
     for (uint32_t node = 0; missing > 0;) {
         node = find_next(available, nodes, minimum, node);
         minimum = available[node]; /* read before GPUs are taken, because `available` may be the plan's own array */
-        int gpus = minimum < missing ? minimum : missing;
-        sc_plan_take(plan, node, gpus);
-        missing -= gpus;
+        int taken = minimum < missing ? minimum : missing;
+        sc_plan_take(plan, node, taken);
+        missing -= taken;
     }
     return true;
 }

@@ -22,6 +22,7 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 const sc_policy sc_policy_qssf = {
     .name = "qssf",
     .summary = "shortest predicted service first, fixed at submission, no preemption (Helios)",
+    .uses_types = true,
     .create = sc_queue_create,
     .decide = decide,
     .destroy = sc_queue_destroy,

@@ -31,7 +31,7 @@ typedef struct rounds {
     size_t active_count;
     double type_s[SC_MAX_TYPES]; /* time received by all jobs */
     double computed_s;           /* time at which fractions were computed; -INFINITY: never */
-    bool is_stale, looks_at_types, shares, keeps;
+    bool is_stale, looks_at_types, shares;
     sc_couple *couples; /* pairs with fractions; capacity: 2 MOST_COUPLES; NULL unless `shares` */
     size_t couple_count;
     sc_pair *pairs; /* the same for the solver */
@@ -92,13 +92,6 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
     }
     *out_self = self;
     return MDOT_OK;
-}
-
-mdot_status sc_rounds_create_keeping(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err)
-{
-    mdot_status status = sc_rounds_create(view, allocate, true, out_self, err);
-    if (status == MDOT_OK) ((rounds *)*out_self)->keeps = true;
-    return status;
 }
 
 mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err)
@@ -293,7 +286,6 @@ static size_t list_jobs(rounds *self, const sc_view *view, unsigned type)
         int gpus = view->workload->jobs[job].gpus;
         if (a->round == self->round || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0)
             continue;
-        if (self->keeps && a->fraction[type] == 0) continue;
         double priority = priority_of(self, a->fraction[type], a->received_s[type], type);
         self->queue[count++] = (entry){job, SC_NONE, priority, a->owed_s[type], a->fraction[type]};
     }
@@ -343,8 +335,7 @@ mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan, m
     rounds *self = memory;
     keep_books(self, view);
     if (self->active_count == 0) return MDOT_OK;
-    double period_s = self->keeps ? 0 : between_shares_s;
-    if (self->is_stale && view->now_s - self->computed_s >= period_s) {
+    if (self->is_stale && view->now_s - self->computed_s >= between_shares_s) {
         begin_period(self, view);
         mdot_status status = compute_fractions(self, view, plan, err);
         if (status != MDOT_OK) return status;
@@ -352,12 +343,7 @@ mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan, m
     self->round++;
     unsigned order[SC_MAX_TYPES];
     order_types(self, view->cluster->type_count, order);
-    for (size_t i = 0; self->keeps && i < view->running_count; i++) {
-        uint32_t job = view->running[i];
-        sc_plan_run(plan, job, view->states[job].type, view->states[job].gpus);
-        self->accounts[job].round = self->round;
-    }
     for (unsigned i = 0; i < view->cluster->type_count; i++) fill_type(self, view, order[i], plan);
-    if (self->is_stale) plan->wake_s = fmax(view->now_s + SC_ROUND_S, self->computed_s + period_s);
+    if (self->is_stale) plan->wake_s = fmax(view->now_s + SC_ROUND_S, self->computed_s + between_shares_s);
     return MDOT_OK;
 }

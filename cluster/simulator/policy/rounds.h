@@ -38,9 +38,6 @@ typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_
  * If `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */
 mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
                              mdot_error *err);
-/* The same without preemption: a running job keeps its GPUs. Fractions are computed in every round after a change, and
- * only jobs with a fraction of a type start there. */
-mdot_status sc_rounds_create_keeping(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err);
 /* The same with space sharing: the problem has pairs of jobs, and pair fractions follow the job fractions.
  * INVALID_ARGUMENT if the workload has no pair speeds. */
 mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err);

@@ -35,6 +35,7 @@ static mdot_status decide_srsf(void *self, const sc_view *view, sc_plan *plan, m
 const sc_policy sc_policy_srtf = {
     .name = "srtf",
     .summary = "shortest remaining time first, preemptive",
+    .uses_types = true,
     .create = sc_sorted_jobs_create,
     .decide = decide_srtf,
     .destroy = sc_sorted_jobs_destroy,
@@ -43,6 +44,7 @@ const sc_policy sc_policy_srtf = {
 const sc_policy sc_policy_srsf = {
     .name = "srsf",
     .summary = "shortest remaining service (time x GPUs) first, preemptive (Tiresias, durations known)",
+    .uses_types = true,
     .create = sc_sorted_jobs_create,
     .decide = decide_srsf,
     .destroy = sc_sorted_jobs_destroy,

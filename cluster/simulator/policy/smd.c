@@ -116,11 +116,12 @@ static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bo
 {
     self->packed[job] = self->decision;
     if (would_stay(view, job, on_one_node) && sc_place_as_it_is(view, plan, job)) return;
-    bool (*place)(const sc_view *, sc_plan *, const int *, uint32_t) =
+    int gpus = view->workload->jobs[job].gpus;
+    bool (*place)(const sc_view *, sc_plan *, const int *, uint32_t, int) =
         on_one_node ? sc_place_on_one : sc_place_on_several;
     discount_taken(self, view, plan);
-    bool is_idle = place(view, plan, self->idle, job);
-    if (!is_idle) place(view, plan, plan->node_free, job);
+    bool is_idle = place(view, plan, self->idle, job, gpus);
+    if (!is_idle) place(view, plan, plan->node_free, job, gpus);
     const sc_grant *grant = &plan->grants[plan->grant_count - 1];
     for (size_t i = 0; i < grant->part_count && is_idle; i++) {
         const sc_part *part = &plan->parts[grant->first_part + i];

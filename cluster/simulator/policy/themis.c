@@ -3,6 +3,7 @@
  * Implemented: finish-time fairness, a job's total time over the time in an equal part of the cluster, and rounds
  * (leases) with the largest ratio first. Left out: the auction (bids for GPU sets, with hidden payments for honesty);
  * the filter that opens it to a fraction of jobs; placement. gavel-ftf solves the same measure as a program. */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
 #include <limits.h>
@@ -72,28 +73,6 @@ static void sift_down(unfair *heap, size_t count, size_t position)
     }
 }
 
-/* Does a type have free GPUs for the narrowest job? */
-static bool has_room(const sc_view *view, const sc_plan *plan, int narrowest)
-{
-    for (unsigned type = 0; type < view->cluster->type_count; type++)
-        if (plan->free[type] >= narrowest) return true;
-    return false;
-}
-
-static void run_on_fastest(const sc_view *view, uint32_t job, sc_plan *plan)
-{
-    int gpus = view->workload->jobs[job].gpus;
-    unsigned best = view->cluster->type_count;
-    double fastest = 0;
-    for (unsigned type = 0; type < view->cluster->type_count; type++) {
-        double speed = gpus <= plan->free[type] ? sc_estimate_speed(view->estimate, job, type, gpus) : 0;
-        if (speed <= fastest) continue;
-        fastest = speed;
-        best = type;
-    }
-    if (fastest > 0) sc_plan_run(plan, job, best, gpus);
-}
-
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)err;
@@ -113,8 +92,8 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
         self->order[i] = (unfair){self->active[i], ratio_of(view, self->active[i], contention)};
     }
     for (size_t i = self->count / 2; i > 0; i--) sift_down(self->order, self->count, i - 1);
-    for (size_t left = self->count; left > 0 && has_room(view, plan, narrowest);) {
-        run_on_fastest(view, self->order[0].job, plan);
+    for (size_t left = self->count; left > 0 && sc_plan_most_free(view, plan) >= narrowest;) {
+        sc_plan_run_fastest(view, plan, self->order[0].job);
         self->order[0] = self->order[--left];
         sift_down(self->order, left, 0);
     }

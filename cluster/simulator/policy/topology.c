@@ -83,7 +83,7 @@ static int take_of_rack(sc_topology *topology, const sc_cluster *cluster, sc_pla
 void sc_topology_run(sc_topology *topology, const sc_view *view, sc_plan *plan, uint32_t job)
 {
     const sc_cluster *cluster = view->cluster;
-    if (sc_place_on_one(view, plan, plan->node_free, job)) return;
+    if (sc_place_on_one(view, plan, plan->node_free, job, view->workload->jobs[job].gpus)) return;
     int missing = view->workload->jobs[job].gpus;
     sc_plan_run(plan, job, 0, missing);
     count_free(topology, cluster, plan);

@@ -1,5 +1,5 @@
 /* linear.h — the mathematics of schedulers, independent of jobs and clusters: linear and integer programs, AlloX'
- * assignment, Chronus' leases, Sia's options and slices of a GPU. time_fractions.h has Gavel's programs. */
+ * assignment, Sia's options and slices of a GPU. time_fractions.h has Gavel's programs. */
 #ifndef SC_LINEAR_H
 #define SC_LINEAR_H
 
@@ -49,23 +49,6 @@ typedef struct sc_match {
 mdot_status sc_match_jobs(size_t jobs, size_t types, const double *time_s, const double *delay_s,
                           const double *machines, double limit_s, sc_match *out_matches, double *out_sum_s,
                           mdot_error *err);
-
-/* ---- Leases ------------------------------------------------------------------------------------------------------ */
-
-/* Chronus' integer program. Leases are slots of equal length; a job in a lease holds its GPUs throughout. The program
- * finds leases before each job's deadline. */
-
-typedef struct sc_lease_job {
-    int gpus;
-    size_t needed; /* number of leases */
-    size_t until;  /* the last lease must precede this one, counted from 0 */
-} sc_lease_job;
-
-/* Sets runs[i][t] to 1 if jobs[i] runs in lease t, for t < until. OUT_OF_RANGE: there is no solution. DEVICE: no
- * solution was found in time. UNSUPPORTED: this build lacks an integer solver. After a failure `runs` stays as it
- * was. */
-mdot_status sc_leases_solve(const sc_lease_job *jobs, size_t job_count, int gpus, double limit_s,
-                            unsigned char *const *runs, mdot_error *err);
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 

@@ -128,12 +128,10 @@ static void easy_equals_a_direct_implementation(void **state)
         }
         naive_easy(&w, 8, factors, starts, ends);
         sc_result easy = run(&w, 8, &sc_policy_easy, factors, &(sc_run_options){0});
-        sc_result hare = run(&w, 8, &sc_policy_hare, factors, &(sc_run_options){0});
         for (size_t i = 0; i < w.job_count; i++)
-            if (fabs(easy.states[i].start_s - starts[i]) > 1e-6 || hare.states[i].end_s != easy.states[i].end_s)
+            if (fabs(easy.states[i].start_s - starts[i]) > 1e-6)
                 fail_msg("seed %d, job %zu starts at %g, expected %g", (int)seed, i, easy.states[i].start_s, starts[i]);
         sc_result_free(&easy);
-        sc_result_free(&hare);
         sc_workload_free(&w);
     }
 }

@@ -1,5 +1,5 @@
-/* test_chronus.c — leases: the integer program finds guarantees that filling by deadline misses, and every guarantee
- * is met. */
+/* test_chronus.c — leases: several orders find guarantees that filling by deadline misses, guarantees are kept, and
+ * more deadlines are met than by EDF. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,14 +19,6 @@
 #include "tests/simulator/support/workloads.h"
 
 #define LEASE_S 1200.
-
-#define NEEDS_SOLVER                                                                                                   \
-    do {                                                                                                               \
-        if (!sc_linear_solves_integers()) {                                                                            \
-            print_message("built without a solver of programs in whole numbers\n");                                    \
-            skip();                                                                                                    \
-        }                                                                                                              \
-    } while (0)
 
 static void integer_columns_have_integer_values(void **state)
 {
@@ -57,72 +49,30 @@ static void integer_columns_have_integer_values(void **state)
     sc_linear_destroy(l);
 }
 
-enum { MOST_UNTIL = 4, MOST_JOBS = 4 };
-
-/* Returns whether all jobs from `job` on find leases in the remaining ones, by trying every choice. */
-static bool can_run(const sc_lease_job *jobs, size_t count, int *left)
-{
-    if (count == 0) return true;
-    for (unsigned set = 0; set < 1u << jobs->until; set++) {
-        if ((size_t)__builtin_popcount(set) != jobs->needed) continue;
-        bool fits = true;
-        for (size_t t = 0; t < jobs->until; t++) {
-            if ((set >> t & 1) == 0) continue;
-            left[t] -= jobs->gpus;
-            fits &= left[t] >= 0;
-        }
-        fits = fits && can_run(jobs + 1, count - 1, left);
-        for (size_t t = 0; t < jobs->until; t++)
-            if ((set >> t & 1) != 0) left[t] += jobs->gpus;
-        if (fits) return true;
-    }
-    return false;
-}
-
-static void the_program_finds_existing_leases(void **state)
-{
-    (void)state;
-    NEEDS_SOLVER;
-    uint64_t seed = 5;
-    size_t found = 0;
-    for (int round = 0; round < 200; round++) {
-        sc_lease_job jobs[MOST_JOBS];
-        unsigned char memory[MOST_JOBS][MOST_UNTIL], *runs[MOST_JOBS];
-        int left[MOST_UNTIL] = {4, 4, 4, 4};
-        for (size_t i = 0; i < MOST_JOBS; i++) {
-            jobs[i].gpus = 1 + (int)(sc_random_next(&seed) % 4);
-            jobs[i].until = 1 + sc_random_next(&seed) % MOST_UNTIL;
-            jobs[i].needed = 1 + sc_random_next(&seed) % jobs[i].until;
-            runs[i] = memory[i];
-        }
-        mdot_status status = sc_leases_solve(jobs, MOST_JOBS, 4, 10, runs, NULL);
-        assert_int_equal(status, can_run(jobs, MOST_JOBS, left) ? MDOT_OK : MDOT_OUT_OF_RANGE);
-        for (size_t i = 0; status == MDOT_OK && i < MOST_JOBS; i++) {
-            size_t got = 0;
-            for (size_t t = 0; t < jobs[i].until; t++) {
-                got += runs[i][t];
-                left[t] -= runs[i][t] * jobs[i].gpus;
-                assert_true(left[t] >= 0);
-            }
-            assert_int_equal(got, jobs[i].needed);
-        }
-        found += status == MDOT_OK;
-    }
-    assert_true(found > 20);
-    assert_true(found < 180);
-}
-
 static bool is_met(const sc_workload *w, const sc_result *r, size_t job)
 {
     return r->states[job].end_s <= w->jobs[job].deadline_s + 1e-6;
 }
 
+/* Restarts of a minute make leases of 20 minutes. */
+static sc_result run_with_restarts(const sc_workload *w, int gpus, double restart_s, bool at_first_start)
+{
+    sc_run_options options = {.restart = {.base_s = restart_s, .first = at_first_start}};
+    sc_cluster pool;
+    sc_estimator oracle = sc_estimator_oracle();
+    sc_result r;
+    mdot_error err = {0};
+    assert_int_equal(sc_cluster_make_pool(gpus, &pool, NULL), MDOT_OK);
+    if (sc_simulate(w, &pool, &sc_policy_chronus, &oracle, &options, &r, &err) != MDOT_OK) fail_msg("%s", err.message);
+    sc_cluster_free(&pool);
+    return r;
+}
+
 /* Two leases of 4 GPUs. By deadline and arrival, the jobs for 1 and 2 GPUs take the first lease and the job for 3 the
  * second, so another job for 2 does not fit. With 1 and 3 in one lease, it fits. */
-static void the_program_guarantees_more_than_filling_by_deadline(void **state)
+static void more_is_guaranteed_than_by_filling_by_deadline(void **state)
 {
     (void)state;
-    NEEDS_SOLVER;
     static const double jobs[][3] = {{0, 1, LEASE_S}, {0, 2, LEASE_S}, {0, 3, LEASE_S}, {0, 2, LEASE_S}};
     sc_workload w = workload_make(jobs, 4);
     for (size_t i = 0; i < 4; i++) w.jobs[i].deadline_s = 2 * LEASE_S;
@@ -161,30 +111,22 @@ static sc_workload make_feasible(uint64_t seed, double restart_s)
     return w;
 }
 
-static void guaranteed_jobs_end_in_time(void **state)
+/* All deadlines of these sets can be met; four orders find nearly all of them. */
+static void feasible_deadlines_are_met(void **state)
 {
     (void)state;
-    NEEDS_SOLVER;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
-        sc_run_options options = {.restart = {.base_s = seed % 2 == 0 ? 0 : 40, .first = true}};
-        sc_workload w = make_feasible(seed, options.restart.base_s);
-        sc_cluster pool;
-        sc_estimator oracle = sc_estimator_oracle();
-        const sc_policy *policy;
-        sc_result r;
-        mdot_error err = {0};
-        assert_int_equal(sc_policy_find("chronus", &policy, NULL), MDOT_OK);
-        assert_int_equal(sc_cluster_make_pool(4, &pool, NULL), MDOT_OK);
-        if (sc_simulate(&w, &pool, policy, &oracle, &options, &r, &err) != MDOT_OK) fail_msg("%s", err.message);
-        assert_int_equal(r.notes, 0);
-        for (size_t i = 0; i < w.job_count; i++)
-            if (!is_met(&w, &r, i))
-                fail_msg("seed %d: job %zu ends at %g, not by %g", (int)seed, i, r.states[i].end_s,
-                         w.jobs[i].deadline_s);
+    size_t met = 0, jobs = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        double restart_s = seed % 2 == 0 ? 0 : 60;
+        sc_workload w = make_feasible(seed, restart_s);
+        sc_result r = run_with_restarts(&w, 4, restart_s, true);
+        jobs += w.job_count;
+        for (size_t i = 0; i < w.job_count; i++) met += is_met(&w, &r, i);
         sc_result_free(&r);
-        sc_cluster_free(&pool);
         sc_workload_free(&w);
     }
+    print_message("%zu of %zu deadlines\n", met, jobs);
+    assert_true(met >= jobs * 95 / 100);
 }
 
 static void earlier_guarantees_keep_their_leases(void **state)
@@ -204,17 +146,47 @@ static void earlier_guarantees_keep_their_leases(void **state)
     sc_workload_free(&w);
 }
 
-static void remaining_leases_go_to_the_shortest_job(void **state)
+static void leases_change_hands_when_they_end(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 5000}, {1, 1, 3000}, {2, 1, 100}};
     sc_workload w = workload_make(jobs, 3);
-    sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
+    sc_result r = run_with_restarts(&w, 1, 60, false);
     /* The first job holds the lease. When the lease ends, the shortest job starts. */
     expect_number(r.states[0].start_s, 0);
     expect_number(r.states[0].preemptions, 1);
     expect_number(r.states[2].start_s, LEASE_S);
     expect_number(r.states[1].start_s, LEASE_S + 100);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
+static void jobs_without_a_deadline_use_the_slack_of_guarantees(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 1200}, {0, 1, 600}};
+    sc_workload w = workload_make(jobs, 2);
+    for (int slack_s = 0; slack_s <= 600; slack_s += 599 + (slack_s > 0)) {
+        w.jobs[0].deadline_s = 1200 + slack_s;
+        sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
+        assert_true(is_met(&w, &r, 0));
+        assert_true((r.states[1].start_s == 0) == (slack_s >= 60)); /* a lease of 60 s at least */
+        sc_result_free(&r);
+        if (slack_s == 600) break;
+    }
+    sc_workload_free(&w);
+}
+
+static void hopeless_jobs_come_last(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 1000}, {0, 1, 2000}};
+    sc_workload w = workload_make(jobs, 2);
+    w.jobs[0].deadline_s = 500;
+    w.jobs[1].deadline_s = 2500;
+    sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
+    assert_true(is_met(&w, &r, 1));
+    expect_number(r.states[0].end_s, 3000);
     sc_result_free(&r);
     sc_workload_free(&w);
 }
@@ -252,11 +224,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integer_columns_have_integer_values),
-        cmocka_unit_test(the_program_finds_existing_leases),
-        cmocka_unit_test(the_program_guarantees_more_than_filling_by_deadline),
-        cmocka_unit_test(guaranteed_jobs_end_in_time),
+        cmocka_unit_test(more_is_guaranteed_than_by_filling_by_deadline),
+        cmocka_unit_test(feasible_deadlines_are_met),
         cmocka_unit_test(earlier_guarantees_keep_their_leases),
-        cmocka_unit_test(remaining_leases_go_to_the_shortest_job),
+        cmocka_unit_test(leases_change_hands_when_they_end),
+        cmocka_unit_test(jobs_without_a_deadline_use_the_slack_of_guarantees),
+        cmocka_unit_test(hopeless_jobs_come_last),
         cmocka_unit_test(more_deadlines_are_met_than_by_edf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

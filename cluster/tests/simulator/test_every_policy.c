@@ -23,11 +23,11 @@ typedef enum belief { EXACT, HALVED, DOUBLED, LOG_NORMAL, HEAVY_TAILED, BELIEFS 
 static const char *const belief_names[] = {"exact", "halved", "doubled", "log-normal", "heavy-tailed"};
 
 /* Under the first policies a running job keeps its GPUs; the second ones reject jobs. Their files say so. */
-static const char *const never_preempts[] = {"fifo",  "fjf",   "qssf",    "easy",    "conservative", "hare",
-                                             "hydra", "allox", "gandiva", "elastic", "cognn"};
+static const char *const never_preempts[] = {"fifo",  "fjf",   "qssf",    "easy", "conservative",
+                                             "hydra", "allox", "elastic", "cognn"};
 static const char *const rejects[] = {"elasticflow", "edf-admit"};
 /* Policies that change a job's width. */
-static const char *const elastic[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia", "miso"};
+static const char *const elastic[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia", "miso", "gandiva"};
 
 #define IS_IN(list, name) is_in(list, sizeof(list) / sizeof *(list), name)
 static bool is_in(const char *const *list, size_t count, const char *name)
@@ -56,6 +56,7 @@ static void check_plan(const sc_view *view, const sc_plan *plan)
         if (!g->shares) held[g->type] += g->gpus;
         has[g->job] = true;
         bool is_own = IS_IN(elastic, watched->name) ? sc_job_allows(job, g->gpus) : g->gpus == job->gpus;
+        is_own |= watched->folds && g->gpus < job->gpus;
         if (!is_own) snprintf(fault, sizeof fault, "job %s of %d GPUs got %d", job->id, job->gpus, g->gpus);
     }
     for (unsigned type = 0; type < view->cluster->type_count; type++)

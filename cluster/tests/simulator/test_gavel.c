@@ -97,9 +97,9 @@ static void missing_inputs_of_policies_are_named(void **state)
 {
     process_result result;
     char trace[256], cluster[256];
-    simulate(*state, "srsf", &result);
+    simulate(*state, "smd", &result);
     assert_int_equal(result.status, 1);
-    expect_contains(result.err, "policy srsf supports one GPU type, but the cluster has 2");
+    expect_contains(result.err, "policy smd supports one GPU type, but the cluster has 2");
     snprintf(trace, sizeof trace, "%s/plain.csv", (char *)*state);
     snprintf(cluster, sizeof cluster, "%s/cluster.csv", (char *)*state);
     free(workload_write_file(*state, "plain.csv", "job_id,submit_s,gpus,duration_s\nj,0,1,10\n"));

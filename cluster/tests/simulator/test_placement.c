@@ -188,7 +188,7 @@ static void policies_ignore_nodes_without_a_spread(void **state)
         sc_workload w = workload_random(120, 6, seed);
         expect_equal(&w, &sc_policy_srsf, nodes, &sc_policy_srsf, pool);
         expect_equal(&w, &sc_policy_dlas, nodes, &sc_policy_dlas, pool);
-        expect_equal(&w, &sc_policy_gandiva, nodes, &sc_policy_fjf, pool);
+        expect_equal(&w, &sc_policy_gandiva, nodes, &sc_policy_gandiva, pool);
         expect_equal(&w, &sc_policy_smd, nodes, &sc_policy_srsf, pool);
         sc_workload_free(&w);
     }

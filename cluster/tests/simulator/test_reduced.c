@@ -1,4 +1,5 @@
-/* test_reduced.c — the implemented parts of Themis, Hare, Hydra and PowerFlow: order, filled gaps, type and width. */
+/* test_reduced.c — Themis, Hare, Hydra, AlloX, Gandiva and PowerFlow on a few jobs: order, gaps, types, turns,
+ * widths. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,42 +24,33 @@ static void expect_starts(const sc_result *result, const double *starts_s, const
                      starts_s[i], ends_s[i]);
 }
 
-/* 3 of 4 GPUs are busy until 100, and a job for 4 is blocked until then. One 1-GPU job ends before, the other would end
- * later. */
-static const double gap[][3] = {{0, 3, 100}, {10, 4, 50}, {20, 1, 90}, {20, 1, 80}};
-
-static void hare_fills_gaps_without_delaying_jobs(void **state)
+static void hare_serves_short_jobs_first(void **state)
 {
     (void)state;
-    sc_workload w = workload_make(gap, 4);
-    sc_result r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
-    expect_starts(&r, (const double[]){0, 100, 150, 20}, (const double[]){100, 150, 240, 100});
-    sc_result_free(&r);
-    /* If the long one is predicted to be short, it delays the blocked job. */
-    const double factors[] = {1, 1, .5, 1};
-    r = workload_run(&w, 4, "hare", factors, SC_ERRORS_SCALE);
-    expect_starts(&r, (const double[]){0, 110, 20, 160}, (const double[]){100, 160, 110, 240});
-    sc_result_free(&r);
-    /* A blocked job for 3 GPUs leaves one free for the long job. */
-    w.jobs[1].gpus = 3;
-    r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
-    expect_starts(&r, (const double[]){0, 100, 20, 110}, (const double[]){100, 150, 110, 190});
+    static const double jobs[][3] = {{0, 1, 10000}, {0, 1, 10}, {100, 1, 50}};
+    sc_workload w = workload_make(jobs, 3);
+    sc_result r = workload_run(&w, 1, "hare", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){10, 0, 100}, (const double[]){10060, 10, 150});
     sc_result_free(&r);
     sc_workload_free(&w);
 }
 
-static void hare_is_fifo_without_gaps(void **state)
+static void hare_lets_tasks_take_turns_in_gaps(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
-        sc_workload w = workload_random(80, 1, seed);
-        sc_result hare = workload_run(&w, 5, "hare", NULL, SC_ERRORS_SCALE);
-        sc_result fifo = workload_run(&w, 5, "fifo", NULL, SC_ERRORS_SCALE);
-        for (size_t i = 0; i < 80; i++) assert_true(hare.states[i].end_s == fifo.states[i].end_s);
-        sc_result_free(&hare);
-        sc_result_free(&fifo);
-        sc_workload_free(&w);
-    }
+    /* The short job leaves one of two GPUs. The wide one's two tasks take turns there until 100 s, for 50 of 200 s. */
+    static const double jobs[][3] = {{0, 1, 100}, {0, 2, 200}};
+    sc_workload w = workload_make(jobs, 2);
+    sc_result r = workload_run(&w, 2, "hare", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){0, 0}, (const double[]){100, 250});
+    sc_result_free(&r);
+    /* Three tasks on two GPUs take two turns. */
+    w.jobs[0].gpus = 2;
+    w.jobs[1].gpus = 3;
+    r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){0, 0}, (const double[]){100, 250});
+    sc_result_free(&r);
+    sc_workload_free(&w);
 }
 
 static void themis_serves_the_least_fairly_treated_job(void **state)
@@ -75,42 +67,153 @@ static void themis_serves_the_least_fairly_treated_job(void **state)
 }
 
 /* Two types with one GPU each: fast runs 2 steps a second, slow 1. */
-static sc_result run_hydra(sc_workload *w)
+static sc_result run_on_types(const sc_policy *policy, sc_workload *w)
 {
     sc_cluster c = {0};
     sc_result result;
     sc_estimator oracle = sc_estimator_oracle();
     uint32_t kind;
     mdot_error err = {0};
-    assert_int_equal(sc_cluster_add_node(&c, "a", "fast", 1, NULL), MDOT_OK);
     assert_int_equal(sc_cluster_add_node(&c, "b", "slow", 1, NULL), MDOT_OK);
+    assert_int_equal(sc_cluster_add_node(&c, "a", "fast", 1, NULL), MDOT_OK);
     assert_int_equal(sc_workload_add_kind(w, "any", &kind, NULL), MDOT_OK);
-    w->kinds[kind].speed[0][0] = 2;
-    w->kinds[kind].speed[1][0] = 1;
+    w->kinds[kind].speed[0][0] = 1;
+    w->kinds[kind].speed[1][0] = 2;
     for (size_t i = 0; i < w->job_count; i++) w->jobs[i].kind = kind;
-    if (sc_simulate(w, &c, &sc_policy_hydra, &oracle, &(sc_run_options){0}, &result, &err) != MDOT_OK)
-        fail_msg("%s", err.message);
+    if (sc_simulate(w, &c, policy, &oracle, &(sc_run_options){0}, &result, &err) != MDOT_OK)
+        fail_msg("%s: %s", policy->name, err.message);
     sc_cluster_free(&c);
     return result;
 }
 
-static void hydra_reserves_fast_gpus_for_jobs_that_need_them(void **state)
+static void a_lone_job_takes_the_fastest_type(void **state)
 {
     (void)state;
-    static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
+    static const double jobs[][3] = {{0, 1, 100}};
+    for (size_t i = 0; sc_policies[i] != NULL; i++) {
+        const char *name = sc_policies[i]->name;
+        /* Shares of a lone job are its whole time on any type here; pairs need a table; slices are not types. */
+        bool is_other = !sc_policies[i]->uses_types || strncmp(name, "gavel", 5) == 0 || strcmp(name, "isolated") == 0;
+        if (is_other || strcmp(name, "powerflow") == 0) continue;
+        sc_workload w = workload_make(jobs, 1);
+        sc_result r = run_on_types(sc_policies[i], &w);
+        if (r.states[0].end_s > 50 + 1e-9) fail_msg("%s: the job ends at %g", name, r.states[0].end_s);
+        sc_result_free(&r);
+        sc_workload_free(&w);
+    }
+}
+
+static void hydra_serves_the_least_cost(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 1000}, {0, 1, 100}};
     sc_workload w = workload_make(jobs, 2);
-    w.jobs[0].deadline_s = 150; /* slow suffices, although the job is first in the trace and by deadline */
-    w.jobs[1].deadline_s = 160;
-    sc_result r = run_hydra(&w);
-    expect_starts(&r, (const double[]){0, 0}, (const double[]){100, 50});
+    sc_result r = workload_run(&w, 1, "hydra", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){100, 0}, (const double[]){1100, 100}); /* shortest first */
+    sc_result_free(&r);
+    w.jobs[0].deadline_s = 500; /* out of reach */
+    w.jobs[1].deadline_s = 600;
+    r = workload_run(&w, 1, "hydra", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){100, 0}, (const double[]){1100, 100});
+    sc_result_free(&r);
+    w.jobs[0].deadline_s = 1000; /* 100 s of waiting cost less than a missed deadline */
+    w.jobs[1].deadline_s = INFINITY;
+    w.jobs[1].work = 900;
+    r = workload_run(&w, 1, "hydra", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){0, 1000}, (const double[]){1000, 1900});
     sc_result_free(&r);
     sc_workload_free(&w);
+}
 
-    w = workload_make(jobs, 2);
-    w.jobs[0].deadline_s = INFINITY;
-    w.jobs[1].deadline_s = 60; /* only fast suffices, so this job goes first */
-    r = run_hydra(&w);
-    expect_starts(&r, (const double[]){0, 0}, (const double[]){100, 50});
+/* With one GPU of each type and all jobs present, jobs on each run shortest first. Tries all divisions. */
+static double least_sum_s(const double (*jobs)[3], size_t count)
+{
+    double least = INFINITY;
+    for (unsigned fast = 0; fast < 1u << count; fast++) {
+        double sum = 0;
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < count; k++) {
+                bool is_fast = (fast >> i & 1) != 0,
+                     is_before = jobs[k][2] < jobs[i][2] || (jobs[k][2] == jobs[i][2] && k <= i);
+                if ((fast >> k & 1) == (fast >> i & 1) && is_before) sum += jobs[k][2] / (is_fast ? 2 : 1);
+            }
+        least = fmin(least, sum);
+    }
+    return least;
+}
+
+static void allox_finds_the_least_sum(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    for (int round = 0; round < 60; round++) {
+        double jobs[7][3], sum_s = 0;
+        size_t count = 1 + sc_random_next(&seed) % 7;
+        for (size_t i = 0; i < count; i++) {
+            jobs[i][0] = 0;
+            jobs[i][1] = 1;
+            jobs[i][2] = 100 + (double)(sc_random_next(&seed) % 100000);
+        }
+        sc_workload w = workload_make((const double(*)[3])jobs, count);
+        sc_result r = run_on_types(&sc_policy_allox, &w);
+        for (size_t i = 0; i < count; i++) {
+            sum_s += r.states[i].end_s;
+            assert_int_equal(r.states[i].preemptions, 0);
+        }
+        double least_s = least_sum_s((const double(*)[3])jobs, count);
+        if (fabs(sum_s / least_s - 1) > 1e-9) fail_msg("round %d: %g, at least %g", round, sum_s, least_s);
+        sc_result_free(&r);
+        sc_workload_free(&w);
+    }
+}
+
+static void gandiva_lets_jobs_take_turns(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 100000}, {10, 1, 60}, {20, 2, 60}};
+    sc_workload w = workload_make(jobs, 2);
+    sc_result r = workload_run(&w, 1, "gandiva", NULL, SC_ERRORS_SCALE);
+    assert_true(r.states[1].end_s <= 10 + 3 * 60);
+    assert_int_equal(r.states[0].preemptions, 1);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+    w = workload_make(jobs, 3); /* a wide job gets its turn, too */
+    r = workload_run(&w, 2, "gandiva", NULL, SC_ERRORS_SCALE);
+    assert_true(r.states[2].end_s <= 20 + 4 * 60);
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
+static void gandiva_packs_jobs_that_keep_their_speed(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 1000}, {0, 1, 1000}};
+    for (int kept = 4; kept <= 8; kept += 4) { /* tenths of the speed alone */
+        sc_workload w = workload_make(jobs, 2);
+        uint32_t kind;
+        assert_int_equal(sc_workload_add_kind(&w, "k", &kind, NULL), MDOT_OK);
+        w.kinds[kind].speed[0][0] = 1;
+        w.jobs[0].kind = w.jobs[1].kind = kind;
+        assert_int_equal(sc_workload_set_pair_speed(&w, kind, kind, 0, 0, .1 * kept, NULL), MDOT_OK);
+        sc_result r = workload_run(&w, 1, "gandiva", NULL, SC_ERRORS_SCALE);
+        double last_s = fmax(r.states[0].end_s, r.states[1].end_s);
+        if (fabs(last_s - (kept > 5 ? 1250 : 2000)) > 1e-6) fail_msg("kept %d: ends at %g", kept, last_s);
+        sc_result_free(&r);
+        sc_workload_free(&w);
+    }
+}
+
+static void gandiva_grows_jobs_on_idle_gpus(void **state)
+{
+    (void)state;
+    /* Alone, the elastic job has four GPUs. At 100 s it gives two to the other, and takes them back at 200 s. */
+    static const double jobs[][3] = {{0, 1, 1000}, {100, 2, 100}};
+    sc_workload w = workload_make(jobs, 2);
+    w.jobs[0].least_gpus = 1;
+    w.jobs[0].most_gpus = 4;
+    w.jobs[0].scaling = 1;
+    sc_result r = workload_run(&w, 4, "gandiva", NULL, SC_ERRORS_SCALE);
+    expect_starts(&r, (const double[]){0, 100}, (const double[]){300, 200});
     sc_result_free(&r);
     sc_workload_free(&w);
 }
@@ -165,10 +268,15 @@ static void powerflow_widens_the_job_of_least_added_energy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hare_fills_gaps_without_delaying_jobs),
-        cmocka_unit_test(hare_is_fifo_without_gaps),
+        cmocka_unit_test(hare_serves_short_jobs_first),
+        cmocka_unit_test(hare_lets_tasks_take_turns_in_gaps),
         cmocka_unit_test(themis_serves_the_least_fairly_treated_job),
-        cmocka_unit_test(hydra_reserves_fast_gpus_for_jobs_that_need_them),
+        cmocka_unit_test(a_lone_job_takes_the_fastest_type),
+        cmocka_unit_test(hydra_serves_the_least_cost),
+        cmocka_unit_test(allox_finds_the_least_sum),
+        cmocka_unit_test(gandiva_lets_jobs_take_turns),
+        cmocka_unit_test(gandiva_packs_jobs_that_keep_their_speed),
+        cmocka_unit_test(gandiva_grows_jobs_on_idle_gpus),
         cmocka_unit_test(powerflow_widens_the_job_of_least_added_energy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
