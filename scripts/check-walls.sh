@@ -49,7 +49,7 @@ scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configurat
 WALLS
 # The companion includes public headers and what the component `base` installs (cmake/install.cmake), thus no other folder of mdot.
 while read -r folder headers; do
-    echo "cluster/$folder base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h runtime/job/configuration.def runtime/job/configuration_table.h $headers"
+    echo "cluster/$folder base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h $headers"
 done >> "$work/walls" <<'WALLS'
 accounting           mdot/mdot_store.h
 history

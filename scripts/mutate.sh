@@ -57,6 +57,7 @@ tree=$(pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 mkdir "$work/original" "$work/mutant" "$work/tmp" "$work/links"
+chmod 711 "$work" # tests of the store look into it as an ordinary user
 : > "$work/results"
 export CCACHE_DISABLE=1
 renice -n 19 $$ > /dev/null 2>&1 || true

@@ -123,9 +123,9 @@ void cli_json_layout(FILE *stream, const mdot_plan_layout *layout, const mdot_tr
             k->in_time, k->in_budget);
 }
 
-void cli_json_begin(FILE *stream, const cli_json_origin *o)
+void cli_json_origin_begin(FILE *stream, const char *schema, const cli_json_origin *o)
 {
-    fprintf(stream, "{\"schema\": \"mdot-predict/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
+    fprintf(stream, "{\"schema\": \"%s\", \"mdot\": \"%s\", \"predictor\": ", schema, mdot_version());
     cli_json_string(stream, o->predictor);
     fputs(", \"compiler\": ", stream);
     cli_json_string(stream, o->compiler);
@@ -133,6 +133,11 @@ void cli_json_begin(FILE *stream, const cli_json_origin *o)
     if (o->calibration != NULL) fprintf(stream, ", \"calibration\": \"%s\"", o->calibration);
     fputs(",\n \"job\": ", stream);
     cli_json_string(stream, o->job);
+}
+
+void cli_json_begin(FILE *stream, const cli_json_origin *o)
+{
+    cli_json_origin_begin(stream, "mdot-predict/1", o);
     fprintf(
         stream,
         ", \"operators\": %zu, \"unknown\": %zu, \"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": "

@@ -15,6 +15,8 @@ typedef struct cli_json_origin {
     double flops_per_sample;
 } cli_json_origin;
 
+/* Prints the head of a document of that schema, up to the job's name. */
+void cli_json_origin_begin(FILE *stream, const char *schema, const cli_json_origin *origin);
 /* Prints a document up to "predictions": [. */
 void cli_json_begin(FILE *stream, const cli_json_origin *origin);
 /* Print a prediction's object: configuration, time and throughput, with an open end; then memory, energy and warnings,

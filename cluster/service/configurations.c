@@ -4,17 +4,9 @@
 
 #include "base/suggest.h"
 #include "base/training/job_argument.h"
-#include "runtime/job/configuration_table.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static bool is_named(const rt_option *option, const char *name)
-{
-    size_t length = strcspn(option->json, "?");
-    return option->kind != RT_KIND_GPU && length > 0 && strncmp(option->json, name, length) == 0 &&
-           name[length] == '\0';
-}
 
 static mdot_status read_choice(const char *name, const rt_option *option, struct json_object *value, double *out,
                                mdot_error *err)
@@ -62,145 +54,116 @@ static mdot_status read_value(const char *name, const rt_option *option, struct 
     return sv_json_number(name, value, true, option->least, option->most, out, err);
 }
 
-mdot_status sv_read_option(const char *name, struct json_object *value, mdot_configuration *io, mdot_error *err)
-{
-    size_t i = 0;
-    while (i < RT_OPTION_COUNT && !is_named(&rt_options[i], name)) i++;
-    if (i == RT_OPTION_COUNT) return MDOT_NOT_FOUND;
-    /* one member for both: the kind of link, or the rate */
-    bool is_number = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
-    if (i == RT_OPTION_link && is_number) i = RT_OPTION_link_gbps;
-    double number = 0;
-    mdot_status status = read_value(name, &rt_options[i], value, &number, err);
-    if (status == MDOT_OK) rt_option_set(io, &rt_options[i], number);
-    return status;
-}
-
-static mdot_status refuse_option(const char *name, mdot_error *err)
+mdot_status sv_read_option(const char *name, struct json_object *value, const rt_option **out, double *number,
+                           mdot_error *err)
 {
     char known[RT_OPTION_COUNT][40]; /* the names without question marks */
     bs_suggest near = bs_suggest_begin(name);
     bs_suggest_add(&near, "gpu");
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
-        int length = (int)strcspn(rt_options[i].json, "?");
-        snprintf(known[i], sizeof known[i], "%.*s", length, rt_options[i].json);
-        if (length > 0) bs_suggest_add(&near, known[i]);
+        const rt_option *option = &rt_options[i];
+        snprintf(known[i], sizeof known[i], "%.*s", (int)strcspn(option->json, "?"), option->json);
+        if (known[i][0] == '\0' || option->kind == RT_KIND_GPU) continue;
+        bs_suggest_add(&near, known[i]);
+        if (strcmp(known[i], name) != 0) continue;
+        /* one member for both: the kind of link, or the rate */
+        bool is_number = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
+        *out = i == RT_OPTION_link && is_number ? &rt_options[RT_OPTION_link_gbps] : option;
+        return read_value(name, *out, value, number, err);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no option \"%.64s\"%s", name, bs_suggest_end(&near).text);
 }
 
 /* ---- Combinations ------------------------------------------------------------------------------------------------ */
 
-enum { MOST_MEMBERS = RT_OPTION_COUNT + 1 };
-
-typedef struct object_members {
-    const char *name[MOST_MEMBERS];
-    struct json_object *value[MOST_MEMBERS];
-    size_t count, combinations;
-} object_members;
-
-static size_t length_of(struct json_object *value)
-{
-    return json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 1;
-}
-
-static mdot_status list_members(struct json_object *object, size_t space, object_members *out, mdot_error *err)
-{
-    out->count = 0;
-    out->combinations = 1;
-    struct json_object_iterator end = json_object_iter_end(object);
-    for (struct json_object_iterator i = json_object_iter_begin(object); !json_object_iter_equal(&i, &end);
-         json_object_iter_next(&i)) {
-        if (out->count == MOST_MEMBERS) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "too many options");
-        out->name[out->count] = json_object_iter_peek_name(&i);
-        out->value[out->count] = json_object_iter_peek_value(&i);
-        size_t length = length_of(out->value[out->count]);
-        if (length == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%.64s is an empty array", out->name[out->count]);
-        if (length > space / out->combinations)
-            return mdot_fail(err, MDOT_OUT_OF_RANGE, "a request has at most %d configurations, combinations included",
-                             SV_CONFIGURATIONS);
-        out->combinations *= length;
-        out->count++;
-    }
-    return MDOT_OK;
-}
-
-/* Returns the GPU of a value; equal values of one object share it. */
+/* Returns the GPU of a value. */
 static mdot_status find_gpu(sv_configurations *io, struct json_object *value, const sv_gpu_table *table,
                             const mdot_gpu **out, mdot_error *err)
 {
-    if (json_object_is_type(value, json_type_string)) {
-        *out = sv_gpu_table_known(table, json_object_get_string(value));
-        if (*out != NULL) return MDOT_OK;
-    }
+    bool is_name = json_object_is_type(value, json_type_string);
+    *out = is_name ? sv_gpu_table_known(table, json_object_get_string(value)) : NULL;
+    if (*out != NULL) return MDOT_OK;
     mdot_gpu **more = realloc(io->gpus, (io->gpu_count + 1) * sizeof *more);
-    mdot_gpu *gpu = calloc(1, sizeof *gpu);
+    mdot_gpu *gpu = calloc(1, sizeof *gpu + SV_GPU_NAME_BYTES + 1);
     if (more != NULL) io->gpus = more;
     if (more == NULL || gpu == NULL) {
         free(gpu);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     io->gpus[io->gpu_count++] = gpu;
+    mdot_status status = sv_read_gpu(value, table, gpu, err);
+    if (status == MDOT_OK) gpu->name = strncpy((char *)(gpu + 1), gpu->name, SV_GPU_NAME_BYTES);
     *out = gpu;
-    return sv_read_gpu(value, table, gpu, err);
+    return status;
 }
 
-static mdot_status read_combination(sv_configurations *io, const object_members *members, size_t combination,
-                                    const mdot_job_info *job, const sv_gpu_table *table, const mdot_gpu **gpus,
-                                    mdot_error *err)
+/* Repeats each of the `count` configurations from `first` on `times` times. */
+static mdot_status repeat(sv_configurations *io, size_t first, size_t count, size_t times, mdot_error *err)
 {
-    mdot_configuration *c = &io->item[io->count];
-    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = cli_job_batch(job)};
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
-        if (rt_options[i].section != RT_SECTION_JOB) rt_option_set(c, &rt_options[i], rt_options[i].fallback);
-    c->optimizer = job->optimizer;
-    for (size_t i = members->count; i-- > 0;) { /* the last varies fastest */
-        const char *name = members->name[i];
-        struct json_object *value = members->value[i];
-        size_t length = length_of(value), index = combination % length;
-        combination /= length;
-        if (json_object_is_type(value, json_type_array)) value = json_object_array_get_idx(value, index);
-        mdot_status status = MDOT_OK;
-        if (strcmp(name, "gpu") == 0) {
-            if (gpus[index] == NULL) status = find_gpu(io, value, table, &gpus[index], err);
-            c->gpu_spec = gpus[index];
-        } else {
-            status = sv_read_option(name, value, c, err);
-            if (status == MDOT_NOT_FOUND) status = refuse_option(name, err);
-        }
-        if (status != MDOT_OK) return status;
+    size_t needed = first + count * times;
+    if (needed > io->capacity) {
+        size_t capacity = needed > 2 * io->capacity ? needed : 2 * io->capacity;
+        mdot_configuration *more = realloc(io->item, capacity * sizeof *more);
+        if (more == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        io->item = more;
+        io->capacity = capacity;
     }
-    if (c->gpu_spec == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration needs a gpu; GET /v1/gpus lists the names");
-    io->count++;
+    for (size_t i = count * times; times > 1 && i-- > 0;) io->item[first + i] = io->item[first + i / times];
     return MDOT_OK;
+}
+
+/* Sets a member in every configuration that has this place in the list: each `step`-th of those from `first` on. */
+static mdot_status set_member(sv_configurations *io, size_t first, size_t end, size_t step, const char *name,
+                              struct json_object *value, const sv_gpu_table *table, mdot_error *err)
+{
+    const rt_option *option = NULL;
+    const mdot_gpu *gpu = NULL;
+    double number = 0;
+    bool is_gpu = strcmp(name, "gpu") == 0;
+    mdot_status status =
+        is_gpu ? find_gpu(io, value, table, &gpu, err) : sv_read_option(name, value, &option, &number, err);
+    for (size_t i = first; status == MDOT_OK && i < end; i += step) {
+        if (is_gpu)
+            io->item[i].gpu_spec = gpu;
+        else
+            rt_option_set(&io->item[i], option, number);
+    }
+    return status;
 }
 
 mdot_status sv_configurations_add(sv_configurations *io, struct json_object *object, const mdot_job_info *job,
                                   const sv_gpu_table *table, mdot_error *err)
 {
+    size_t first = io->count, count = 1;
     if (!json_object_is_type(object, json_type_object))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration must be an object");
-    object_members members;
-    mdot_status status = list_members(object, SV_CONFIGURATIONS - io->count, &members, err);
+    if (first == SV_CONFIGURATIONS) count = SV_CONFIGURATIONS + 1;
+    mdot_status status = repeat(io, first, 1, 1, err);
     if (status != MDOT_OK) return status;
-    struct json_object *gpu = NULL;
-    json_object_object_get_ex(object, "gpu", &gpu);
-    const mdot_gpu **gpus = calloc(length_of(gpu), sizeof *gpus);
-    size_t needed = io->count + members.combinations;
-    if (needed > io->capacity) {
-        size_t capacity = needed > 2 * io->capacity ? needed : 2 * io->capacity;
-        mdot_configuration *more = realloc(io->item, capacity * sizeof *more);
-        if (more != NULL) {
-            io->item = more;
-            io->capacity = capacity;
-        }
+    mdot_configuration *c = &io->item[first];
+    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = cli_job_batch(job)};
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].section != RT_SECTION_JOB) rt_option_set(c, &rt_options[i], rt_options[i].fallback);
+    c->optimizer = job->optimizer;
+    json_object_object_foreach(object, name, value)
+    {
+        bool is_list = json_object_is_type(value, json_type_array);
+        size_t length = is_list ? json_object_array_length(value) : 1;
+        if (length == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%.64s is an empty array", name);
+        if (length > (SV_CONFIGURATIONS - first) / count)
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "a request has at most %d configurations, combinations included",
+                             SV_CONFIGURATIONS);
+        status = repeat(io, first, count, length, err);
+        count *= length;
+        for (size_t k = 0; status == MDOT_OK && k < length; k++)
+            status = set_member(io, first + k, first + count, length, name,
+                                is_list ? json_object_array_get_idx(value, k) : value, table, err);
+        if (status != MDOT_OK) return status;
     }
-    if (gpus == NULL || io->capacity < needed) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    for (size_t i = 0; status == MDOT_OK && i < members.combinations; i++)
-        status = read_combination(io, &members, i, job, table, gpus, err);
-    free(gpus);
-    return status;
+    if (io->item[first].gpu_spec == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration needs a gpu; GET /v1/gpus lists the names");
+    io->count = first + count;
+    return MDOT_OK;
 }
 
 void sv_configurations_free(sv_configurations *c)

@@ -3,13 +3,14 @@
 #ifndef SV_CONFIGURATIONS_H
 #define SV_CONFIGURATIONS_H
 
+#include "base/training/training_options.h"
 #include "service/gpu_table.h"
 #include "service/json.h"
 
 typedef struct sv_configurations {
     mdot_configuration *item; /* gpu_spec points into `gpus`, or into the model */
     size_t count, capacity;
-    mdot_gpu **gpus; /* described in the request; names are borrowed from the JSON object */
+    mdot_gpu **gpus; /* described in the request; each has its name behind it */
     size_t gpu_count;
 } sv_configurations;
 
@@ -19,7 +20,8 @@ mdot_status sv_configurations_add(sv_configurations *io, struct json_object *obj
                                   const sv_gpu_table *table, mdot_error *err);
 void sv_configurations_free(sv_configurations *configurations);
 
-/* Reads one option into a configuration. NOT_FOUND for another name. */
-mdot_status sv_read_option(const char *name, struct json_object *value, mdot_configuration *io, mdot_error *err);
+/* Reads a value of an option, for rt_option_set. INVALID_ARGUMENT for an unknown name, with the nearest known one. */
+mdot_status sv_read_option(const char *name, struct json_object *value, const rt_option **out_option,
+                           double *out_number, mdot_error *err);
 
 #endif

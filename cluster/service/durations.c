@@ -1,14 +1,50 @@
-/* durations.c — POST /v1/durations: how long jobs without a known number of steps run. */
-#include "base/text.h"
-#include "service/json.h"
+/* durations.c — POST /v1/durations: how long jobs without a known number of steps run. The history learns from the
+ * outcomes of jobs. */
 #include "service/service.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/random.h>
 
-enum { MOST_JOBS = 1000, MOST_QUANTILES = 16 };
+enum { MOST_JOBS = 1000, MOST_QUANTILES = 16, MOST_KEYS = 1 << 17, DIGITS_OF_A_DIGEST = 16, MOST_GPUS = 1 << 20 };
 #define LATEST_S 1e12
+
+/* ---- The history ------------------------------------------------------------------------------------------------- */
+
+/* The digest of a network as a number, for the history; 0 for NULL. */
+static uint64_t network_number(const char *network)
+{
+    char head[DIGITS_OF_A_DIGEST + 1] = "";
+    if (network != NULL) snprintf(head, sizeof head, "%s", network);
+    return strtoull(head, NULL, 16);
+}
+
+void sv_learn_outcome(mdot_history *history, const mdot_store_outcome *o)
+{
+    static const mdot_ended ends[] = {[MDOT_OUTCOME_COMPLETED] = MDOT_ENDED_COMPLETED,
+                                      [MDOT_OUTCOME_FAILED] = MDOT_ENDED_FAILED,
+                                      [MDOT_OUTCOME_CANCELLED] = MDOT_ENDED_CANCELLED,
+                                      [MDOT_OUTCOME_TIMED_OUT] = MDOT_ENDED_TIMED_OUT};
+    if (o->outcome == MDOT_OUTCOME_UNFINISHED || o->elapsed_s < 0 || o->ended_at <= 0) return;
+    const mdot_history_job job = {.struct_size = sizeof job,
+                                  .user = o->user,
+                                  .group = o->account,
+                                  .name = o->name,
+                                  .gpu_type = o->gpu,
+                                  .digest = network_number(o->digest),
+                                  .gpus = o->gpu_count >= 0 && o->gpu_count <= MOST_GPUS ? (int)o->gpu_count : 0,
+                                  .submit_s = (double)o->submitted_at};
+    mdot_history_add(history, &job, ends[o->outcome], (double)o->elapsed_s, (double)o->ended_at, NULL);
+}
+
+mdot_status sv_create_history(mdot_history **out, mdot_error *err)
+{
+    mdot_history_options options = {.struct_size = sizeof options, .most_keys = MOST_KEYS};
+    /* users choose names: random seeds keep them from disturbing the keys of others */
+    if (getrandom(options.hash_seed, sizeof options.hash_seed, 0) < 0) options.hash_seed[0] = (uint64_t)(uintptr_t)out;
+    return mdot_history_create(&options, out, err);
+}
+
+/* ---- The endpoint ------------------------------------------------------------------------------------------------ */
 
 static const char *const key_names[] = {"all",
                                         "resources",
@@ -28,93 +64,84 @@ typedef struct duration_job {
     int64_t gpus, submitted_at, executed_s;
 } duration_job;
 
-static mdot_status read_quantiles(struct json_object *list, double out[MOST_QUANTILES], size_t *count, mdot_error *err)
+typedef struct question {
+    struct json_object *jobs, *quantiles;
+    size_t count;
+    double quantile[MOST_QUANTILES];
+} question;
+
+static mdot_status read_quantiles(question *q, mdot_error *err)
 {
-    size_t length = list != NULL ? json_object_array_length(list) : 0;
+    size_t length = sv_json_length(q->quantiles);
     if (length > MOST_QUANTILES)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "quantiles has more than %d numbers", MOST_QUANTILES);
-    for (size_t i = 0; i < length; i++) {
-        mdot_status status =
-            sv_json_number("a quantile", json_object_array_get_idx(list, i), false, .001, .999, &out[i], err);
-        if (status != MDOT_OK) return status;
-    }
-    if (length > 0) *count = length;
-    return MDOT_OK;
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < length; i++)
+        status = sv_json_number("a quantile", json_object_array_get_idx(q->quantiles, i), false, .001, .999,
+                                &q->quantile[i], err);
+    if (length > 0) q->count = length;
+    return status;
 }
 
-static mdot_status answer_job(sv_state *state, struct json_object *item, const sv_request *request,
-                              const double *quantiles, size_t count, FILE *stream, mdot_error *err)
+static mdot_status answer_job(sv_state *state, const duration_job *j, const question *q, FILE *stream, mdot_error *err)
 {
-    static const sv_member members[] = {SV_MEMBER(duration_job, user, TEXT, 0, 0),
-                                        SV_MEMBER(duration_job, group, TEXT, 0, 0),
-                                        SV_MEMBER(duration_job, name, TEXT, 0, 0),
-                                        SV_MEMBER(duration_job, gpu_type, TEXT, 0, 0),
-                                        SV_MEMBER(duration_job, network, TEXT, 0, 0),
-                                        SV_MEMBER(duration_job, gpus, WHOLE, 0, 1 << 20),
-                                        SV_MEMBER(duration_job, submitted_at, WHOLE, 0, LATEST_S),
-                                        SV_MEMBER(duration_job, executed_s, WHOLE, 0, LATEST_S)};
-    duration_job j = {.submitted_at = request->now_s > 0 ? request->now_s : 0};
-    if (!json_object_is_type(item, json_type_object))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a job must be an object");
-    mdot_status status = sv_json_members(item, members, sizeof members / sizeof *members, &j, NULL, NULL, err);
-    if (status != MDOT_OK) return status;
     const mdot_history_job job = {.struct_size = sizeof job,
-                                  .user = j.user,
-                                  .group = j.group,
-                                  .name = j.name,
-                                  .gpu_type = j.gpu_type,
-                                  .digest = sv_network_number(j.network),
-                                  .gpus = (int)j.gpus,
-                                  .submit_s = (double)j.submitted_at};
+                                  .user = j->user,
+                                  .group = j->group,
+                                  .name = j->name,
+                                  .gpu_type = j->gpu_type,
+                                  .digest = network_number(j->network),
+                                  .gpus = (int)j->gpus,
+                                  .submit_s = (double)j->submitted_at};
     mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
     pthread_rwlock_rdlock(&state->history_lock);
-    status = mdot_history_ask(state->history, &job, &e, err);
+    mdot_status status = mdot_history_ask(state->history, &job, &e, err);
     pthread_rwlock_unlock(&state->history_lock);
     if (status != MDOT_OK) return status;
     fprintf(stream,
             "{\"median_s\": %.9g, \"early_failure\": %.6g, \"failure_s\": %.9g, \"key\": \"%s\", \"weight\": %.6g, "
             "\"quantiles\": [",
             e.median_s, e.early_failure, e.failure_s, key_names[e.key], e.weight);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < q->count; i++)
         fprintf(stream, "%s{\"probability\": %.6g, \"seconds\": %.9g, \"remaining_seconds\": %.9g}", i > 0 ? ", " : "",
-                quantiles[i], mdot_history_quantile_s(&e, quantiles[i]),
-                mdot_history_remaining_s(&e, (double)j.executed_s, quantiles[i]));
+                q->quantile[i], mdot_history_quantile_s(&e, q->quantile[i]),
+                mdot_history_remaining_s(&e, (double)j->executed_s, q->quantile[i]));
     fputs("]}", stream);
     return MDOT_OK;
 }
 
-void sv_handle_durations(sv_state *state, const sv_request *request, sv_answer *out)
+mdot_status sv_handle_durations(sv_state *state, const sv_request *request, struct json_object *body, FILE *out,
+                                mdot_error *err)
 {
-    struct {
-        struct json_object *jobs, *quantiles;
-    } question = {0};
-    static const sv_member members[] = {{"jobs", SV_JSON_ARRAY, 0, 0, 0},
-                                        {"quantiles", SV_JSON_ARRAY, 0, 0, sizeof(struct json_object *)}};
-    double quantiles[MOST_QUANTILES] = {.05, .5, .9, .95};
-    size_t quantile_count = 4;
-    mdot_error err = {0};
-    bs_memstream stream = {0};
-    struct json_object *body = NULL;
-    mdot_status status = sv_json_read(request->body, request->body_bytes, &body, &err);
-    if (status == MDOT_OK) status = sv_json_members(body, members, 2, &question, NULL, NULL, &err);
-    if (status == MDOT_OK) status = read_quantiles(question.quantiles, quantiles, &quantile_count, &err);
-    size_t count = question.jobs != NULL ? json_object_array_length(question.jobs) : 0;
+    static const sv_member members[] = {SV_MEMBER(question, jobs, ARRAY, 0, 0),
+                                        SV_MEMBER(question, quantiles, ARRAY, 0, 0)};
+    static const sv_member job_members[] = {SV_MEMBER(duration_job, user, TEXT, 0, 0),
+                                            SV_MEMBER(duration_job, group, TEXT, 0, 0),
+                                            SV_MEMBER(duration_job, name, TEXT, 0, 0),
+                                            SV_MEMBER(duration_job, gpu_type, TEXT, 0, 0),
+                                            SV_MEMBER(duration_job, network, TEXT, 0, 0),
+                                            SV_MEMBER(duration_job, gpus, WHOLE, 0, MOST_GPUS),
+                                            SV_MEMBER(duration_job, submitted_at, WHOLE, 0, LATEST_S),
+                                            SV_MEMBER(duration_job, executed_s, WHOLE, 0, LATEST_S)};
+    question q = {.count = 4, .quantile = {.05, .5, .9, .95}};
+    mdot_status status = sv_json_members(body, members, 2, &q, NULL, NULL, err);
+    if (status == MDOT_OK) status = read_quantiles(&q, err);
+    size_t count = sv_json_length(q.jobs);
     if (status == MDOT_OK && (count == 0 || count > MOST_JOBS))
-        status = mdot_fail(&err, count > 0 ? MDOT_OUT_OF_RANGE : MDOT_INVALID_ARGUMENT, "jobs needs 1 to %d jobs",
-                           MOST_JOBS);
-    if (status == MDOT_OK && !bs_memstream_open(&stream)) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) fprintf(stream.file, "{\"mdot\": \"%s\", \"estimates\": [", mdot_version());
+        status =
+            mdot_fail(err, count > 0 ? MDOT_OUT_OF_RANGE : MDOT_INVALID_ARGUMENT, "jobs needs 1 to %d jobs", MOST_JOBS);
+    if (status != MDOT_OK) return status;
+    duration_job *jobs = calloc(count, sizeof *jobs);
+    if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < count; i++) jobs[i].submitted_at = request->now_s > 0 ? request->now_s : 0;
+    status = sv_json_items(q.jobs, "job", job_members, sizeof job_members / sizeof *job_members, jobs, sizeof *jobs,
+                           NULL, err);
+    fprintf(out, "{\"mdot\": \"%s\", \"estimates\": [", mdot_version());
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
-        fputs(i > 0 ? ",\n  " : "\n  ", stream.file);
-        status = answer_job(state, json_object_array_get_idx(question.jobs, i), request, quantiles, quantile_count,
-                            stream.file, &err);
+        fputs(i > 0 ? ",\n  " : "\n  ", out);
+        status = answer_job(state, &jobs[i], &q, out, err);
     }
-    if (status == MDOT_OK) {
-        fputs("\n ]}\n", stream.file);
-        sv_answer_stream(out, &stream, sv_json_type);
-    } else {
-        free(bs_memstream_close(&stream, NULL));
-        sv_answer_error(out, &err);
-    }
-    json_object_put(body);
+    fputs("\n ]}\n", out);
+    free(jobs);
+    return status;
 }

@@ -1,77 +1,84 @@
-/* handle.c — the table of endpoints, and the small ones. */
-#include "base/text.h"
+/* handle.c — the table of endpoints, the small ones, and the way of a request through them. */
 #include "service/job_cache.h"
 #include "service/service.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static const char text_type[] = "text/plain; version=0.0.4";
+static const char json_text[] = "application/json", problem_type[] = "application/problem+json";
 
 /* ---- Small endpoints --------------------------------------------------------------------------------------------- */
 
-static void answer_text(sv_answer *out, int status, const char *text)
+static mdot_status handle_health(sv_state *state, const sv_request *request, struct json_object *question, FILE *out,
+                                 mdot_error *err)
 {
-    *out = (sv_answer){.status = status, .type = "text/plain", .body = strdup(text), .body_bytes = strlen(text)};
+    if (atomic_load(&state->is_draining) && strcmp(request->path, "/readyz") == 0)
+        return mdot_fail(err, MDOT_IO, "stopping");
+    fputs("ok\n", out);
+    return MDOT_OK;
 }
 
-static void handle_health(sv_state *state, const sv_request *request, sv_answer *out)
+static mdot_status handle_metrics(sv_state *state, const sv_request *request, struct json_object *question, FILE *out,
+                                  mdot_error *err)
 {
-    (void)state;
-    (void)request;
-    answer_text(out, 200, "ok\n");
-}
-
-static void handle_ready(sv_state *state, const sv_request *request, sv_answer *out)
-{
-    (void)request;
-    if (atomic_load(&state->is_draining))
-        answer_text(out, 503, "stopping\n");
-    else
-        answer_text(out, 200, "ready\n");
-}
-
-static void handle_metrics(sv_state *state, const sv_request *request, sv_answer *out)
-{
-    (void)request;
     const char *names[SV_ENDPOINTS];
-    bs_memstream stream;
     for (size_t i = 0; i < SV_ENDPOINTS; i++) names[i] = i < SV_ROUTE_COUNT ? sv_routes[i].name : "other";
-    if (!bs_memstream_open(&stream)) {
-        sv_answer_problem(out, 503, "memory ran out");
-        return;
-    }
-    sv_metrics_print(&state->metrics, names, stream.file);
+    sv_metrics_print(&state->metrics, names, out);
     sv_jobs_count count = sv_jobs_get_count(state->jobs);
-    sv_metrics_print_one(stream.file, "jobs", "gauge", "jobs in memory", (double)count.jobs);
-    sv_metrics_print_one(stream.file, "jobs_bytes", "gauge", "memory of jobs and encodings", (double)count.bytes);
-    sv_metrics_print_one(stream.file, "job_hits_total", "counter", "requests for a known job", (double)count.hits);
-    sv_metrics_print_one(stream.file, "job_misses_total", "counter", "requests for an unknown job",
-                         (double)count.misses);
-    sv_metrics_print_one(stream.file, "job_evictions_total", "counter", "jobs that made room", (double)count.evictions);
-    sv_metrics_print_one(stream.file, "encodings_total", "counter", "encoded jobs", (double)count.encodings);
     sv_model *model = sv_state_model(state);
-    sv_metrics_print_one(stream.file, "generation", "gauge", "number of the loaded model", (double)model->generation);
+    const struct {
+        const char *name, *type, *help;
+        double value;
+    } rows[] = {{"jobs", "gauge", "jobs in memory", (double)count.jobs},
+                {"jobs_bytes", "gauge", "memory of jobs and encodings", (double)count.bytes},
+                {"job_hits_total", "counter", "requests for a known job", (double)count.hits},
+                {"job_misses_total", "counter", "requests for an unknown job", (double)count.misses},
+                {"job_evictions_total", "counter", "jobs that made room", (double)count.evictions},
+                {"encodings_total", "counter", "encoded jobs", (double)count.encodings},
+                {"generation", "gauge", "number of the loaded model", (double)model->generation}};
     sv_model_release(model);
-    sv_answer_stream(out, &stream, text_type);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        sv_metrics_print_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    return MDOT_OK;
+}
+
+/* The GPU table, in the form of `mdot gpus --json`. */
+static mdot_status handle_gpus(sv_state *state, const sv_request *request, struct json_object *question, FILE *out,
+                               mdot_error *err)
+{
+    sv_model *model = sv_state_model(state);
+    fputs("{\"schema\": \"mdot-gpus/1\", \"gpus\": [", out);
+    for (size_t i = 0; i < model->gpus.count; i++) {
+        const mdot_gpu *gpu = &model->gpus.item[i];
+        fprintf(out, "%s\n  {\"name\": ", i > 0 ? "," : "");
+        cli_json_string(out, gpu->name);
+        for (size_t k = 0; k < SV_GPU_NUMBERS; k++)
+            fprintf(out, ", \"%s\": %g", sv_gpu_numbers[k].name,
+                    *(const double *)((const char *)gpu + sv_gpu_numbers[k].offset));
+        fprintf(out, ", \"source\": \"%s\"}", i < model->gpus.site_count ? "site" : "mdot");
+    }
+    fputs("\n ]}\n", out);
+    sv_model_release(model);
+    return MDOT_OK;
 }
 
 /* ---- Routes ------------------------------------------------------------------------------------------------------ */
 
-#define ROUTE(METHOD, PATH, NAME, HANDLE, ...)                                                                         \
+#define ROUTE(METHOD, PATH, NAME, TYPE, HANDLE, ...)                                                                   \
     {                                                                                                                  \
-        .method = (METHOD), .path = (PATH), .name = (NAME), .handle = (HANDLE), __VA_ARGS__                            \
+        .method = (METHOD), .path = (PATH), .name = (NAME), .type = (TYPE), .handle = (HANDLE), __VA_ARGS__            \
     }
 const sv_route sv_routes[SV_ROUTE_COUNT] = {
-    ROUTE("POST", "/v1/jobs", "jobs", sv_handle_jobs, .takes_job = true, .is_slow = true),
-    ROUTE("POST", "/v1/predict", "predict", sv_handle_predict, .is_slow = false),
-    ROUTE("POST", "/v1/plan", "plan", sv_handle_plan, .is_slow = true),
-    ROUTE("POST", "/v1/observations", "observations", sv_handle_observations, .is_slow = true),
-    ROUTE("POST", "/v1/durations", "durations", sv_handle_durations, .is_slow = false),
-    ROUTE("GET", "/v1/gpus", "gpus", sv_handle_gpus, .is_slow = false),
-    ROUTE("GET", "/metrics", "metrics", handle_metrics, .is_slow = false),
-    ROUTE("GET", "/healthz", "healthz", handle_health, .is_open = true),
-    ROUTE("GET", "/readyz", "readyz", handle_ready, .is_open = true),
+    ROUTE("POST", "/v1/jobs", "jobs", json_text, sv_handle_jobs, .takes_job = true, .is_slow = true),
+    ROUTE("POST", "/v1/predict", "predict", json_text, sv_handle_predict, .is_slow = false),
+    ROUTE("POST", "/v1/plan", "plan", json_text, sv_handle_plan, .is_slow = true),
+    ROUTE("POST", "/v1/observations", "observations", json_text, sv_handle_observations, .is_slow = true),
+    ROUTE("POST", "/v1/durations", "durations", json_text, sv_handle_durations, .is_slow = false),
+    ROUTE("GET", "/v1/gpus", "gpus", json_text, handle_gpus, .is_slow = false),
+    ROUTE("GET", "/metrics", "metrics", "text/plain; version=0.0.4", handle_metrics, .is_slow = false),
+    ROUTE("GET", "/healthz", "healthz", "text/plain", handle_health, .is_open = true),
+    ROUTE("GET", "/readyz", "readyz", "text/plain", handle_health, .is_open = true),
 };
 
 const sv_route *sv_find_route(const char *method, const char *path, int *out_status)
@@ -83,6 +90,65 @@ const sv_route *sv_find_route(const char *method, const char *path, int *out_sta
         *out_status = 405;
     }
     return NULL;
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+
+void sv_answer_free(sv_answer *answer)
+{
+    free(answer->body);
+    *answer = (sv_answer){0};
+}
+
+void sv_answer_problem(sv_answer *out, int status, const char *detail)
+{
+    static const struct {
+        int status;
+        const char *title;
+    } titles[] = {{400, "Bad Request"},           {401, "Unauthorized"},      {404, "Not Found"},
+                  {405, "Method Not Allowed"},    {408, "Request Timeout"},   {413, "Content Too Large"},
+                  {422, "Unprocessable Content"}, {429, "Too Many Requests"}, {500, "Internal Server Error"},
+                  {503, "Service Unavailable"}};
+    const char *title = "";
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (titles[i].status == status) title = titles[i].title;
+    bs_memstream stream;
+    *out = (sv_answer){.status = status, .type = problem_type};
+    if (!bs_memstream_open(&stream)) return;
+    fprintf(stream.file, "{\"type\": \"about:blank\", \"title\": \"%s\", \"status\": %d, \"detail\": ", title, status);
+    cli_json_string(stream.file, detail);
+    fputs("}\n", stream.file);
+    out->body = bs_memstream_close(&stream, &out->body_bytes);
+}
+
+static int status_of(mdot_status status)
+{
+    static const int statuses[] = {
+        [MDOT_INVALID_ARGUMENT] = 422, [MDOT_NOT_FOUND] = 404,    [MDOT_IO] = 503,      [MDOT_MALFORMED] = 400,
+        [MDOT_UNSUPPORTED] = 422,      [MDOT_INCOMPATIBLE] = 422, [MDOT_CORRUPT] = 503, [MDOT_OUT_OF_RANGE] = 413,
+        [MDOT_OUT_OF_MEMORY] = 503,    [MDOT_TOOLCHAIN] = 500,    [MDOT_DEVICE] = 500,
+    };
+    bool is_known = (size_t)status < sizeof statuses / sizeof *statuses && statuses[status] > 0;
+    return is_known ? statuses[status] : 500;
+}
+
+static void answer(const sv_route *route, sv_state *state, const sv_request *request, sv_answer *out)
+{
+    mdot_error err = {0};
+    bs_memstream stream;
+    struct json_object *question = NULL;
+    *out = (sv_answer){.status = 200, .type = route->type};
+    mdot_status status = bs_memstream_open(&stream) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
+    bool has_question = strcmp(route->method, "POST") == 0 && !route->takes_job;
+    if (status == MDOT_OK && has_question) status = sv_json_read(request->body, request->body_bytes, &question, &err);
+    if (status == MDOT_OK) status = route->handle(state, request, question, stream.file, &err);
+    out->body = bs_memstream_close(&stream, &out->body_bytes);
+    if (status == MDOT_OK && out->body == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
+    if (status != MDOT_OK) {
+        free(out->body);
+        sv_answer_problem(out, status_of(status), err.message);
+    }
+    json_object_put(question);
 }
 
 static uint64_t now_ns(void)
@@ -98,7 +164,7 @@ void sv_handle(sv_state *state, const sv_request *request, sv_answer *out)
     uint64_t begin = now_ns();
     const sv_route *route = sv_find_route(request->method, request->path, &status);
     if (route != NULL)
-        route->handle(state, request, out);
+        answer(route, state, request, out);
     else
         sv_answer_problem(out, status, status == 405 ? "this path has another method" : "there is no such path");
     size_t index = route != NULL ? (size_t)(route - sv_routes) : SV_ENDPOINTS - 1;

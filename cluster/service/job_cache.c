@@ -4,6 +4,7 @@
 
 #include "base/training/job_argument.h"
 
+#include <json-c/linkhash.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ struct sv_encoding {
     mdot_encoding *encoding;
 };
 
-enum { BY_PREDICTOR, BY_SHADOW, ENCODING_KINDS, BUCKETS = 4096 };
+enum { BY_PREDICTOR, BY_SHADOW, ENCODING_KINDS, FIRST_PLACES = 64 };
 /* Memory of a job and its encodings, for each byte of the `.job` file and for each operator; above what mallinfo2
  * measures (tests/service/test_job_cache.c). */
 enum { BYTES_OF_A_JOB = 32768, BYTES_PER_FILE_BYTE = 16, BYTES_PER_OPERATOR = 4096 };
@@ -24,15 +25,25 @@ typedef struct entry {
     size_t references, bytes;
     bool is_listed; /* in the table; an evicted one lives until it is released */
     sv_encoding *encoding[ENCODING_KINDS];
-    struct entry *newer, *older, *next; /* by use; in its bucket */
 } entry;
 
 struct sv_jobs {
     pthread_mutex_t mutex;
     size_t max_bytes;
-    entry *newest, *oldest, *bucket[BUCKETS];
+    struct lh_table *entries; /* by digest; the least recently used one first */
     sv_jobs_count count;
 };
+
+cli_json_origin sv_origin(const sv_model *model, const sv_job *job)
+{
+    const mdot_predictor_info *info = sv_predictor_info(model->predictor);
+    return (cli_json_origin){.predictor = info->name,
+                             .compiler = info->compiler,
+                             .calibrated_rows = model->calibrated_rows,
+                             .calibration = model->calibration != NULL ? model->calibration_digest : NULL,
+                             .job = job->digest,
+                             .info = &job->info};
+}
 
 mdot_status sv_jobs_create(size_t max_bytes, sv_jobs **out, mdot_error *err)
 {
@@ -40,6 +51,11 @@ mdot_status sv_jobs_create(size_t max_bytes, sv_jobs **out, mdot_error *err)
     if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     pthread_mutex_init(&jobs->mutex, NULL);
     jobs->max_bytes = max_bytes;
+    jobs->entries = lh_kchar_table_new(FIRST_PLACES, NULL);
+    if (jobs->entries == NULL) {
+        sv_jobs_destroy(jobs);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    }
     *out = jobs;
     return MDOT_OK;
 }
@@ -59,36 +75,10 @@ static void drop(entry *e)
     free(e);
 }
 
-/* ---- Order of use ------------------------------------------------------------------------------------------------ */
-
-static void unlink_use(sv_jobs *jobs, entry *e)
+static void evict(sv_jobs *jobs, struct lh_entry *place)
 {
-    *(e->newer != NULL ? &e->newer->older : &jobs->newest) = e->older;
-    *(e->older != NULL ? &e->older->newer : &jobs->oldest) = e->newer;
-    e->newer = e->older = NULL;
-}
-
-static void use(sv_jobs *jobs, entry *e)
-{
-    e->older = jobs->newest;
-    *(jobs->newest != NULL ? &jobs->newest->newer : &jobs->oldest) = e;
-    jobs->newest = e;
-}
-
-static entry **place_of(sv_jobs *jobs, const char *digest)
-{
-    char head[9] = "";
-    snprintf(head, sizeof head, "%.8s", digest);
-    entry **place = &jobs->bucket[strtoul(head, NULL, 16) % BUCKETS];
-    while (*place != NULL && strcmp((*place)->job.digest, digest) != 0) place = &(*place)->next;
-    return place;
-}
-
-static void evict(sv_jobs *jobs, entry *e)
-{
-    entry **place = place_of(jobs, e->job.digest);
-    *place = e->next;
-    unlink_use(jobs, e);
+    entry *e = (entry *)lh_entry_v(place);
+    lh_table_delete_entry(jobs->entries, place);
     e->is_listed = false;
     jobs->count.jobs--;
     jobs->count.bytes -= e->bytes;
@@ -98,7 +88,8 @@ static void evict(sv_jobs *jobs, entry *e)
 void sv_jobs_destroy(sv_jobs *jobs)
 {
     if (jobs == NULL) return;
-    while (jobs->oldest != NULL) evict(jobs, jobs->oldest);
+    while (jobs->entries != NULL && jobs->entries->head != NULL) evict(jobs, jobs->entries->head);
+    if (jobs->entries != NULL) lh_table_free(jobs->entries);
     pthread_mutex_destroy(&jobs->mutex);
     free(jobs);
 }
@@ -141,10 +132,11 @@ static mdot_status make_entry(const void *bytes, size_t size, const char *digest
 /* Returns the entry as the most recently used one, held; NULL if it is unknown. */
 static entry *find(sv_jobs *jobs, const char *digest)
 {
-    entry *e = *place_of(jobs, digest);
-    if (e == NULL) return NULL;
-    unlink_use(jobs, e);
-    use(jobs, e);
+    struct lh_entry *place = lh_table_lookup_entry(jobs->entries, digest);
+    if (place == NULL) return NULL;
+    entry *e = (entry *)lh_entry_v(place);
+    lh_table_delete_entry(jobs->entries, place);
+    lh_table_insert(jobs->entries, e->job.digest, e); /* at the end; there is space, and it takes none of the heap */
     e->references++;
     return e;
 }
@@ -178,16 +170,14 @@ mdot_status sv_jobs_add(sv_jobs *jobs, const void *bytes, size_t size, const sv_
     pthread_mutex_lock(&jobs->mutex);
     known = find(jobs, digest); /* another thread may have added it meanwhile */
     if (known == NULL) {
-        while (jobs->oldest != NULL && jobs->count.bytes + made->bytes > jobs->max_bytes) {
+        while (jobs->entries->head != NULL && jobs->count.bytes + made->bytes > jobs->max_bytes) {
             jobs->count.evictions++;
-            evict(jobs, jobs->oldest);
+            evict(jobs, jobs->entries->head);
         }
-        *place_of(jobs, digest) = made;
-        use(jobs, made);
-        made->is_listed = true;
         made->references = 1;
-        jobs->count.jobs++;
-        jobs->count.bytes += made->bytes;
+        made->is_listed = lh_table_insert(jobs->entries, made->job.digest, made) == 0;
+        jobs->count.jobs += made->is_listed;
+        jobs->count.bytes += made->is_listed ? made->bytes : 0;
     } else {
         drop(made);
     }

@@ -1,9 +1,8 @@
-/* job_cache.h — known jobs and their encodings in memory, up to a number of bytes. The least recently used make room.
- * */
+/* job_cache.h — known jobs and their encodings in memory, up to a number of bytes. Least recently used ones go. */
 #ifndef SV_JOB_CACHE_H
 #define SV_JOB_CACHE_H
 
-#include "base/training/training_options.h"
+#include "base/training/prediction_json.h"
 #include "service/model.h"
 #include "service/sha256.h"
 
@@ -22,6 +21,9 @@ typedef struct sv_jobs_count {
     size_t jobs, bytes;
     uint64_t hits, misses, evictions, encodings;
 } sv_jobs_count;
+
+/* What an answer names: predictor, calibration and job. */
+cli_json_origin sv_origin(const sv_model *model, const sv_job *job);
 
 mdot_status sv_jobs_create(size_t max_bytes, sv_jobs **out_jobs, mdot_error *err);
 void sv_jobs_destroy(sv_jobs *jobs);

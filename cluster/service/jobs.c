@@ -80,43 +80,34 @@ static void print_warnings(FILE *stream, char *text)
     fputs("]", stream);
 }
 
-static mdot_status print_job(const sv_job *job, char *warnings, sv_answer *out, mdot_error *err)
-{
-    char network[MDOT_STORE_DIGEST_BYTES];
-    bs_memstream stream;
-    mdot_status status = mdot_store_digest(job->job, network, err);
-    if (status != MDOT_OK) return status;
-    if (!bs_memstream_open(&stream)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    fprintf(stream.file,
-            "{\"mdot\": \"%s\", \"job\": \"%s\", \"network\": \"%s\", \"operators\": %zu, \"unknown\": %zu, "
-            "\"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": %lld",
-            mdot_version(), job->digest, network, job->info.operator_count, job->info.unknown_count,
-            job->info.parameters, job->info.frozen_parameters, (long long)job->info.batch);
-    print_warnings(stream.file, warnings);
-    fputs("}\n", stream.file);
-    sv_answer_stream(out, &stream, sv_json_type);
-    return MDOT_OK;
-}
-
-void sv_handle_jobs(sv_state *state, const sv_request *request, sv_answer *out)
+mdot_status sv_handle_jobs(sv_state *state, const sv_request *request, struct json_object *question, FILE *out,
+                           mdot_error *err)
 {
     reading options = {.count = 0};
     sv_read_text text = {.used = 0};
-    mdot_error err = {0};
+    char network[MDOT_STORE_DIGEST_BYTES];
     unsigned char *bytes = NULL;
     size_t size = 0;
     const sv_job *job = NULL;
-    mdot_status status = read_query(request->query, &options, &err);
+    mdot_status status = read_query(request->query, &options, err);
     if (status == MDOT_OK && request->body_bytes == 0)
-        status = mdot_fail(&err, MDOT_MALFORMED, "the body is empty: send an ONNX file or a .job file");
+        status = mdot_fail(err, MDOT_MALFORMED, "the body is empty: send an ONNX file or a .job file");
+    if (status != MDOT_OK) return status;
+    status = sv_read_job(&state->reader, request->body, request->body_bytes, options.option, options.count, &bytes,
+                         &size, &text, err);
+    atomic_fetch_add(status == MDOT_OK ? &state->metrics.jobs_read : &state->metrics.jobs_refused, 1);
+    if (status == MDOT_OK) status = sv_jobs_add(state->jobs, bytes, size, &job, err);
+    if (status == MDOT_OK) status = mdot_store_digest(job->job, network, err);
     if (status == MDOT_OK) {
-        status = sv_read_job(&state->reader, request->body, request->body_bytes, options.option, options.count, &bytes,
-                             &size, &text, &err);
-        atomic_fetch_add(status == MDOT_OK ? &state->metrics.jobs_read : &state->metrics.jobs_refused, 1);
+        fprintf(out,
+                "{\"mdot\": \"%s\", \"job\": \"%s\", \"network\": \"%s\", \"operators\": %zu, \"unknown\": %zu, "
+                "\"parameters\": %.0f, \"frozen_parameters\": %.0f, \"file_batch\": %lld",
+                mdot_version(), job->digest, network, job->info.operator_count, job->info.unknown_count,
+                job->info.parameters, job->info.frozen_parameters, (long long)job->info.batch);
+        print_warnings(out, text.text);
+        fputs("}\n", out);
     }
-    if (status == MDOT_OK) status = sv_jobs_add(state->jobs, bytes, size, &job, &err);
-    if (status == MDOT_OK) status = print_job(job, text.text, out, &err);
-    if (status != MDOT_OK) sv_answer_error(out, &err);
     sv_jobs_release(state->jobs, job);
     free(bytes);
+    return status;
 }

@@ -43,13 +43,6 @@ mdot_status sv_json_read(const void *bytes, size_t size, struct json_object **ou
                      fault == json_tokener_continue ? "it ends early" : json_tokener_error_desc(fault), end);
 }
 
-mdot_status sv_json_refuse(const char *name, const sv_member *members, size_t count, mdot_error *err)
-{
-    bs_suggest near = bs_suggest_begin(name);
-    for (size_t i = 0; i < count; i++) bs_suggest_add(&near, members[i].name);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no member \"%.64s\"%s", name, bs_suggest_end(&near).text);
-}
-
 mdot_status sv_json_number(const char *name, struct json_object *value, bool is_whole, double least, double most,
                            double *out, mdot_error *err)
 {
@@ -70,46 +63,57 @@ static mdot_status read_member(const sv_member *m, struct json_object *value, vo
     static const enum json_type types[] = {
         [SV_JSON_TEXT] = json_type_string, [SV_JSON_OBJECT] = json_type_object, [SV_JSON_ARRAY] = json_type_array};
     char *target = (char *)place + m->offset;
-    if (m->kind == SV_JSON_WHOLE || m->kind == SV_JSON_REAL) {
+    if (m->kind == SV_JSON_REAL) return sv_json_number(m->name, value, false, m->least, m->most, (double *)target, err);
+    if (m->kind == SV_JSON_WHOLE) {
         double number = 0;
-        mdot_status status = sv_json_number(m->name, value, m->kind == SV_JSON_WHOLE, m->least, m->most, &number, err);
-        if (status != MDOT_OK) return status;
-        if (m->kind == SV_JSON_WHOLE)
-            *(int64_t *)target = (int64_t)number;
-        else
-            *(double *)target = number;
-        return MDOT_OK;
+        mdot_status status = sv_json_number(m->name, value, true, m->least, m->most, &number, err);
+        if (status == MDOT_OK) *(int64_t *)target = (int64_t)number;
+        return status;
     }
     if (!json_object_is_type(value, types[m->kind]))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be %s", m->name, names[m->kind]);
-    if (m->kind != SV_JSON_TEXT) {
-        *(struct json_object **)target = value;
-        return MDOT_OK;
-    }
-    const char *text = json_object_get_string(value);
+    const char *text = m->kind == SV_JSON_TEXT ? json_object_get_string(value) : NULL;
+    if (text == NULL) return *(struct json_object **)target = value, MDOT_OK;
     if (strlen(text) != (size_t)json_object_get_string_len(value))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has a NUL", m->name);
-    *(const char **)target = text;
-    return MDOT_OK;
+    return *(const char **)target = text, MDOT_OK;
 }
 
 mdot_status sv_json_members(struct json_object *object, const sv_member *members, size_t count, void *place,
                             sv_json_other *other, void *user, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
-    struct json_object_iterator end = json_object_iter_end(object);
-    for (struct json_object_iterator i = json_object_iter_begin(object);
-         status == MDOT_OK && !json_object_iter_equal(&i, &end); json_object_iter_next(&i)) {
-        const char *name = json_object_iter_peek_name(&i);
-        struct json_object *value = json_object_iter_peek_value(&i);
+    json_object_object_foreach(object, name, value)
+    {
         size_t k = 0;
-        while (k < count && strcmp(members[k].name, name) != 0) k++;
+        bs_suggest near = bs_suggest_begin(name);
+        for (; k < count && strcmp(members[k].name, name) != 0; k++) bs_suggest_add(&near, members[k].name);
         if (k < count)
             status = read_member(&members[k], value, place, err);
         else if (other != NULL)
             status = other(user, name, value, err);
         else
-            status = sv_json_refuse(name, members, count, err);
+            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no member \"%.64s\"%s", name,
+                               bs_suggest_end(&near).text);
+        if (status != MDOT_OK) break;
+    }
+    return status;
+}
+
+size_t sv_json_length(struct json_object *array) { return array != NULL ? json_object_array_length(array) : 0; }
+
+mdot_status sv_json_items(struct json_object *array, const char *noun, const sv_member *members, size_t count,
+                          void *places, size_t size, sv_json_other *other, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < sv_json_length(array); i++) {
+        mdot_error reason = {0};
+        void *place = (char *)places + i * size;
+        struct json_object *item = json_object_array_get_idx(array, i);
+        status = json_object_is_type(item, json_type_object)
+                     ? sv_json_members(item, members, count, place, other, place, &reason)
+                     : mdot_fail(&reason, MDOT_INVALID_ARGUMENT, "it must be an object");
+        if (status != MDOT_OK) mdot_fail(err, status, "%s %zu: %s", noun, i, reason.message);
     }
     return status;
 }

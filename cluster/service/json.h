@@ -24,10 +24,11 @@ typedef struct sv_member {
     double least, most; /* of a number */
     size_t offset; /* of the place in the handler's struct: const char *, int64_t, double or struct json_object * */
 } sv_member;
-#define SV_MEMBER(type, field, KIND, ...)                                                                              \
+#define SV_NAMED(type, NAME, field, KIND, ...)                                                                         \
     {                                                                                                                  \
-#field, SV_JSON_##KIND, __VA_ARGS__, offsetof(type, field)                                                     \
+        NAME, SV_JSON_##KIND, __VA_ARGS__, offsetof(type, field)                                                       \
     }
+#define SV_MEMBER(type, field, KIND, ...) SV_NAMED(type, #field, field, KIND, __VA_ARGS__)
 
 /* Fills `place` with the members of an object; absent ones stay as they are. Texts and objects are borrowed. A member
  * that is not among `count` members goes to `other`, or is refused with a suggestion if that is NULL. */
@@ -35,10 +36,13 @@ typedef mdot_status sv_json_other(void *user, const char *name, struct json_obje
 mdot_status sv_json_members(struct json_object *object, const sv_member *members, size_t count, void *place,
                             sv_json_other *other, void *user, mdot_error *err);
 
+/* Reads each object of an array, which may be NULL, into `places` of `size_bytes`. Messages begin with `noun` and the
+ * index. */
+mdot_status sv_json_items(struct json_object *array, const char *noun, const sv_member *members, size_t count,
+                          void *places, size_t size_bytes, sv_json_other *other, mdot_error *err);
+size_t sv_json_length(struct json_object *array); /* 0 for NULL */
+
 /* Reads a number: finite, from least to most. */
 mdot_status sv_json_number(const char *name, struct json_object *value, bool is_whole, double least, double most,
                            double *out, mdot_error *err);
-/* Refuses a name with the nearest known one. */
-mdot_status sv_json_refuse(const char *name, const sv_member *members, size_t count, mdot_error *err);
-
 #endif

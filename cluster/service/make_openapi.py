@@ -114,6 +114,7 @@ def schemas():
                                 "prices": {"type": "object", "additionalProperties": real(1e-9, 1e9),
                                            "description": "of a GPU and hour, by name"}}, ["job", "gpus"]),
         "plan_answer": closed({"schema": {"const": "mdot-plan/1"}, "mdot": TEXT, "predictor": TEXT, "compiler": TEXT,
+                               **{name: answer["properties"][name] for name in ("calibrated_by", "calibration")},
                                "job": DIGEST, "parameters": real(), "tokens_of_a_sample": real(), "priced": whole(),
                                "too_large": whole(), "indivisible": whole(), "refused": whole(),
                                "cancelled": {"type": "boolean", "description": "the time was over: layouts are missing"},
@@ -171,7 +172,8 @@ def document():
     binary = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     plain = {"text/plain": {"schema": TEXT}}
     health = get("readyz", "whether the service accepts requests", plain, [])
-    health["get"]["responses"]["503"] = {"description": "it is stopping", "content": plain}
+    health["get"]["responses"]["503"] = {"description": "it is stopping",
+                                         "content": {"application/problem+json": {"schema": ref("problem")}}}
     paths = {
         "/v1/jobs": post("jobs", "keep a job, ONNX or .job, and name it", binary, parameters=query),
         "/v1/predict": post("predict", "predict configurations of a job"),

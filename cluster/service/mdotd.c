@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "service/read_job.h"
 #include "service/server.h"
-#include "service/shadow.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -246,7 +245,6 @@ static mdot_status serve(const mdotd_request *r, sv_state *state, const sigset_t
 {
     int sockets[SV_MOST_SOCKETS];
     size_t count = 0;
-    sv_shadow shadow = {.state = state};
     sv_server *server = NULL;
     const sv_server_options o = {.threads = (size_t)r->threads,
                                  .workers = (size_t)r->threads,
@@ -260,10 +258,8 @@ static mdot_status serve(const mdotd_request *r, sv_state *state, const sigset_t
     mdot_status status = sv_state_open(state, (size_t)r->job_cache << 20, err);
     if (status == MDOT_OK && r->sources.shadow != NULL) {
         enum { SHADOW_WAITING = 256 };
-        shadow.workers = sv_workers_create(1, SHADOW_WAITING);
-        if (shadow.workers == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-        state->shadow = sv_shadow_add;
-        state->shadow_user = &shadow;
+        state->shadows = sv_workers_create(1, SHADOW_WAITING);
+        if (state->shadows == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     if (status == MDOT_OK) status = open_sockets(r, sockets, &count, err);
     if (status == MDOT_OK) status = sv_server_start(state, &o, sockets, count, &server, err);
@@ -273,7 +269,7 @@ static mdot_status serve(const mdotd_request *r, sv_state *state, const sigset_t
         wait_for_end(r, state, server, signals);
     }
     sv_server_stop(server, r->drain_seconds);
-    sv_workers_destroy(shadow.workers);
+    sv_workers_destroy(state->shadows);
     sv_state_close(state);
     return status;
 }

@@ -1,7 +1,6 @@
 /* observations.c — POST /v1/observations: measured steps, and outcomes of jobs, into the store. An answer means that
  * they are on the disk. A step with a `uid` may be sent again. */
-#include "base/text.h"
-#include "runtime/job/configuration_table.h"
+#include "base/training/training_options.h"
 #include "service/configurations.h"
 #include "service/job_cache.h"
 #include "service/service.h"
@@ -12,138 +11,121 @@
 enum { SETTINGS_BYTES = 2048, PREDICTOR_BYTES = 192, UID_DIGITS = 16 };
 #define LATEST_S 1e11
 
+static void print_value(FILE *stream, const rt_option *o, double value)
+{
+    switch (o->kind) {
+    case RT_KIND_CHOICE: fprintf(stream, "%s=%s\n", o->command, o->choices[(int)value]); break;
+    case RT_KIND_FLAG: fprintf(stream, "%s=yes\n", o->command); break;
+    case RT_KIND_VERSION: fprintf(stream, "%s=" RT_VERSION_FORMAT "\n", o->command, RT_VERSION_PARTS(value)); break;
+    default: fprintf(stream, "%s=%.15g\n", o->command, value);
+    }
+}
+
 /* Writes the options as the store's settings: columns of `mdot calibrate`, a line each, in any order. The optimizer is
  * always written, because the job's default may be another one. */
-static void print_settings(const mdot_configuration *c, char out[SETTINGS_BYTES])
+static mdot_status print_settings(const mdot_configuration *c, char out[SETTINGS_BYTES], mdot_error *err)
 {
-    char parallel[256] = "";
-    size_t used = 0, length = 0;
+    const char *gap = "parallel=";
+    FILE *stream = fmemopen(out, SETTINGS_BYTES, "w");
+    if (stream == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
-        double value = rt_option_get(c, o);
         bool is_written = i == RT_OPTION_optimizer || rt_option_is_set(c, o);
-        if (o->section == RT_SECTION_JOB || !is_written || used >= SETTINGS_BYTES) continue;
-        if (o->section == RT_SECTION_DEGREE) {
-            length += (size_t)snprintf(parallel + length, sizeof parallel - length, "%s%s=%.0f", length > 0 ? "," : "",
-                                       o->command, value);
-            continue;
-        }
-        used += (size_t)snprintf(out + used, SETTINGS_BYTES - used, "%s=", o->command);
-        switch (o->kind) {
-        case RT_KIND_CHOICE:
-            used += (size_t)snprintf(out + used, SETTINGS_BYTES - used, "%s\n", o->choices[(int)value]);
-            break;
-        case RT_KIND_FLAG: used += (size_t)snprintf(out + used, SETTINGS_BYTES - used, "yes\n"); break;
-        case RT_KIND_VERSION:
-            used +=
-                (size_t)snprintf(out + used, SETTINGS_BYTES - used, RT_VERSION_FORMAT "\n", RT_VERSION_PARTS(value));
-            break;
-        case RT_KIND_WHOLE:
-        case RT_KIND_COUNT:
-        case RT_KIND_REAL:
-        case RT_KIND_GPU: used += (size_t)snprintf(out + used, SETTINGS_BYTES - used, "%.15g\n", value); break;
-        }
+        if (is_written && o->section != RT_SECTION_JOB && o->section != RT_SECTION_DEGREE)
+            print_value(stream, o, rt_option_get(c, o));
     }
-    if (length > 0 && used < SETTINGS_BYTES) snprintf(out + used, SETTINGS_BYTES - used, "parallel=%s\n", parallel);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (o->section != RT_SECTION_DEGREE || !rt_option_is_set(c, o)) continue;
+        fprintf(stream, "%s%s=%.0f", gap, o->command, rt_option_get(c, o));
+        gap = ",";
+    }
+    if (*gap == ',') fputs("\n", stream);
+    fclose(stream);
+    return MDOT_OK;
 }
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
 typedef struct step {
-    const char *job, *name, *gpu, *software, *host, *note, *uid;
-    int64_t batch, measured_at;
-    double step_ms, memory_gib;
+    mdot_store_row row;
+    const char *job, *uid;
     mdot_configuration configuration;
     char settings[SETTINGS_BYTES], network[MDOT_STORE_DIGEST_BYTES];
 } step;
 
 static mdot_status read_step_option(void *user, const char *name, struct json_object *value, mdot_error *err)
 {
-    step *s = user;
-    mdot_status status = sv_read_option(name, value, &s->configuration, err);
-    if (status != MDOT_NOT_FOUND) return status;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a step has no member \"%.64s\"", name);
-}
-
-/* Finds the step's network, and puts a job that only the cache has into the store. */
-static mdot_status find_network(sv_state *state, mdot_store *store, step *s, mdot_error *err)
-{
-    const sv_job *job = NULL;
-    if (strlen(s->job) == MDOT_STORE_DIGEST_BYTES - 1) {
-        memcpy(s->network, s->job, MDOT_STORE_DIGEST_BYTES);
-        return MDOT_OK; /* the store knows it, or refuses the row */
-    }
-    mdot_status status = sv_jobs_find(state->jobs, s->job, &job, err);
-    if (status == MDOT_OK) status = mdot_store_add_job(store, job->job, s->name, s->network, err);
-    sv_jobs_release(state->jobs, job);
+    const rt_option *option;
+    double number = 0;
+    mdot_status status = sv_read_option(name, value, &option, &number, err);
+    if (status == MDOT_OK) rt_option_set(&((step *)user)->configuration, option, number);
     return status;
 }
 
-static mdot_status read_step(sv_state *state, struct json_object *item, const sv_request *request, step *s,
-                             mdot_error *err)
+/* Checks the step, finds its network, and puts a job that only the cache has into the store. */
+static mdot_status complete_step(sv_state *state, const sv_model *model, mdot_store *store, step *s, mdot_error *err)
 {
-    static const sv_member members[] = {SV_MEMBER(step, job, TEXT, 0, 0),
-                                        SV_MEMBER(step, name, TEXT, 0, 0),
-                                        SV_MEMBER(step, gpu, TEXT, 0, 0),
-                                        SV_MEMBER(step, software, TEXT, 0, 0),
-                                        SV_MEMBER(step, host, TEXT, 0, 0),
-                                        SV_MEMBER(step, note, TEXT, 0, 0),
-                                        SV_MEMBER(step, uid, TEXT, 0, 0),
-                                        SV_MEMBER(step, batch, WHOLE, 1, 1 << 24),
-                                        SV_MEMBER(step, step_ms, REAL, MDOT_STORE_SHORTEST_MS, MDOT_STORE_LONGEST_MS),
-                                        SV_MEMBER(step, memory_gib, REAL, 0, MDOT_STORE_MOST_GIB),
-                                        SV_MEMBER(step, measured_at, WHOLE, 0, LATEST_S)};
-    *s = (step){.configuration = {.struct_size = sizeof s->configuration},
-                .measured_at = request->now_s > 0 && (double)request->now_s < LATEST_S ? request->now_s : 0};
-    if (!json_object_is_type(item, json_type_object))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a step must be an object");
-    mdot_status status = sv_json_members(item, members, sizeof members / sizeof *members, s, read_step_option, s, err);
-    if (status != MDOT_OK) return status;
-    if (s->job == NULL || s->gpu == NULL || s->batch == 0 || s->step_ms == 0)
+    mdot_store_row *row = &s->row;
+    if (s->job == NULL || row->gpu == NULL || row->batch == 0 || row->ms == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a step needs job, gpu, batch and step_ms");
     if (s->uid != NULL && (strlen(s->uid) != UID_DIGITS || strspn(s->uid, "0123456789abcdef") != UID_DIGITS))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "uid must have %d hexadecimal digits", UID_DIGITS);
-    sv_model *model = sv_state_model(state);
     mdot_gpu gpu;
-    status = sv_gpu_table_find(&model->gpus, s->gpu, &gpu, err);
-    sv_model_release(model);
-    print_settings(&s->configuration, s->settings);
+    const sv_job *job = NULL;
+    mdot_status status = sv_gpu_table_find(&model->gpus, row->gpu, &gpu, err);
+    if (status == MDOT_OK) status = print_settings(&s->configuration, s->settings, err);
+    row->uid = s->uid != NULL ? strtoull(s->uid, NULL, 16) : 0;
+    row->settings = s->settings;
+    row->digest = s->network;
+    bool is_network = strlen(s->job) == MDOT_STORE_DIGEST_BYTES - 1;
+    if (is_network) memcpy(s->network, s->job, MDOT_STORE_DIGEST_BYTES); /* the store knows it, or refuses the row */
+    if (status != MDOT_OK || is_network) return status;
+    status = sv_jobs_find(state->jobs, s->job, &job, err);
+    if (status == MDOT_OK) status = mdot_store_add_job(store, job->job, row->job, s->network, err);
+    sv_jobs_release(state->jobs, job);
     return status;
 }
 
 static mdot_status add_steps(sv_state *state, mdot_store *store, struct json_object *list, const sv_request *request,
                              size_t *out_added, mdot_error *err)
 {
-    size_t count = json_object_array_length(list);
-    step *steps = calloc(count, sizeof *steps);
-    mdot_store_row *rows = calloc(count, sizeof *rows);
+    static const sv_member members[] = {
+        SV_MEMBER(step, job, TEXT, 0, 0),
+        SV_NAMED(step, "name", row.job, TEXT, 0, 0),
+        SV_NAMED(step, "gpu", row.gpu, TEXT, 0, 0),
+        SV_NAMED(step, "software", row.software, TEXT, 0, 0),
+        SV_NAMED(step, "host", row.host, TEXT, 0, 0),
+        SV_NAMED(step, "note", row.note, TEXT, 0, 0),
+        SV_MEMBER(step, uid, TEXT, 0, 0),
+        SV_NAMED(step, "batch", row.batch, WHOLE, 1, 1 << 24),
+        SV_NAMED(step, "step_ms", row.ms, REAL, MDOT_STORE_SHORTEST_MS, MDOT_STORE_LONGEST_MS),
+        SV_NAMED(step, "memory_gib", row.memory_gib, REAL, 0, MDOT_STORE_MOST_GIB),
+        SV_NAMED(step, "measured_at", row.measured_at, WHOLE, 0, LATEST_S)};
+    size_t count = sv_json_length(list);
     char predictor[PREDICTOR_BYTES];
+    step *steps = calloc(count + 1, sizeof *steps);
+    mdot_store_row *rows = calloc(count + 1, sizeof *rows);
     sv_model *model = sv_state_model(state);
     snprintf(predictor, sizeof predictor, "%s, mdot %s", sv_predictor_info(model->predictor)->name, mdot_version());
-    sv_model_release(model);
     mdot_status status = steps != NULL && rows != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; status == MDOT_OK && i < count; i++)
+        steps[i] =
+            (step){.row = {.struct_size = sizeof *rows,
+                           .predictor = predictor,
+                           .measured_at = request->now_s > 0 && (double)request->now_s < LATEST_S ? request->now_s : 0},
+                   .configuration = {.struct_size = sizeof steps->configuration}};
+    if (status == MDOT_OK)
+        status = sv_json_items(list, "step", members, sizeof members / sizeof *members, steps, sizeof *steps,
+                               read_step_option, err);
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};
-        step *s = &steps[i];
-        status = read_step(state, json_object_array_get_idx(list, i), request, s, &reason);
-        if (status == MDOT_OK) status = find_network(state, store, s, &reason);
+        status = complete_step(state, model, store, &steps[i], &reason);
         if (status != MDOT_OK) mdot_fail(err, status, "step %zu: %s", i, reason.message);
-        rows[i] = (mdot_store_row){.struct_size = sizeof *rows,
-                                   .uid = s->uid != NULL ? strtoull(s->uid, NULL, 16) : 0,
-                                   .digest = s->network,
-                                   .job = s->name,
-                                   .gpu = s->gpu,
-                                   .batch = s->batch,
-                                   .ms = s->step_ms,
-                                   .memory_gib = s->memory_gib,
-                                   .settings = s->settings,
-                                   .software = s->software,
-                                   .host = s->host,
-                                   .predictor = predictor,
-                                   .note = s->note,
-                                   .measured_at = s->measured_at};
+        rows[i] = steps[i].row;
     }
-    if (status == MDOT_OK) status = mdot_store_add_rows(store, rows, count, out_added, err);
+    if (status == MDOT_OK && count > 0) status = mdot_store_add_rows(store, rows, count, out_added, err);
+    sv_model_release(model);
     free(rows);
     free(steps);
     return status;
@@ -187,23 +169,17 @@ static mdot_status add_outcomes(sv_state *state, mdot_store *store, struct json_
                                         TIME_OF(elapsed_s, -1),
                                         TIME_OF(limit_s, -1),
                                         SV_MEMBER(mdot_store_outcome, exit_code, WHOLE, -1, 1 << 16)};
-    size_t count = json_object_array_length(list);
-    mdot_store_outcome *outcomes = calloc(count, sizeof *outcomes);
-    mdot_status status = outcomes != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
-        mdot_error reason = {0};
-        mdot_store_outcome *o = &outcomes[i];
-        struct json_object *item = json_object_array_get_idx(list, i);
-        *o = (mdot_store_outcome){.struct_size = sizeof *o, .elapsed_s = -1, .exit_code = -1};
-        status =
-            json_object_is_type(item, json_type_object)
-                ? sv_json_members(item, members, sizeof members / sizeof *members, o, read_outcome_word, o, &reason)
-                : mdot_fail(&reason, MDOT_INVALID_ARGUMENT, "it must be an object");
-        if (status == MDOT_OK && (o->job_id == NULL || o->submitted_at == 0))
-            status = mdot_fail(&reason, MDOT_INVALID_ARGUMENT, "it needs job_id and submitted_at");
-        if (status != MDOT_OK) mdot_fail(err, status, "outcome %zu: %s", i, reason.message);
-    }
-    if (status == MDOT_OK) status = mdot_store_add_outcomes(store, outcomes, count, out_import, err);
+    size_t count = sv_json_length(list);
+    mdot_store_outcome *outcomes = calloc(count + 1, sizeof *outcomes);
+    if (outcomes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < count; i++)
+        outcomes[i] = (mdot_store_outcome){.struct_size = sizeof *outcomes, .elapsed_s = -1, .exit_code = -1};
+    mdot_status status = sv_json_items(list, "outcome", members, sizeof members / sizeof *members, outcomes,
+                                       sizeof *outcomes, read_outcome_word, err);
+    for (size_t i = 0; status == MDOT_OK && i < count; i++)
+        if (outcomes[i].job_id == NULL || outcomes[i].submitted_at == 0)
+            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "outcome %zu: it needs job_id and submitted_at", i);
+    if (status == MDOT_OK && count > 0) status = mdot_store_add_outcomes(store, outcomes, count, out_import, err);
     if (status == MDOT_OK && out_import->added_count + out_import->updated_count > 0) {
         pthread_rwlock_wrlock(&state->history_lock);
         for (size_t i = 0; i < count; i++) sv_learn_outcome(state->history, &outcomes[i]);
@@ -215,56 +191,39 @@ static mdot_status add_outcomes(sv_state *state, mdot_store *store, struct json_
 
 /* ---- The endpoint ------------------------------------------------------------------------------------------------ */
 
-static mdot_status check_count(struct json_object *list, mdot_error *err)
-{
-    if (list == NULL || json_object_array_length(list) <= SV_OBSERVATIONS) return MDOT_OK;
-    return mdot_fail(err, MDOT_OUT_OF_RANGE, "a request has at most %d steps and %d outcomes", SV_OBSERVATIONS,
-                     SV_OBSERVATIONS);
-}
+typedef struct question {
+    struct json_object *steps, *outcomes;
+} question;
 
-static bool has_items(struct json_object *list) { return list != NULL && json_object_array_length(list) > 0; }
-
-void sv_handle_observations(sv_state *state, const sv_request *request, sv_answer *out)
+mdot_status sv_handle_observations(sv_state *state, const sv_request *request, struct json_object *body, FILE *out,
+                                   mdot_error *err)
 {
-    struct {
-        struct json_object *steps, *outcomes;
-    } question = {0};
-    static const sv_member members[] = {{"steps", SV_JSON_ARRAY, 0, 0, 0},
-                                        {"outcomes", SV_JSON_ARRAY, 0, 0, sizeof(struct json_object *)}};
-    mdot_error err = {0};
+    static const sv_member members[] = {SV_MEMBER(question, steps, ARRAY, 0, 0),
+                                        SV_MEMBER(question, outcomes, ARRAY, 0, 0)};
+    question q = {0};
     size_t added = 0;
     mdot_store_import import = MDOT_INIT(mdot_store_import);
-    struct json_object *body = NULL;
-    mdot_store *store = NULL;
-    mdot_status status = sv_json_read(request->body, request->body_bytes, &body, &err);
-    if (status == MDOT_OK) status = sv_json_members(body, members, 2, &question, NULL, NULL, &err);
-    if (status == MDOT_OK) status = check_count(question.steps, &err);
-    if (status == MDOT_OK) status = check_count(question.outcomes, &err);
-    if (status == MDOT_OK && !has_items(question.steps) && !has_items(question.outcomes))
-        status = mdot_fail(&err, MDOT_INVALID_ARGUMENT, "give steps, outcomes or both");
-    if (status == MDOT_OK && (store = sv_state_lock_store(state, &err)) == NULL)
-        status = err.status = MDOT_IO; /* whatever the file's fault is, a later try may succeed */
-    if (status == MDOT_OK && has_items(question.steps))
-        status = add_steps(state, store, question.steps, request, &added, &err);
-    if (status == MDOT_OK && has_items(question.outcomes))
-        status = add_outcomes(state, store, question.outcomes, &import, &err);
-    if (store != NULL && (status == MDOT_CORRUPT || status == MDOT_IO)) { /* the next request opens the file anew */
+    mdot_status status = sv_json_members(body, members, 2, &q, NULL, NULL, err);
+    size_t steps = sv_json_length(q.steps), outcomes = sv_json_length(q.outcomes);
+    if (status != MDOT_OK) return status;
+    if (steps > SV_OBSERVATIONS || outcomes > SV_OBSERVATIONS)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "a request has at most %d steps and %d outcomes", SV_OBSERVATIONS,
+                         SV_OBSERVATIONS);
+    if (steps + outcomes == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "give steps, outcomes or both");
+    mdot_store *store = sv_state_lock_store(state, err);
+    if (store == NULL) return MDOT_IO; /* whatever the file's fault is, a later try may succeed */
+    status = add_steps(state, store, q.steps, request, &added, err);
+    if (status == MDOT_OK) status = add_outcomes(state, store, q.outcomes, &import, err);
+    if (status == MDOT_CORRUPT || status == MDOT_IO) { /* the next request opens the file anew */
         mdot_store_close(store);
         state->store = NULL;
     }
-    if (store != NULL) sv_state_unlock_store(state);
-    bs_memstream stream;
-    if (status == MDOT_OK && !bs_memstream_open(&stream)) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) {
-        size_t steps = question.steps != NULL ? json_object_array_length(question.steps) : 0;
-        atomic_fetch_add(&state->metrics.observations, added + import.added_count + import.updated_count);
-        fprintf(stream.file,
-                "{\"mdot\": \"%s\", \"steps\": {\"added\": %zu, \"known\": %zu}, \"outcomes\": {\"added\": %zu, "
-                "\"updated\": %zu, \"known\": %zu}}\n",
-                mdot_version(), added, steps - added, import.added_count, import.updated_count, import.known_count);
-        sv_answer_stream(out, &stream, sv_json_type);
-    } else {
-        sv_answer_error(out, &err);
-    }
-    json_object_put(body);
+    sv_state_unlock_store(state);
+    if (status != MDOT_OK) return status;
+    atomic_fetch_add(&state->metrics.observations, added + import.added_count + import.updated_count);
+    fprintf(out,
+            "{\"mdot\": \"%s\", \"steps\": {\"added\": %zu, \"known\": %zu}, \"outcomes\": {\"added\": %zu, "
+            "\"updated\": %zu, \"known\": %zu}}\n",
+            mdot_version(), added, steps - added, import.added_count, import.updated_count, import.known_count);
+    return MDOT_OK;
 }

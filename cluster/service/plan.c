@@ -1,7 +1,6 @@
 /* plan.c — POST /v1/plan: the fastest layouts of a job on several GPUs, with the price of a whole training. */
 #include "base/text.h"
 #include "base/training/prediction_json.h"
-#include "runtime/job/configuration_table.h"
 #include "service/configurations.h"
 #include "service/job_cache.h"
 #include "service/service.h"
@@ -41,30 +40,25 @@ typedef struct search {
 static mdot_status read_option(void *user, const char *name, struct json_object *value, mdot_error *err)
 {
     search *s = user;
+    const rt_option *option = NULL, *former = NULL;
+    double number = 0;
     mdot_status status = MDOT_OK;
     if (!json_object_is_type(value, json_type_array)) {
-        status = sv_read_option(name, value, &s->base, err);
-        return status != MDOT_NOT_FOUND ? status
-                                        : mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no option \"%.64s\"", name);
+        status = sv_read_option(name, value, &option, &number, err);
+        if (status == MDOT_OK) rt_option_set(&s->base, option, number);
+        return status;
     }
     size_t count = json_object_array_length(value);
     if (s->axis_count == MDOT_PLAN_AXES_MAX || count == 0 || count > MDOT_PLAN_VALUES_MAX)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "options has at most %d arrays of 1 to %d values", MDOT_PLAN_AXES_MAX,
                          MDOT_PLAN_VALUES_MAX);
-    size_t option = RT_OPTION_COUNT;
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
-        size_t length = strcspn(rt_options[i].json, "?");
-        if (length > 0 && strlen(name) == length && memcmp(rt_options[i].json, name, length) == 0) option = i;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++, former = option) {
+        status = sv_read_option(name, json_object_array_get_idx(value, i), &option, &s->values[s->axis_count][i], err);
+        if (status == MDOT_OK && former != NULL && former != option)
+            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%.64s has names and numbers in one array", name);
     }
-    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
-        mdot_configuration one = {.struct_size = sizeof one};
-        status = sv_read_option(name, json_object_array_get_idx(value, i), &one, err);
-        if (status == MDOT_OK) s->values[s->axis_count][i] = rt_option_get(&one, &rt_options[option]);
-    }
-    if (status == MDOT_NOT_FOUND || option == RT_OPTION_COUNT)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no option \"%.64s\"", name);
-    s->axes[s->axis_count] = (mdot_plan_axis){rt_options[option].field, s->values[s->axis_count], count};
-    s->axis_count++;
+    if (status == MDOT_OK) s->axes[s->axis_count] = (mdot_plan_axis){option->field, s->values[s->axis_count], count};
+    s->axis_count += status == MDOT_OK;
     return status;
 }
 
@@ -82,8 +76,7 @@ static mdot_status read_price(void *user, const char *name, struct json_object *
 
 static mdot_status read_lists(search *s, mdot_error *err)
 {
-    size_t gpus = s->q.gpus != NULL ? json_object_array_length(s->q.gpus) : 0;
-    size_t sizes = s->q.sizes != NULL ? json_object_array_length(s->q.sizes) : 0;
+    size_t gpus = sv_json_length(s->q.gpus), sizes = sv_json_length(s->q.sizes);
     if (gpus == 0 || gpus > MDOT_PLAN_GPU_MODELS_MAX || sizes > MDOT_PLAN_SIZES_MAX)
         return mdot_fail(err, gpus == 0 ? MDOT_INVALID_ARGUMENT : MDOT_OUT_OF_RANGE,
                          "gpus needs 1 to %d GPUs, and sizes at most %d numbers", MDOT_PLAN_GPU_MODELS_MAX,
@@ -150,11 +143,7 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
-static bool has_time(void *user, double finished)
-{
-    (void)finished;
-    return now_s() < ((const search *)user)->end;
-}
+static bool has_time(void *user, double finished) { return now_s() < ((const search *)user)->end; }
 
 static mdot_status find_plan(search *s, mdot_plan **out_plan, mdot_error *err)
 {
@@ -181,76 +170,57 @@ static mdot_status find_plan(search *s, mdot_plan **out_plan, mdot_error *err)
     return status;
 }
 
-static mdot_status print_layouts(const search *s, const mdot_plan *plan, size_t count, FILE *stream, mdot_error *err)
+static mdot_status print_layouts(const search *s, const mdot_plan *plan, FILE *out, mdot_error *err)
 {
+    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
     mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+    mdot_plan_get_info(plan, &info);
+    fprintf(out,
+            "\"parameters\": %.0f, \"tokens_of_a_sample\": %.0f,\n \"priced\": %llu, \"too_large\": %llu, "
+            "\"indivisible\": %llu, \"refused\": %llu, \"cancelled\": %s,\n \"layouts\": [",
+            s->job->info.parameters, s->job->tokens_per_sample, (unsigned long long)info.priced,
+            (unsigned long long)info.too_large, (unsigned long long)info.indivisible, (unsigned long long)info.refused,
+            info.cancelled != 0 ? "true" : "false");
+    for (size_t i = 0; status == MDOT_OK && i < info.layout_count; i++) {
         mdot_plan_layout layout = MDOT_INIT(mdot_plan_layout);
         mdot_training_cost cost = MDOT_INIT(mdot_training_cost);
         mdot_training_run run = s->run;
         mdot_plan_get_layout(plan, i, &layout);
         run.price = s->prices[layout.gpu_model];
         if (run.samples == 0) run.samples = layout.samples; /* one step, for throughput alone */
-        status = mdot_training_cost_of(&run, &layout, &cost, err);
+        if (s->model->calibration != NULL)
+            status = mdot_calibration_apply_to_job(s->model->calibration, s->job->job, &layout.configuration,
+                                                   &layout.prediction, err);
+        if (status == MDOT_OK) status = mdot_training_cost_of(&run, &layout, &cost, err);
         if (status != MDOT_OK) break;
-        fputs(i == 0 ? "\n  " : ",\n  ", stream);
-        cli_json_layout(stream, &layout, &cost, run.price > 0);
-        fputs("}", stream);
+        fputs(i == 0 ? "\n  " : ",\n  ", out);
+        cli_json_layout(out, &layout, &cost, run.price > 0);
+        fputs("}", out);
     }
+    fputs("\n ]}\n", out);
     return status;
 }
 
-static mdot_status print_plan(const search *s, const mdot_plan *plan, sv_answer *out, mdot_error *err)
+mdot_status sv_handle_plan(sv_state *state, const sv_request *request, struct json_object *body, FILE *out,
+                           mdot_error *err)
 {
-    mdot_plan_info info = MDOT_INIT(mdot_plan_info);
-    const mdot_predictor_info *predictor = sv_predictor_info(s->model->predictor);
-    bs_memstream stream;
-    if (!bs_memstream_open(&stream)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_plan_get_info(plan, &info);
-    fprintf(stream.file, "{\"schema\": \"mdot-plan/1\", \"mdot\": \"%s\", \"predictor\": ", mdot_version());
-    cli_json_string(stream.file, predictor->name);
-    fputs(", \"compiler\": ", stream.file);
-    cli_json_string(stream.file, predictor->compiler);
-    fprintf(
-        stream.file,
-        ",\n \"job\": \"%s\", \"parameters\": %.0f, \"tokens_of_a_sample\": %.0f,\n \"priced\": %llu, \"too_large\": "
-        "%llu, \"indivisible\": %llu, \"refused\": %llu, \"cancelled\": %s,\n \"layouts\": [",
-        s->job->digest, s->job->info.parameters, s->job->tokens_per_sample, (unsigned long long)info.priced,
-        (unsigned long long)info.too_large, (unsigned long long)info.indivisible, (unsigned long long)info.refused,
-        info.cancelled != 0 ? "true" : "false");
-    mdot_status status = print_layouts(s, plan, info.layout_count, stream.file, err);
-    if (status != MDOT_OK) {
-        free(bs_memstream_close(&stream, NULL));
-        return status;
-    }
-    fputs("\n ]}\n", stream.file);
-    sv_answer_stream(out, &stream, sv_json_type);
-    return MDOT_OK;
-}
-
-void sv_handle_plan(sv_state *state, const sv_request *request, sv_answer *out)
-{
-    mdot_error err = {0};
-    struct json_object *body = NULL;
     mdot_plan *plan = NULL;
     search *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        sv_answer_problem(out, 503, "memory ran out");
-        return;
-    }
+    if (s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     s->state = state;
     s->model = sv_state_model(state);
-    mdot_status status = sv_json_read(request->body, request->body_bytes, &body, &err);
-    if (status == MDOT_OK) status = read_question(s, body, &err);
-    if (status == MDOT_OK) status = find_plan(s, &plan, &err);
-    if (status == MDOT_OK) status = print_plan(s, plan, out, &err);
-    if (status == MDOT_OK)
+    mdot_status status = read_question(s, body, err);
+    if (status == MDOT_OK) status = find_plan(s, &plan, err);
+    if (status == MDOT_OK) {
+        const cli_json_origin origin = sv_origin(s->model, s->job);
+        cli_json_origin_begin(out, "mdot-plan/1", &origin);
+        fputs(", ", out);
+        status = print_layouts(s, plan, out, err);
         atomic_fetch_add(&state->metrics.plans, 1);
-    else
-        sv_answer_error(out, &err);
+    }
     mdot_plan_destroy(plan);
     sv_jobs_release(state->jobs, s->job);
     sv_model_release(s->model);
     free(s);
-    json_object_put(body);
+    return status;
 }

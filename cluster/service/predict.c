@@ -13,7 +13,7 @@
 enum { SHARED_COUNT = 512, MOST_THREADS = 16 };
 
 typedef struct question {
-    const char *job, *configuration_name;
+    const char *job;
     struct json_object *configurations, *configuration;
 } question;
 
@@ -33,7 +33,8 @@ typedef struct part {
     answers *a;
     mdot_context *context;
     size_t first, count;
-    bs_memstream text;
+    FILE *out;
+    bs_memstream text; /* behind `out`, except for the first part */
     pthread_t thread;
     bool has_thread;
 } part;
@@ -83,22 +84,6 @@ static mdot_status evaluate(const part *x, mdot_error *err)
     return status;
 }
 
-static void print_head(const answers *a, const part *x)
-{
-    const mdot_predictor_info *info = sv_predictor_info(a->model->predictor);
-    bool is_calibrated = a->model->calibration != NULL;
-    size_t first = 0;
-    while (first + 1 < x->count && a->predictions[first].status != MDOT_OK) first++;
-    const cli_json_origin origin = {.predictor = info->name,
-                                    .compiler = info->compiler,
-                                    .calibrated_rows = a->model->calibrated_rows,
-                                    .calibration = is_calibrated ? a->model->calibration_digest : NULL,
-                                    .job = a->job->digest,
-                                    .info = &a->job->info,
-                                    .flops_per_sample = a->predictions[first].flops_per_sample};
-    cli_json_begin(x->text.file, &origin);
-}
-
 /* Completes a configuration's answer, where `all` is the status of the whole part: the reason for a failure, and the
  * calibration. */
 static mdot_status finish_one(const part *x, size_t i, mdot_status all, mdot_error *err)
@@ -120,15 +105,20 @@ static mdot_status finish_one(const part *x, size_t i, mdot_status all, mdot_err
 static void answer_part(part *x)
 {
     answers *a = x->a;
-    FILE *stream = x->text.file;
+    FILE *stream = x->out;
     mdot_error err = {0};
     mdot_status all = evaluate(x, &err);
-    if (x->first == 0 && stream != NULL) print_head(a, x);
+    if (x->first == 0) {
+        cli_json_origin origin = sv_origin(a->model, a->job);
+        size_t answered = 0;
+        while (answered + 1 < x->count && a->predictions[answered].status != MDOT_OK) answered++;
+        origin.flops_per_sample = a->predictions[answered].flops_per_sample;
+        cli_json_begin(stream, &origin);
+    }
     for (size_t i = 0; i < x->count; i++) {
         size_t index = x->first + i;
         mdot_status status = finish_one(x, i, all, &err);
         if (status != MDOT_OK && index == 0) a->reason = err;
-        if (stream == NULL) continue;
         fputs(index == 0 ? "\n  " : ",\n  ", stream);
         if (status == MDOT_OK) {
             cli_json_step(stream, &a->asked.item[index], &a->predictions[index], &a->choices,
@@ -143,50 +133,37 @@ static void answer_part(part *x)
 
 static void *run_part(void *x) { return answer_part(x), NULL; }
 
-/* Answers all configurations; the parts' texts follow each other. Returns the number of parts. */
-static size_t answer_parts(answers *a, part parts[MOST_THREADS])
+/* Answers all configurations; the parts' texts follow each other. */
+static mdot_status answer_parts(answers *a, FILE *out, mdot_error *err)
 {
+    part parts[MOST_THREADS];
     sv_predictor *predictor = a->model->predictor;
     mdot_context *contexts[MOST_THREADS] = {sv_predictor_borrow(predictor)};
+    mdot_status status = sv_jobs_encode(a->state->jobs, a->job, a->model, false, contexts[0], &a->encoding, err);
     size_t count = 1, wanted = a->asked.count / SHARED_COUNT, most = a->state->plan_threads;
     if (most > MOST_THREADS) most = MOST_THREADS;
     if (wanted >= most) wanted = most - 1;
-    count += sv_predictor_borrow_more(predictor, contexts + 1, wanted);
+    if (status == MDOT_OK) count += sv_predictor_borrow_more(predictor, contexts + 1, wanted);
     for (size_t i = 0; i < count; i++) {
         size_t first = a->asked.count * i / count, end = a->asked.count * (i + 1) / count;
-        parts[i] = (part){.a = a, .context = contexts[i], .first = first, .count = end - first};
-        bs_memstream_open(&parts[i].text);
+        parts[i] = (part){.a = a, .context = contexts[i], .first = first, .count = end - first, .out = out};
+        if (i > 0 && !bs_memstream_open(&parts[i].text)) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        if (i > 0) parts[i].out = parts[i].text.file;
     }
-    for (size_t i = 1; i < count; i++)
+    for (size_t i = 1; status == MDOT_OK && i < count; i++)
         parts[i].has_thread = pthread_create(&parts[i].thread, NULL, run_part, &parts[i]) == 0;
-    for (size_t i = 0; i < count; i++)
-        if (!parts[i].has_thread) answer_part(&parts[i]);
     for (size_t i = 0; i < count; i++) {
+        size_t size = 0;
+        if (status == MDOT_OK && !parts[i].has_thread) answer_part(&parts[i]);
         if (parts[i].has_thread) pthread_join(parts[i].thread, NULL);
+        char *text = bs_memstream_close(&parts[i].text, &size);
+        if (text != NULL) fwrite(text, 1, size, out);
+        if (text == NULL && i > 0 && status == MDOT_OK) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        free(text);
         sv_predictor_return(predictor, contexts[i]);
     }
-    return count;
-}
-
-/* Joins the texts: the first part's stream has the head and takes the other ones. */
-static void join(part *parts, size_t count, sv_answer *out)
-{
-    bs_memstream *whole = &parts[0].text;
-    bool is_whole = whole->file != NULL;
-    for (size_t i = 1; i < count; i++) {
-        size_t size = 0;
-        char *text = bs_memstream_close(&parts[i].text, &size);
-        if (text != NULL && is_whole) fwrite(text, 1, size, whole->file);
-        is_whole = is_whole && text != NULL;
-        free(text);
-    }
-    if (is_whole) {
-        fputs("\n ]}\n", whole->file);
-        sv_answer_stream(out, whole, sv_json_type);
-    } else {
-        free(bs_memstream_close(whole, NULL));
-        sv_answer_problem(out, 503, "memory ran out");
-    }
+    fputs("\n ]}\n", out);
+    return status;
 }
 
 static mdot_status read_question(answers *a, struct json_object *body, mdot_error *err)
@@ -201,7 +178,7 @@ static mdot_status read_question(answers *a, struct json_object *body, mdot_erro
     if ((q.configurations == NULL) == (q.configuration == NULL))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "give either configuration or configurations");
     status = sv_jobs_find(a->state->jobs, q.job, &a->job, err);
-    size_t count = q.configurations != NULL ? json_object_array_length(q.configurations) : 1;
+    size_t count = q.configurations != NULL ? sv_json_length(q.configurations) : 1;
     if (status == MDOT_OK && count == 0)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "configurations is an empty array");
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
@@ -209,54 +186,83 @@ static mdot_status read_question(answers *a, struct json_object *body, mdot_erro
         struct json_object *item =
             q.configurations != NULL ? json_object_array_get_idx(q.configurations, i) : q.configuration;
         status = sv_configurations_add(&a->asked, item, &a->job->info, &a->model->gpus, &reason);
-        if (status == MDOT_OK) continue;
-        if (count > 1)
+        if (status != MDOT_OK && count > 1)
             mdot_fail(err, status, "configuration %zu: %s", i, reason.message);
-        else
+        else if (status != MDOT_OK)
             mdot_fail(err, status, "%s", reason.message);
     }
     return status;
 }
 
-static mdot_status predict(answers *a, sv_answer *out, mdot_error *err)
+static mdot_status predict(answers *a, FILE *out, mdot_error *err)
 {
+    size_t refused = 0;
     a->predictions = calloc(a->asked.count, sizeof *a->predictions);
     if (a->predictions == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < a->asked.count; i++) a->predictions[i].struct_size = sizeof *a->predictions;
-    mdot_context *context = sv_predictor_borrow(a->model->predictor);
-    mdot_status status = sv_jobs_encode(a->state->jobs, a->job, a->model, false, context, &a->encoding, err);
-    sv_predictor_return(a->model->predictor, context);
-    if (status != MDOT_OK) return status;
     a->choices = a->job->choices;
     a->choices.torch = sv_predictor_info(a->model->predictor)->assumed_torch;
-    part parts[MOST_THREADS];
-    size_t part_count = answer_parts(a, parts), refused = 0;
+    mdot_status status = answer_parts(a, out, err);
+    if (status != MDOT_OK) return status;
     for (size_t i = 0; i < a->asked.count; i++) refused += a->predictions[i].status != MDOT_OK;
     atomic_fetch_add(&a->state->metrics.configurations, a->asked.count);
     atomic_fetch_add(&a->state->metrics.refused_configurations, refused);
-    join(parts, part_count, out);
-    if (refused > 0 && a->asked.count == 1) { /* a question alone, without an answer */
-        sv_answer_free(out);
-        return mdot_fail(err, a->reason.status, "%s", a->reason.message);
-    }
-    if (a->model->shadow != NULL && a->state->shadow != NULL)
-        a->state->shadow(a->state->shadow_user, a->job->digest, a->asked.item, a->predictions, a->asked.count);
-    return MDOT_OK;
+    if (refused == 0 || a->asked.count > 1) return MDOT_OK;
+    return mdot_fail(err, a->reason.status, "%s", a->reason.message); /* a question alone, without an answer */
 }
 
-void sv_handle_predict(sv_state *state, const sv_request *request, sv_answer *out)
+static void free_answers(answers *a)
 {
-    mdot_error err = {0};
-    struct json_object *body = NULL;
-    answers a = {.state = state, .model = sv_state_model(state)};
-    mdot_status status = sv_json_read(request->body, request->body_bytes, &body, &err);
-    if (status == MDOT_OK) status = read_question(&a, body, &err);
-    if (status == MDOT_OK) status = predict(&a, out, &err);
-    if (status != MDOT_OK) sv_answer_error(out, &err);
-    free(a.predictions);
-    sv_configurations_free(&a.asked);
-    sv_encoding_release(state->jobs, a.encoding);
-    sv_jobs_release(state->jobs, a.job);
-    sv_model_release(a.model);
-    json_object_put(body);
+    free(a->predictions);
+    sv_configurations_free(&a->asked);
+    sv_encoding_release(a->state->jobs, a->encoding);
+    sv_jobs_release(a->state->jobs, a->job);
+    sv_model_release(a->model);
+    free(a);
+}
+
+/* ---- Shadow mode ------------------------------------------------------------------------------------------------- */
+
+/* A second predictor answers the same questions; GET /metrics counts the differences. Nobody waits for it, and no
+ * answer depends on it. */
+static void compare(void *user)
+{
+    answers *a = user;
+    sv_metrics *metrics = &a->state->metrics;
+    size_t count = a->asked.count;
+    sv_encoding *encoding = NULL;
+    mdot_prediction *others = calloc(count, sizeof *others);
+    mdot_context *context = sv_predictor_borrow(a->model->shadow);
+    mdot_status status = sv_jobs_encode(a->state->jobs, a->job, a->model, true, context, &encoding, NULL);
+    bool is_encoded = status == MDOT_OK && others != NULL;
+    if (is_encoded) {
+        others->struct_size = sizeof *others;
+        status = mdot_evaluate(context, sv_encoding_get(encoding), a->asked.item, count, others, NULL);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (a->predictions[i].status != MDOT_OK) continue;
+        bool is_answered = is_encoded && (status == MDOT_OK || others[i].status == MDOT_OK) && others[i].step_ms > 0;
+        atomic_fetch_add(is_answered ? &metrics->shadow_answers : &metrics->shadow_failures, 1);
+        if (is_answered) sv_metrics_difference(metrics, others[i].step_ms / a->predictions[i].step_ms);
+    }
+    sv_predictor_return(a->model->shadow, context);
+    sv_encoding_release(a->state->jobs, encoding);
+    free(others);
+    free_answers(a);
+}
+
+mdot_status sv_handle_predict(sv_state *state, const sv_request *request, struct json_object *body, FILE *out,
+                              mdot_error *err)
+{
+    answers *a = calloc(1, sizeof *a);
+    if (a == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    a->state = state;
+    a->model = sv_state_model(state);
+    mdot_status status = read_question(a, body, err);
+    if (status == MDOT_OK) status = predict(a, out, err);
+    bool has_shadow = status == MDOT_OK && a->model->shadow != NULL && state->shadows != NULL;
+    if (has_shadow && sv_workers_add(state->shadows, compare, a)) return MDOT_OK;
+    if (has_shadow) atomic_fetch_add(&state->metrics.shadow_dropped, 1);
+    free_answers(a);
+    return status;
 }

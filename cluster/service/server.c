@@ -110,9 +110,6 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
                          enum MHD_RequestTerminationCode code)
 {
     call *c = *context;
-    (void)user;
-    (void)connection;
-    (void)code;
     if (c == NULL) return;
     sv_peers_set(c->server->peers, c->peer, SV_WAITS);
     atomic_fetch_sub(&c->server->active, 1);
@@ -264,9 +261,6 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
                                   const char *version, const char *data, size_t *size, void **context)
 {
     call *c = *context;
-    (void)user;
-    (void)url;
-    (void)version;
     if (c == NULL) return MHD_NO; /* memory ran out */
     if (c->is_running) {
         if (!c->is_answered) return MHD_YES;

@@ -10,11 +10,14 @@
 #ifndef SV_SERVICE_H
 #define SV_SERVICE_H
 
+#include "base/command/command.h"
 #include "base/text.h"
 #include "history/mdot_history.h"
 #include "mdot/mdot_store.h"
+#include "service/json.h"
 #include "service/metrics.h"
 #include "service/model.h"
+#include "service/workers.h"
 
 #include <pthread.h>
 
@@ -52,10 +55,7 @@ typedef struct sv_state {
     pthread_rwlock_t history_lock;
     mdot_history *history;
     atomic_bool is_draining;
-    /* Called with the questions and answers of a request, for shadow mode; may be NULL. */
-    void (*shadow)(void *user, const char *digest, const mdot_configuration *configurations,
-                   const mdot_prediction *predictions, size_t count);
-    void *shadow_user;
+    sv_workers *shadows; /* for shadow mode: one thread; questions that it has no time for are dropped. NULL: none */
 } sv_state;
 
 /* Opens model, store and history. The state must be zero apart from the constant fields. The caller closes it in either
@@ -90,11 +90,15 @@ typedef struct sv_answer {
 void sv_handle(sv_state *state, const sv_request *request, sv_answer *out_answer);
 void sv_answer_free(sv_answer *answer);
 
+/* Prints the answer of an endpoint; after a failure, the text is dropped. `question` is the JSON body of a POST. */
+typedef mdot_status sv_handler(sv_state *state, const sv_request *request, struct json_object *question, FILE *out,
+                               mdot_error *err);
+
 /* What the socket side must know before it has the body: the largest one, and whether the answer takes long enough that
  * a thread of the sockets must not wait for it. */
 typedef struct sv_route {
-    const char *method, *path, *name;
-    void (*handle)(sv_state *state, const sv_request *request, sv_answer *out_answer);
+    const char *method, *path, *name, *type;
+    sv_handler *handle;
     bool takes_job; /* the body is a job instead of JSON */
     bool is_slow;   /* regardless of the body's size */
     bool is_open;   /* needs no token */
@@ -104,30 +108,16 @@ extern const sv_route sv_routes[SV_ROUTE_COUNT];
 /* Returns the route, or NULL with the status of HTTP: 404, or 405. */
 const sv_route *sv_find_route(const char *method, const char *path, int *out_status);
 
-/* ---- Answers ----------------------------------------------------------------------------------------------------- */
-
 /* Fills in a problem (RFC 9457). */
 void sv_answer_problem(sv_answer *out, int status, const char *detail);
-/* Fills in the problem of a failed call: 400, 404, 413, 422, 503 or 500. */
-void sv_answer_error(sv_answer *out, const mdot_error *err);
-/* Takes the text of a stream: closes it and fills in a successful answer, or a problem if memory ran out. */
-void sv_answer_stream(sv_answer *out, bs_memstream *stream, const char *type);
-extern const char sv_json_type[];
 
 /* ---- Handlers, a file for each ----------------------------------------------------------------------------------- */
 
-void sv_handle_predict(sv_state *state, const sv_request *request, sv_answer *out);
-void sv_handle_plan(sv_state *state, const sv_request *request, sv_answer *out);
-void sv_handle_jobs(sv_state *state, const sv_request *request, sv_answer *out);
-void sv_handle_observations(sv_state *state, const sv_request *request, sv_answer *out);
-void sv_handle_durations(sv_state *state, const sv_request *request, sv_answer *out);
-void sv_handle_gpus(sv_state *state, const sv_request *request, sv_answer *out);
+sv_handler sv_handle_predict, sv_handle_plan, sv_handle_jobs, sv_handle_observations, sv_handle_durations;
 
-/* ---- Durations (history.c) --------------------------------------------------------------------------------------- */
+/* ---- Durations (durations.c) ------------------------------------------------------------------------------------- */
 
 mdot_status sv_create_history(mdot_history **out_history, mdot_error *err);
-/* The digest of a network as a number, for the history; 0 for NULL. */
-uint64_t sv_network_number(const char *network);
 /* Learns one more outcome; unfinished ones are ignored. */
 void sv_learn_outcome(mdot_history *history, const mdot_store_outcome *outcome);
 

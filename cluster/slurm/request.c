@@ -1,6 +1,6 @@
 #include "slurm/request.h"
 
-#include "runtime/job/configuration_table.h"
+#include "base/training/training_options.h"
 
 #include <math.h>
 #include <stdio.h>

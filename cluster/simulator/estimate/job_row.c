@@ -1,5 +1,5 @@
 /* job_row.c — reads jobs and configurations from tables. */
-#include "runtime/job/configuration_table.h"
+#include "base/training/training_options.h"
 #include "simulator/estimate/estimators.h"
 
 #include <stdio.h>

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <sqlite3.h>
+
 #include <unistd.h>
 
 #include "base/file.h"
@@ -217,6 +219,29 @@ static void a_broken_store_costs_only_observations(void **state)
     free(broken);
 }
 
+/* While another program holds the store's lock, observations are refused in a few seconds, and the rest goes on. */
+static void a_locked_store_costs_only_observations(void **state)
+{
+    service_fixture *f = *state;
+    char step[512], question[256];
+    sqlite3 *other = NULL;
+    snprintf(step, sizeof step, "{\"steps\": [{\"job\": \"%s\", \"gpu\": \"T4\", \"batch\": 3, \"step_ms\": 3}]}",
+             f->resnet);
+    snprintf(question, sizeof question, "{\"job\": \"%s\", \"configuration\": {\"gpu\": \"T4\"}}", f->resnet);
+    service_ask(f, "POST", "/v1/observations", step, 200);
+    assert_int_equal(sqlite3_open(f->store, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    for (int i = 0; i < 2; i++) {
+        expect_contains(service_ask(f, "POST", "/v1/observations", step, 503), "another process holds the store");
+        service_ask(f, "POST", "/v1/predict", question, 200);
+        service_ask(f, "POST", "/v1/durations", "{\"jobs\": [{}]}", 200);
+        assert_int_equal(sv_state_reload(&f->state, NULL), MDOT_OK);
+    }
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    expect_contains(service_ask(f, "POST", "/v1/observations", step, 200), "\"steps\": {\"added\": 1, \"known\": 0}");
+}
+
 static void the_clock_may_jump(void **state)
 {
     service_fixture *f = *state;
@@ -372,6 +397,7 @@ int main(void)
         cmocka_unit_test(faulty_steps_name_their_place),
         cmocka_unit_test(durations_follow_outcomes),
         cmocka_unit_test(a_broken_store_costs_only_observations),
+        cmocka_unit_test(a_locked_store_costs_only_observations),
         cmocka_unit_test(the_clock_may_jump),
         cmocka_unit_test(gpus_are_those_of_the_command_and_the_site),
         cmocka_unit_test(any_bytes_get_an_answer),

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "runtime/job/configuration_table.h"
+#include "base/training/training_options.h"
 #include "service/configurations.h"
 #include "tests/service/support/service_fixture.h"
 #include "tests/support/json.h"
@@ -126,6 +126,24 @@ static void answers_are_those_of_the_command(void **state)
     assert_true(compare_random(*state, 60, 20261128, NULL) > 20);
 }
 
+/* A plan names the same predictor, calibration and version as a prediction, and its layouts have the same times. */
+static void expect_plan_of(service_fixture *f)
+{
+    char body[256], head[1024], time[64];
+    snprintf(body, sizeof body,
+             "{\"job\": \"%s\", \"configuration\": {\"gpu\": \"A100\", \"batch\": 64, \"optimizer\": \"adamw\"}}",
+             f->resnet);
+    const char *text = strchr(service_ask(f, "POST", "/v1/predict", body, 200), ',');
+    snprintf(head, sizeof head, "%.*s", (int)(strstr(text, ", \"operators\"") - text), text);
+    text = strstr(text, "\"step_ms\": ");
+    snprintf(time, sizeof time, "%.*s", (int)(strchr(text, ',') - text), text);
+    snprintf(body, sizeof body, "{\"job\": \"%s\", \"gpus\": [\"A100\"], \"sizes\": [1], \"global_batch\": 64}",
+             f->resnet);
+    text = strchr(service_ask(f, "POST", "/v1/plan", body, 200), ',');
+    assert_memory_equal(text, head, strlen(head));
+    assert_non_null(strstr(text, time));
+}
+
 /* The calibration's effect, and its name in the answer. */
 static void calibrated_answers_are_those_of_the_command(void **state)
 {
@@ -146,6 +164,7 @@ static void calibrated_answers_are_those_of_the_command(void **state)
     char body[256];
     snprintf(body, sizeof body, "{\"job\": \"%s\", \"configuration\": {\"gpu\": \"A100\"}}", f->resnet);
     expect_contains(service_ask(f, "POST", "/v1/predict", body, 200), "\"calibrated_by\": 2, \"calibration\": \"");
+    expect_plan_of(f);
     f->state.sources.calibration = NULL;
     assert_int_equal(sv_state_reload(&f->state, NULL), MDOT_OK);
     free(table);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/job/configuration_table.h"
+#include "base/training/training_options.h"
 #include "slurm/request.h"
 #include "tests/simulator/support/numbers.h"
 #include "tests/support/process.h"
