@@ -189,6 +189,10 @@ static const cli_option options[] = {
         .heading = "Output", .at = offsetof(plan_request, prices), .files = "*"),
     CLI_WHOLE_ROW("top", "N", plan_request, top, 1, MDOT_PLAN_KEPT_MAX,
                   "layouts to show for each GPU model and number of GPUs (default 1, and only the Pareto front)"),
+    CLI_VALUE_ROW(CLI_CHOICE, "emit", "PROGRAM", plan_request, emit,
+                  "print only launch settings of the recommended layout, for torchtitan (a job file), torchrun (with "
+                  "arguments of transformers' Trainer), or megatron (arguments of Megatron-LM)",
+                  .choices = plan_emit_names, .excludes = "json"),
     PREDICT_MODEL_OPTION(plan_request, model_path, "Predictor",
                          "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the "
                          "predictor of the installation)"),
@@ -421,7 +425,10 @@ static int check(const plan_request *r, const cli_operands *operands)
 static int run(int argc, char **argv)
 {
     static plan_request request; /* too large for the stack */
-    request = (plan_request){.confidence = DEFAULT_CONFIDENCE, .top = DEFAULT_TOP, .run = MDOT_INIT(mdot_training_run)};
+    request = (plan_request){.confidence = DEFAULT_CONFIDENCE,
+                             .top = DEFAULT_TOP,
+                             .emit = CLI_NO_CHOICE,
+                             .run = MDOT_INIT(mdot_training_run)};
     cli_training_begin(&request.training);
     cli_operands operands;
     int usage;
@@ -438,7 +445,10 @@ static int run(int argc, char **argv)
     if (status == MDOT_OK) status = count_samples(&request, &answers, &err);
     if (status == MDOT_OK) status = search(&request, &answers, &err);
     if (status == MDOT_OK) status = price_rows(&request, &answers, &err);
-    if (status == MDOT_OK) plan_print(&request, &answers);
+    if (status == MDOT_OK && request.emit != CLI_NO_CHOICE)
+        status = plan_emit(&request, &answers, &err);
+    else if (status == MDOT_OK)
+        plan_print(&request, &answers);
     free(answers.rows);
     mdot_plan_destroy(answers.plan);
     mdot_job_destroy(answers.job);

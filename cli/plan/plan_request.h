@@ -21,6 +21,7 @@ typedef struct plan_request {
     double confidence;
     cli_gpu_prices prices;
     bool json;
+    int emit; /* index in plan_emit_names */
 } plan_request;
 
 /* A layout with the time and cost of the whole training. */
@@ -45,3 +46,9 @@ typedef struct plan_answers {
 
 /* Prints the answers as text or JSON. */
 void plan_print(const plan_request *request, const plan_answers *answers);
+
+/* Programs for plan_emit, terminated by NULL. */
+extern const char *const plan_emit_names[];
+/* Prints launch settings of the recommended layout for r->emit. INVALID_ARGUMENT if there is no layout, or if the
+ * program has no such parallelism. */
+mdot_status plan_emit(const plan_request *request, const plan_answers *answers, mdot_error *err);

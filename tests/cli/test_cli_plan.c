@@ -199,6 +199,58 @@ static void a_table_shows_the_values_of_a_list(void **state)
     expect_contains(f->result.out, "bf16, optimizer");
 }
 
+/* The number behind a name in printed settings; 1 if the name is absent. */
+static double setting(const char *settings, const char *name)
+{
+    const char *found = strstr(settings, name);
+    return found != NULL ? strtod(found + strlen(name), NULL) : 1;
+}
+
+/* The emitted settings of every program use all GPUs and give the samples of the recommended layout's step. */
+static void emitted_settings_use_all_gpus_and_samples(void **state)
+{
+    predict_command *f = *state;
+    static const char *const layouts[] = {"--parallel=dp=8", "--parallel=tp=2,pp=1", "--parallel=pp=2,tp=1",
+                                          "--parallel=tp=2,pp=2,vpp=2", "--parallel=zero=3,tp=1,pp=1"};
+    static const char *const sizes[] = {"8", "32"};
+    for (size_t i = 0; i < 10; i++) {
+        const char *gpus = sizes[i % 2], *layout = layouts[i / 2];
+        double count = atof(gpus), steps[MOST];
+        PLAN(f, "--gpu=A100", "--gpus", gpus, "--samples=1e6", "--global-batch=256", layout, "--json");
+
+        assert_compare(numbers(f, "steps", steps), ==, 1);
+        PLAN(f, "--gpu=A100", "--gpus", gpus, "--samples=1e6", "--global-batch=256", layout, "--emit=torchtitan");
+        assert_int_equal(f->result.status, OK);
+        const char *out = f->result.out;
+        assert_compare(setting(out, "--nnodes ") * setting(out, "--nproc-per-node "), ==, count);
+        double workers = setting(out, "replicate_degree = ") * setting(out, "shard_degree = ");
+        double sharded = setting(out, "tensor_parallel_degree = ") * setting(out, "context_parallel_degree = ") *
+                         setting(out, "pipeline_parallel_degree = ");
+        assert_compare(workers * sharded, ==, count);
+        assert_compare(setting(out, "global_batch_size = "), ==, 256);
+        assert_compare(fmod(256, setting(out, "local_batch_size = ") * workers), ==, 0);
+        assert_compare(setting(out, "steps = "), ==, steps[0]);
+        assert_compare(setting(out, "seq_len = "), ==, 128);
+        PLAN(f, "--gpu=A100", "--gpus", gpus, "--samples=1e6", "--global-batch=256", layout, "--emit=megatron");
+        assert_int_equal(f->result.status, OK);
+        out = f->result.out;
+        assert_compare(setting(out, "--global-batch-size "), ==, 256);
+        assert_compare(setting(out, "--tensor-model-parallel-size ") * setting(out, "--context-parallel-size ") *
+                           setting(out, "--pipeline-model-parallel-size "),
+                       ==, sharded);
+        assert_compare(fmod(256, setting(out, "--micro-batch-size ") * workers), ==, 0);
+        PLAN(f, "--gpu=A100", "--gpus", gpus, "--samples=1e6", "--global-batch=256", layout, "--emit=torchrun");
+        out = f->result.out;
+        if (sharded == 1)
+            assert_compare(setting(out, "_batch_size ") * setting(out, "accumulation_steps ") * count, ==, 256);
+        else
+            expect_contains(f->result.err, "--emit torchtitan or megatron");
+    }
+    PLAN(f, "--gpu-spec", "name=tiny,tflops=10,memory=1,bandwidth=100", "--gpus", "1", "--emit", "megatron");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "none fits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_list_has_the_layouts_of_each_value),
         cmocka_unit_test(a_length_is_a_dimension),
         cmocka_unit_test(a_table_shows_the_values_of_a_list),
+        cmocka_unit_test(emitted_settings_use_all_gpus_and_samples),
     };
     return cmocka_run_group_tests_name("mdot plan", tests, predict_command_set_up, predict_command_tear_down);
 }
