@@ -30,76 +30,12 @@ static bool is_spec_value(double value, bool may_be_zero)
 
 /* The choices of configuration.def have the values of the public enums. */
 enum {
-#define PRECISION(id, name) VALUE_PRECISION_##id,
+#define CHOICES(field) BEFORE_##field = -1,
+#define CHOICE(kind, id, name) VALUE_##kind##_##id,
 #include "runtime/job/configuration.def"
 };
-enum {
-#define LAYOUT(id, name) VALUE_LAYOUT_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define OPTIMIZER(id, name) VALUE_OPTIMIZER_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define ATTENTION(id, name) VALUE_ATTENTION_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define FRAMEWORK(id, name) VALUE_FRAMEWORK_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define RECOMPUTE(id, name) VALUE_RECOMPUTE_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define OPTIMIZER_KERNELS(id, name) VALUE_OPTIMIZER_KERNELS_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define NUMBER(id, name) VALUE_NUMBER_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define OFFLOAD(id, name) VALUE_OFFLOAD_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define FROZEN(id, name) VALUE_FROZEN_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define SCHEDULE(id, name) VALUE_SCHEDULE_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define LOSS(id, name) VALUE_LOSS_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define MODE(id, name) VALUE_MODE_##id,
-#include "runtime/job/configuration.def"
-};
-enum {
-#define LINK_CHOICE(id, name) VALUE_LINK_##id,
-#include "runtime/job/configuration.def"
-};
-#define SAME(choice) static_assert((int)VALUE_##choice == (int)MDOT_##choice, "the order of the public enum");
-#define PRECISION(id, name) SAME(PRECISION_##id)
-#define LAYOUT(id, name) SAME(LAYOUT_##id)
-#define OPTIMIZER(id, name) SAME(OPTIMIZER_##id)
-#define ATTENTION(id, name) SAME(ATTENTION_##id)
-#define FRAMEWORK(id, name) SAME(FRAMEWORK_##id)
-#define RECOMPUTE(id, name) SAME(RECOMPUTE_##id)
-#define OPTIMIZER_KERNELS(id, name) SAME(OPTIMIZER_KERNELS_##id)
-#define NUMBER(id, name) SAME(NUMBER_##id)
-#define OFFLOAD(id, name) SAME(OFFLOAD_##id)
-#define FROZEN(id, name) SAME(FROZEN_##id)
-#define SCHEDULE(id, name) SAME(SCHEDULE_##id)
-#define LOSS(id, name) SAME(LOSS_##id)
-#define MODE(id, name) SAME(MODE_##id)
-#define LINK_CHOICE(id, name) SAME(LINK_##id)
+#define CHOICE(kind, id, name)                                                                                         \
+    static_assert((int)VALUE_##kind##_##id == (int)MDOT_##kind##_##id, "the order of the public enum");
 #include "runtime/job/configuration.def"
 
 static mdot_status refuse_value(const rt_option *option, double value, mdot_error *err)

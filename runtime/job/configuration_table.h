@@ -83,116 +83,19 @@ typedef struct rt_option {
 
 /* ---- Choices ----------------------------------------------------------------------------------------------------- */
 
-#define RT_NAME(id, name) name,
-#define RT_WORD(word, name, is_same) {word, name, is_same},
-static const char *const rt_precision_names[] = {
-#define PRECISION RT_NAME
+/* rt_precision_names, rt_precision_words and so on. */
+/* clang-format off */
+#define CHOICES(field) static const char *const rt_##field##_names[] = {
+#define CHOICE(kind, id, name) name,
+#define CHOICES_END NULL};
 #include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_layout_names[] = {
-#define LAYOUT RT_NAME
+#define CHOICES(field) static const bs_choice_word rt_##field##_words[] = {
+#define WORD(word, name, is_same) {word, name, is_same},
+#define CHOICES_END {NULL, NULL, false}};
 #include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_optimizer_names[] = {
-#define OPTIMIZER RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_optimizer_kernels_names[] = {
-#define OPTIMIZER_KERNELS RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_gradient_type_names[] = {
-#define NUMBER RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
+/* clang-format on */
 #define rt_reduce_type_names rt_gradient_type_names
-static const char *const rt_offload_names[] = {
-#define OFFLOAD RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_frozen_weights_names[] = {
-#define FROZEN RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_attention_names[] = {
-#define ATTENTION RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_framework_names[] = {
-#define FRAMEWORK RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_recompute_names[] = {
-#define RECOMPUTE RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_schedule_names[] = {
-#define SCHEDULE RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_loss_names[] = {
-#define LOSS RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_mode_names[] = {
-#define MODE RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const char *const rt_link_names[] = {
-#define LINK_CHOICE RT_NAME
-#include "runtime/job/configuration.def"
-    NULL};
-static const bs_choice_word rt_precision_words[] = {
-#define PRECISION_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_layout_words[] = {
-#define LAYOUT_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_optimizer_words[] = {
-#define OPTIMIZER_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_optimizer_kernels_words[] = {{NULL, NULL, false}};
-static const bs_choice_word rt_gradient_type_words[] = {
-#define NUMBER_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
 #define rt_reduce_type_words rt_gradient_type_words
-static const bs_choice_word rt_offload_words[] = {
-#define OFFLOAD_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_frozen_weights_words[] = {
-#define FROZEN_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_attention_words[] = {
-#define ATTENTION_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_framework_words[] = {
-#define FRAMEWORK_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_recompute_words[] = {
-#define RECOMPUTE_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_schedule_words[] = {
-#define SCHEDULE_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_loss_words[] = {
-#define LOSS_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_mode_words[] = {
-#define MODE_WORD RT_WORD
-#include "runtime/job/configuration.def"
-    {NULL, NULL, false}};
-static const bs_choice_word rt_link_words[] = {{NULL, NULL, false}};
 
 /* Names of options in other programs. */
 static const bs_choice_word rt_option_words[] = {
