@@ -47,9 +47,20 @@ const char *ir_node_string(const ir_node *node, const char *name, const char *fa
     return attr != NULL && attr->kind == IR_ATTR_STRING ? attr->s : fallback;
 }
 
-/* Replaces the attribute of the same name, or appends `attr`. */
-static bool set_attr(ir_graph *graph, ir_node *node, ir_attr attr)
+/* The attribute with copies of what it points to. */
+static bool copy_content(ir_arena *arena, ir_attr *attr)
 {
+    if (attr->kind == IR_ATTR_STRING) attr->s = ir_arena_strdup(arena, attr->s);
+    if (attr->kind != IR_ATTR_INTS) return attr->kind != IR_ATTR_STRING || attr->s != NULL;
+    int64_t *copy = IR_NEW_ARRAY(arena, int64_t, attr->count);
+    if (copy != NULL && attr->count) memcpy(copy, attr->ints, (size_t)attr->count * sizeof *copy);
+    attr->ints = copy;
+    return copy != NULL;
+}
+
+bool ir_node_set(ir_graph *graph, ir_node *node, ir_attr attr)
+{
+    if (!copy_content(graph->arena, &attr)) return false;
     for (int i = 0; i < node->attr_count; i++) {
         if (strcmp(node->attrs[i].name, attr.name) == 0) {
             attr.name = node->attrs[i].name;
@@ -64,30 +75,6 @@ static bool set_attr(ir_graph *graph, ir_node *node, ir_attr attr)
     grown[node->attr_count++] = attr;
     node->attrs = grown;
     return true;
-}
-
-bool ir_node_set_int(ir_graph *graph, ir_node *node, const char *name, int64_t value)
-{
-    return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_INT, .i = value});
-}
-
-bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double value)
-{
-    return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_FLOAT, .f = value});
-}
-
-bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value)
-{
-    const char *copy = ir_arena_strdup(graph->arena, value);
-    return copy != NULL && set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_STRING, .s = copy});
-}
-
-bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count)
-{
-    int64_t *copy = IR_NEW_ARRAY(graph->arena, int64_t, count);
-    if (copy == NULL) return false;
-    if (count) memcpy(copy, values, (size_t)count * sizeof *copy);
-    return set_attr(graph, node, (ir_attr){.name = name, .kind = IR_ATTR_INTS, .count = count, .ints = copy});
 }
 
 void ir_node_remove_attr(ir_node *node, const char *name)

@@ -116,6 +116,16 @@ typedef struct ir_attr {
     const ir_tensor *tensor;
 } ir_attr;
 
+#define IR_INT(key, value) ((ir_attr){.name = (key), .kind = IR_ATTR_INT, .i = (value)})
+#define IR_FLOAT(key, value) ((ir_attr){.name = (key), .kind = IR_ATTR_FLOAT, .f = (value)})
+#define IR_STRING(key, value) ((ir_attr){.name = (key), .kind = IR_ATTR_STRING, .s = (value)})
+#define IR_INTS(key, values, size) ((ir_attr){.name = (key), .kind = IR_ATTR_INTS, .count = (size), .ints = (values)})
+
+/* Lists as two arguments: the elements and their number. */
+#define IR_VALUES(...) (ir_value *[]){__VA_ARGS__}, (int)(sizeof((ir_value *[]){__VA_ARGS__}) / sizeof(ir_value *))
+#define IR_NO_ATTRS NULL, 0
+#define IR_ATTRS(...) (const ir_attr[]){__VA_ARGS__}, (int)(sizeof((const ir_attr[]){__VA_ARGS__}) / sizeof(ir_attr))
+
 struct ir_node {
     const struct ir_op *op;
     const char *name;    /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" if it is unnamed */
@@ -172,10 +182,8 @@ void ir_graph_keep_outputs(ir_graph *graph, bool (*keeps)(void *user, const ir_v
 /* Adds a node before `before` (NULL: at the end) with `output_count` new, untyped outputs named after the node. */
 ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op *op, const char *name,
                            ir_value *const *inputs, int input_count, int output_count);
-bool ir_node_set_int(ir_graph *graph, ir_node *node, const char *name, int64_t value);
-bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double value);
-bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value);
-bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count);
+/* Replaces the attribute of the same name, or adds one. Copies its name, text and list of integers. */
+bool ir_node_set(ir_graph *graph, ir_node *node, ir_attr attr);
 void ir_node_set_input(ir_node *node, int index, ir_value *value);
 /* Changes the input count. Inputs from `count` on are removed; new inputs are absent. */
 bool ir_node_set_input_count(ir_graph *graph, ir_node *node, int count);

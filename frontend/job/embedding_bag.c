@@ -33,7 +33,7 @@ static ir_value *rows_of(ir_builder *b, const ir_node *loop)
     if (rows == NULL || rows->type.rank != 2 || (indices == NULL && loop->input_count != 2)) return NULL;
     if (indices == NULL) return without_weights(rows);
     if (indices->type.rank != 1) return NULL;
-    return ir_build_infer(b, ir_build_node(b, IR_OP_Gather, (ir_value *[]){rows, indices}, 2, 1));
+    return ir_build_op2(b, IR_OP_Gather, rows, indices);
 }
 
 /* Joining a list of bags gives the bags themselves, so the join is replaced by them. */

@@ -68,9 +68,9 @@ static void state_types(ir_graph *graph, ir_node *node, const ir_type *stated, c
         ranks[i] = type->rank;
         for (int k = 0; k < type->rank; k++) dims[dim_count++] = type->dim[k].offset;
     }
-    ir_node_set_ints(graph, node, "dtypes", dtypes, count);
-    ir_node_set_ints(graph, node, "ranks", ranks, count);
-    ir_node_set_ints(graph, node, "dims", dims, dim_count);
+    ir_node_set(graph, node, IR_INTS("dtypes", dtypes, count));
+    ir_node_set(graph, node, IR_INTS("ranks", ranks, count));
+    ir_node_set(graph, node, IR_INTS("dims", dims, dim_count));
 }
 
 static void make_opaque(inferrer *state, ir_node *node, const char *reason)
@@ -82,8 +82,8 @@ static void make_opaque(inferrer *state, ir_node *node, const char *reason)
         guessed = guessed || (node->outputs[i] != NULL && !is_number_type(&state->stated[i]));
     node->attr_count = 0;
     state_types(graph, node, state->stated, &guess);
-    ir_node_set_string(graph, node, reason_name, reason);
-    ir_node_set_int(graph, node, guessed_name, guessed);
+    ir_node_set(graph, node, IR_STRING(reason_name, reason));
+    ir_node_set(graph, node, IR_INT(guessed_name, guessed));
     node->op = &ir_ops[IR_OP_Opaque];
     if (!ir_arena_failed(graph->arena)) ir_build_infer(&state->builder, node);
 }
@@ -199,7 +199,7 @@ static void stop_gradient(inferrer *state, ir_node *node)
         ir_replace(&state->builder, result, constant_of_type(&state->builder, result));
     } else {
         make_opaque(state, node, "it stops the gradient");
-        ir_node_set_int(state->job->graph, node, FE_STOPS_GRADIENT, 1);
+        ir_node_set(state->job->graph, node, IR_INT(FE_STOPS_GRADIENT, 1));
     }
 }
 
@@ -209,7 +209,7 @@ static void view(inferrer *state, ir_node *node)
     ir_value *result = node->outputs[0];
     int first_made = state->job->graph->value_count;
     make_opaque(state, node, "it is a view");
-    ir_node_set_int(state->job->graph, node, FE_VIEW, 1);
+    ir_node_set(state->job->graph, node, IR_INT(FE_VIEW, 1));
     if (node->inputs[0]->constant == NULL) return;
     ir_replace(&state->builder, result, constant_of_type(&state->builder, result));
     derive(state, node, first_made);
@@ -221,9 +221,9 @@ static void price_call(inferrer *state, ir_node *node)
     const ir_op *op = ir_op_find("", ir_node_string(node, "type", ""));
     double flops = ir_node_float(node, FE_FLOPS, 0), backward = ir_node_float(node, FE_BACKWARD_FLOPS, -1);
     make_opaque(state, node, "it is priced by a formula");
-    ir_node_set_int(graph, node, FE_PRICED_AS, op != NULL ? op->opcode : IR_OP_Opaque);
-    ir_node_set_float(graph, node, FE_FLOPS, flops);
-    if (backward >= 0) ir_node_set_float(graph, node, FE_BACKWARD_FLOPS, backward);
+    ir_node_set(graph, node, IR_INT(FE_PRICED_AS, op != NULL ? op->opcode : IR_OP_Opaque));
+    ir_node_set(graph, node, IR_FLOAT(FE_FLOPS, flops));
+    if (backward >= 0) ir_node_set(graph, node, IR_FLOAT(FE_BACKWARD_FLOPS, backward));
 }
 
 /* ---- Inference -------------------------------------------------------------------------------------------------- */

@@ -186,10 +186,7 @@ static ir_value *build_einsum(ir_builder *b, const factor *x, const factor *y, c
     *cursor++ = '-';
     *cursor++ = '>';
     *append(cursor, result) = '\0';
-    ir_node *node = ir_build_node(b, IR_OP_Einsum, (ir_value *[]){x->value, y->value}, 2, 1);
-    if (node == NULL) return NULL;
-    ir_build_set_string(b, node, "equation", equation);
-    return ir_build_infer(b, node);
+    return ir_build_with(b, IR_OP_Einsum, IR_VALUES(x->value, y->value), IR_ATTRS(IR_STRING("equation", equation)));
 }
 
 static bool share_summed_label(const factor *x, const factor *y, const labels *result)

@@ -170,7 +170,7 @@ static void use_inference_form(const fe_job *job, ir_node *node)
     if (node->op != &ir_ops[IR_OP_BatchNormalization]) return;
     if (node->output_count > 1) ir_graph_keep_outputs(job->graph, is_first_or_of_other_node, node);
     truncate_outputs(node, 1);
-    ir_node_set_int(job->graph, node, "training_mode", 0);
+    ir_node_set(job->graph, node, IR_INT("training_mode", 0));
 }
 
 void fe_job_strip_backward(fe_job *job)

@@ -74,7 +74,7 @@ void fe_job_mark_folded_norms(fe_job *job)
     bool numbers = names_modules(job->graph);
     for (ir_node *node = job->graph->first; node != NULL; node = node->next)
         if (may_hold_norm(node) && has_trace(node, numbers))
-            ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 1);
+            ir_node_set(job->graph, node, IR_INT(FE_FOLDED_NORMALISATION, 1));
 }
 
 /* Did the model have the bias before folding? Then bias and weight have matching names. */
@@ -115,7 +115,7 @@ static mdot_status unfold(fe_job *job, ir_node *node)
     ir_node_set_input(norm, 0, result);
     fe_parameters_add(job->parameters, scale);
     fe_parameters_add(job->parameters, shift);
-    ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 0);
+    ir_node_set(job->graph, node, IR_INT(FE_FOLDED_NORMALISATION, 0));
     return MDOT_OK;
 }
 

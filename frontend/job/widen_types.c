@@ -38,7 +38,7 @@ static void widen(ir_graph *graph, ir_value *value)
 static void retarget(ir_graph *graph, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Cast] && ir_dtype_is_float((mdot_dtype)ir_node_int(node, "to", 0)))
-        ir_node_set_int(graph, node, "to", MDOT_DTYPE_F32);
+        ir_node_set(graph, node, IR_INT("to", MDOT_DTYPE_F32));
 }
 
 void fe_job_widen_types(fe_job *job)

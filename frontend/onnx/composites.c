@@ -22,8 +22,7 @@ ir_value *fe_positions(const ml_writer *w, ir_value *x, int64_t axis)
     ir_value *scalar = fe_ml_add2(w, IR_OP_Squeeze, extent, ints(w, "axes", &zero, 1));
     ir_value *first = fe_ml_add2(w, IR_OP_Squeeze, ints(w, "first", &zero, 1), ints(w, "axes", &none, 1));
     ir_value *step = fe_ml_add2(w, IR_OP_Squeeze, ints(w, "step", &one, 1), ints(w, "axes", &none, 1));
-    ir_node *range = fe_insert_before(w->u, w->node, IR_OP_Range, (ir_value *[]){first, scalar, step}, 3);
-    return range != NULL ? range->outputs[0] : NULL;
+    return fe_add(w->u, w->node, IR_OP_Range, IR_VALUES(first, scalar, step), IR_NO_ATTRS);
 }
 
 /* 1 at the first greatest element along the axis, otherwise 0. */
@@ -34,11 +33,9 @@ static mdot_status write_hardmax(const ml_writer *w, int rank)
     if (axis != -1 && axis != rank - 1)
         return fe_ml_fail(w, MDOT_UNSUPPORTED, "axis %lld is not the last; move it there by Transpose",
                           (long long)axis);
-    ir_node *greatest = fe_insert_before(w->u, w->node, IR_OP_ArgMax, &x, 1);
-    if (greatest == NULL || !ir_node_set_int(w->u->graph, greatest, "axis", -1)) return fe_out_of_memory(w->u->context);
-    ir_value *equal = fe_ml_add2(w, IR_OP_Equal, greatest->outputs[0], fe_positions(w, x, rank - 1));
-    ir_value *result = fe_ml_add2(w, IR_OP_CastLike, equal, x);
-    return fe_ml_finish(w, &result, 1);
+    ir_value *greatest = fe_add(w->u, w->node, IR_OP_ArgMax, &x, 1, IR_ATTRS(IR_INT("axis", -1)));
+    ir_value *equal = fe_ml_add2(w, IR_OP_Equal, greatest, fe_positions(w, x, rank - 1));
+    return fe_ml_finish(w, IR_VALUES(fe_ml_add2(w, IR_OP_CastLike, equal, x)));
 }
 
 /* Reverses the first sequence_lens[b] elements of each sequence: element t is that at len - 1 - t. */
@@ -59,9 +56,7 @@ static mdot_status write_reverse_sequence(const ml_writer *w, int rank)
     for (int i = 2; i < rank; i++) axes[i - 2] = i;
     if (rank > 2) index = fe_ml_add2(w, IR_OP_Unsqueeze, index, ints(w, "rest", axes, rank - 2));
     index = fe_ml_add2(w, IR_OP_Expand, index, fe_ml_add1(w, IR_OP_Shape, x));
-    ir_node *gather = fe_insert_before(w->u, w->node, IR_OP_GatherElements, (ir_value *[]){x, index}, 2);
-    bool done = gather != NULL && index != NULL && ir_node_set_int(w->u->graph, gather, "axis", time);
-    ir_value *result = done ? gather->outputs[0] : NULL;
+    ir_value *result = fe_add(w->u, w->node, IR_OP_GatherElements, IR_VALUES(x, index), IR_ATTRS(IR_INT("axis", time)));
     return fe_ml_finish(w, &result, 1);
 }
 
@@ -90,20 +85,17 @@ static mdot_status write_fused_conv(const ml_writer *w, int rank)
     BS_TRY(fe_ml_floats(w, "activation_params", &parameters, &parameter_count));
     ir_value *addend = ir_node_input(w->node, 3);
     int count = w->node->input_count < 3 ? w->node->input_count : 3;
-    ir_node *conv = fe_insert_before(w->u, w->node, IR_OP_Conv, w->node->inputs, count);
-    if (conv == NULL) return fe_out_of_memory(w->u->context);
-    conv->attrs = w->node->attrs;
-    conv->attr_count = w->node->attr_count;
-    ir_value *sum = conv->outputs[0];
+    ir_value *sum = fe_add(w->u, w->node, IR_OP_Conv, w->node->inputs, count, w->node->attrs, w->node->attr_count);
     if (addend != NULL) sum = fe_ml_add2(w, IR_OP_Add, sum, addend);
-    ir_node *behind = sum != NULL ? fe_insert_before(w->u, w->node, activations[kind].op, &sum, 1) : NULL;
-    bool done = behind != NULL;
-    for (int i = 0; done && i < 2 && i < parameter_count && activations[kind].attributes[i] != NULL; i++)
-        done = ir_node_set_float(w->u->graph, behind, activations[kind].attributes[i], parameters[i]);
+    ir_attr attrs[2];
+    int attr_count = 0;
+    for (; attr_count < 2 && attr_count < parameter_count; attr_count++) {
+        if (activations[kind].attributes[attr_count] == NULL) break;
+        attrs[attr_count] = IR_FLOAT(activations[kind].attributes[attr_count], parameters[attr_count]);
+    }
     w->node->attrs = NULL;
     w->node->attr_count = 0;
-    ir_value *result = done ? behind->outputs[0] : NULL;
-    return fe_ml_finish(w, &result, 1);
+    return fe_ml_finish(w, IR_VALUES(fe_add(w->u, w->node, activations[kind].op, &sum, 1, attrs, attr_count)));
 }
 
 mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
@@ -175,12 +167,10 @@ bool fe_join_group_norm(fe_upgrader *u, ir_node *node)
     for (int64_t c = 0; c < channels; c++) ones[c] = 1;
     ir_value *inputs[] = {x, fe_add_data(u, node, "scale", MDOT_DTYPE_F32, 1, &channels, ones),
                           fe_add_data(u, node, "bias", MDOT_DTYPE_F32, 1, &channels, zeros)};
-    ir_node *joined =
-        inputs[1] != NULL && inputs[2] != NULL ? fe_insert_before(u, node, IR_OP_GroupNormalization, inputs, 3) : NULL;
-    if (joined == NULL || !ir_node_set_int(u->graph, joined, "num_groups", groups) ||
-        !ir_node_set_float(u->graph, joined, "epsilon", ir_node_float(norm, "epsilon", 1e-5)))
-        return false;
-    ir_node_set_input(node, 0, joined->outputs[0]);
+    const ir_attr attrs[] = {IR_INT("num_groups", groups), IR_FLOAT("epsilon", ir_node_float(norm, "epsilon", 1e-5))};
+    ir_value *joined = fe_add(u, node, IR_OP_GroupNormalization, inputs, 3, attrs, 2);
+    if (joined == NULL) return false;
+    ir_node_set_input(node, 0, joined);
     u->leaves_dead_nodes = true;
     return true;
 }

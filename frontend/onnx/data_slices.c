@@ -86,11 +86,11 @@ mdot_status fe_slice_by_counter(fe_upgrader *u, ir_node *node)
     ir_value *index = node->inputs[1];
     if (width.offset > 1)
         index = fe_ml_add2(&w, IR_OP_Add, index, fe_add_ints(u, node, "rows", numbers, (int)width.offset));
-    ir_node *gather = fe_insert_before(u, node, IR_OP_Gather, (ir_value *[]){node->inputs[0], index}, 2);
+    ir_value *gathered =
+        fe_add(u, node, IR_OP_Gather, IR_VALUES(node->inputs[0], index), IR_ATTRS(IR_INT("axis", axis)));
     fe_counted_rows *rows = IR_NEW(u->context->scratch, fe_counted_rows);
-    if (gather == NULL || rows == NULL || !ir_node_set_int(u->graph, gather, "axis", axis))
-        return fe_out_of_memory(u->context);
-    *rows = (fe_counted_rows){.gather = gather,
+    if (gathered == NULL || rows == NULL) return fe_out_of_memory(u->context);
+    *rows = (fe_counted_rows){.gather = gathered->def,
                               .name = node->name,
                               .base = start.base,
                               .sign = start.sign,
@@ -99,7 +99,7 @@ mdot_status fe_slice_by_counter(fe_upgrader *u, ir_node *node)
                               .extent = type->dim[axis],
                               .next = u->counted_rows};
     u->counted_rows = rows;
-    return fe_ml_finish(&w, &(ir_value *){gather->outputs[0]}, 1);
+    return fe_ml_finish(&w, &gathered, 1);
 }
 
 void fe_check_counted_rows(const fe_upgrader *u, fe_counted_rows *rows, int64_t first, ir_dim steps)
@@ -192,17 +192,13 @@ mdot_status fe_reduce_bag(fe_upgrader *u, ir_node *node)
     if (rank > 1) is_member = fe_ml_add2(&w, IR_OP_Unsqueeze, is_member, fe_add_ints(u, node, "axes", axes, rank - 1));
     ir_value *neutral = fe_add_scalar(u, node, "neutral", rows->type.dtype, is_maximum ? -INFINITY : 0);
     ir_value *members = fe_ml_where(&w, is_member, rows, neutral);
-    ir_node *made = fe_insert_before(u, node, is_maximum ? IR_OP_ReduceMax : IR_OP_ReduceSum,
-                                     (ir_value *[]){members, node->inputs[1]}, 2);
-    int64_t keepdims = ir_node_int(node, "keepdims", 1);
-    if (made == NULL || !ir_node_set_int(u->graph, made, "keepdims", keepdims)) return fe_out_of_memory(u->context);
-    ir_value *result = made->outputs[0];
+    const ir_attr keepdims = IR_INT("keepdims", ir_node_int(node, "keepdims", 1));
+    ir_value *result = fe_add(u, node, is_maximum ? IR_OP_ReduceMax : IR_OP_ReduceSum,
+                              IR_VALUES(members, node->inputs[1]), &keepdims, 1);
     if (is_mean) {
         ir_value *number = fe_ml_cast(&w, is_member, rows->type.dtype);
-        made = number != NULL ? fe_insert_before(u, node, IR_OP_ReduceSum, (ir_value *[]){number, node->inputs[1]}, 2)
-                              : NULL;
-        if (made == NULL || !ir_node_set_int(u->graph, made, "keepdims", keepdims)) return fe_out_of_memory(u->context);
-        result = fe_ml_add2(&w, IR_OP_Div, result, made->outputs[0]);
+        number = fe_add(u, node, IR_OP_ReduceSum, IR_VALUES(number, node->inputs[1]), &keepdims, 1);
+        result = fe_ml_add2(&w, IR_OP_Div, result, number);
     }
     u->leaves_dead_nodes = true;
     return fe_ml_finish(&w, &result, 1);

@@ -26,15 +26,17 @@ typedef struct transform {
 
 static ir_value *add(const transform *t, ir_opcode op, ir_value *a, ir_value *b)
 {
-    ir_value *inputs[] = {a, b};
-    ir_node *made = a != NULL ? fe_insert_before(t->u, t->node, op, inputs, b != NULL ? 2 : 1) : NULL;
-    return made != NULL ? made->outputs[0] : NULL;
+    return fe_add(t->u, t->node, op, IR_VALUES(a, b), IR_NO_ATTRS);
 }
 
-static ir_value *with_int(const transform *t, ir_value *value, const char *name, int64_t number)
+static ir_value *add1(const transform *t, ir_opcode op, ir_value *x)
 {
-    bool ok = value != NULL && ir_node_set_int(t->u->graph, value->def, name, number);
-    return ok ? value : NULL;
+    return fe_add(t->u, t->node, op, &x, 1, IR_NO_ATTRS);
+}
+
+static ir_value *cast(const transform *t, ir_value *x, mdot_dtype dtype)
+{
+    return fe_add(t->u, t->node, IR_OP_Cast, &x, 1, IR_ATTRS(IR_INT("to", dtype)));
 }
 
 static ir_value *integer(const transform *t, int64_t value)
@@ -93,23 +95,14 @@ static ir_value *constant_matrix(const transform *t, bool sines)
 {
     int64_t n = t->length, dims[] = {t->in.offset, t->onesided ? n / 2 + 1 : n};
     ir_wide *wide = ir_wide_create(t->u->context->scratch, t->dtype, 2, dims);
-    const char *name = ir_arena_printf(t->u->graph->arena, "%s.%s", t->node->name, sines ? "sines" : "cosines");
-    if (wide == NULL || name == NULL) return NULL;
+    if (wide == NULL) return NULL;
     for (int64_t j = 0; j < dims[0] && j < n; j++) {
         for (int64_t k = 0; k < dims[1]; k++) {
             double angle = two_pi * (double)(j * k % n) / (double)n, scale = t->inverse ? 1 / (double)n : 1;
             wide->f[j * dims[1] + k] = scale * (sines ? sin(angle) : cos(angle));
         }
     }
-    const ir_tensor *tensor = ir_tensor_from_wide(t->u->graph->arena, wide);
-    return tensor != NULL ? ir_graph_add_constant(t->u->graph, name, tensor) : NULL;
-}
-
-static ir_value *range(const transform *t, ir_value *count)
-{
-    ir_value *inputs[] = {integer(t, 0), count, integer(t, 1)};
-    ir_node *made = fe_insert_before(t->u, t->node, IR_OP_Range, inputs, 3);
-    return made != NULL ? made->outputs[0] : NULL;
+    return fe_add_constant(t->u, t->node, sines ? "sines" : "cosines", ir_tensor_from_wide(t->u->graph->arena, wide));
 }
 
 /* The same for a run-time length: cos or sin(2π (jk mod n) / n). */
@@ -119,21 +112,21 @@ static bool computed_matrices(const transform *t, ir_value **out_cosines, ir_val
     bool is_half = t->dtype == MDOT_DTYPE_F16 || t->dtype == MDOT_DTYPE_BF16; /* too coarse for indices */
     mdot_dtype dtype = is_half ? MDOT_DTYPE_F32 : t->dtype;
     ir_value *x = t->node->inputs[0], *axes = fe_add_ints(t->u, t->node, "axes", &one, 1);
-    ir_value *n = add(t, IR_OP_Gather, add(t, IR_OP_Shape, x, NULL), integer(t, t->axis));
-    ir_value *row = range(t, n), *column = row != NULL ? add(t, IR_OP_Unsqueeze, row, axes) : NULL;
+    ir_value *n = add(t, IR_OP_Gather, add1(t, IR_OP_Shape, x), integer(t, t->axis));
+    ir_value *row = fe_add(t->u, t->node, IR_OP_Range, IR_VALUES(integer(t, 0), n, integer(t, 1)), IR_NO_ATTRS);
+    ir_value *column = add(t, IR_OP_Unsqueeze, row, axes);
     ir_value *turns = add(t, IR_OP_Mod, add(t, IR_OP_Mul, column, row), n);
-    ir_value *real_turns = with_int(t, add(t, IR_OP_Cast, turns, NULL), "to", dtype);
-    ir_value *real_n = with_int(t, add(t, IR_OP_Cast, n, NULL), "to", dtype);
+    ir_value *real_turns = cast(t, turns, dtype), *real_n = cast(t, n, dtype);
     ir_value *angles =
         add(t, IR_OP_Mul, add(t, IR_OP_Div, real_turns, real_n), fe_add_scalar(t->u, t->node, "turn", dtype, two_pi));
-    ir_value *cosines = add(t, IR_OP_Cos, angles, NULL), *sines = add(t, IR_OP_Sin, angles, NULL);
+    ir_value *cosines = add1(t, IR_OP_Cos, angles), *sines = add1(t, IR_OP_Sin, angles);
     if (t->inverse) {
         cosines = add(t, IR_OP_Div, cosines, real_n);
         sines = add(t, IR_OP_Div, sines, real_n);
     }
     if (is_half) {
-        cosines = with_int(t, add(t, IR_OP_Cast, cosines, NULL), "to", t->dtype);
-        sines = with_int(t, add(t, IR_OP_Cast, sines, NULL), "to", t->dtype);
+        cosines = cast(t, cosines, t->dtype);
+        sines = cast(t, sines, t->dtype);
     }
     *out_cosines = cosines;
     *out_sines = sines;
@@ -146,8 +139,7 @@ static ir_value *part(const transform *t, ir_value *x, int64_t choice)
     int64_t end = choice + 1, axis = -2;
     ir_value *inputs[] = {x, fe_add_ints(t->u, t->node, "from", &choice, 1), fe_add_ints(t->u, t->node, "to", &end, 1),
                           fe_add_ints(t->u, t->node, "axis", &axis, 1)};
-    ir_node *made = fe_insert_before(t->u, t->node, IR_OP_Slice, inputs, 4);
-    return made != NULL ? made->outputs[0] : NULL;
+    return fe_add(t->u, t->node, IR_OP_Slice, inputs, 4, IR_NO_ATTRS);
 }
 
 /* x, with the transformed axis last, as the real and the imaginary part of the result. */
@@ -156,13 +148,12 @@ static bool transformed(const transform *t, ir_value *x, ir_value *cosines, ir_v
     if (!t->is_complex) {
         out_parts[0] = add(t, IR_OP_MatMul, x, cosines);
         out_parts[1] = add(t, IR_OP_MatMul, x, sines);
-        if (!t->inverse) out_parts[1] = add(t, IR_OP_Neg, out_parts[1], NULL);
+        if (!t->inverse) out_parts[1] = add1(t, IR_OP_Neg, out_parts[1]);
         return out_parts[0] != NULL && out_parts[1] != NULL;
     }
     ir_value *a = part(t, x, 0), *b = part(t, x, 1);
     ir_value *a_cos = add(t, IR_OP_MatMul, a, cosines), *b_sin = add(t, IR_OP_MatMul, b, sines);
     ir_value *b_cos = add(t, IR_OP_MatMul, b, cosines), *a_sin = add(t, IR_OP_MatMul, a, sines);
-    if (a_cos == NULL || b_sin == NULL || b_cos == NULL || a_sin == NULL) return false;
     out_parts[0] = add(t, t->inverse ? IR_OP_Sub : IR_OP_Add, a_cos, b_sin);
     out_parts[1] = add(t, t->inverse ? IR_OP_Add : IR_OP_Sub, b_cos, a_sin);
     return out_parts[0] != NULL && out_parts[1] != NULL;
@@ -188,14 +179,12 @@ bool fe_write_dft(fe_upgrader *u, ir_node *node, int64_t opset)
     } else if (!computed_matrices(&t, &cosines, &sines)) {
         return false;
     }
-    ir_value *x = add(&t, IR_OP_Transpose, node->inputs[0], NULL);
-    if (cosines == NULL || sines == NULL || x == NULL) return false;
-    if (!ir_node_set_ints(u->graph, x->def, "perm", last_index, t.rank) || !transformed(&t, x, cosines, sines, parts))
-        return false;
-    ir_value *pair = with_int(&t, add(&t, IR_OP_Concat, parts[0], parts[1]), "axis", t.rank - 2);
+    ir_value *x = fe_add(u, node, IR_OP_Transpose, node->inputs, 1, IR_ATTRS(IR_INTS("perm", last_index, t.rank)));
+    if (!transformed(&t, x, cosines, sines, parts)) return false;
+    ir_value *pair = fe_add(u, node, IR_OP_Concat, parts, 2, IR_ATTRS(IR_INT("axis", t.rank - 2)));
     node->op = &ir_ops[IR_OP_Transpose];
     node->attr_count = 0;
     if (pair == NULL || !ir_node_set_input_count(u->graph, node, 1)) return false;
     ir_node_set_input(node, 0, pair);
-    return ir_node_set_ints(u->graph, node, "perm", back, t.rank);
+    return ir_node_set(u->graph, node, IR_INTS("perm", back, t.rank));
 }

@@ -410,8 +410,8 @@ static bool may_lack_targets(const packer *p)
 
 mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value **out_sums)
 {
-    ir_graph *graph = w->u->graph;
-    packer p = {.w = w, .f = f, .arena = graph->arena, .is_single = f->dtype == MDOT_DTYPE_F32, .record_count = 1};
+    packer p = {
+        .w = w, .f = f, .arena = w->u->graph->arena, .is_single = f->dtype == MDOT_DTYPE_F32, .record_count = 1};
     p.words = ir_tree_node_words(f->dtype);
     p.order = IR_NEW_ARRAY(p.arena, int64_t, f->node_count);
     p.height = IR_NEW_ARRAY(p.arena, int64_t, f->node_count);
@@ -431,10 +431,7 @@ mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value
                           (long long)p.record_count, (long long)p.value_count);
     f->lacks_targets = may_lack_targets(&p);
     ir_value *inputs[] = {x, add_records(&p), add_trees(&p), add_values(&p)};
-    ir_node *trees = fe_insert_before(w->u, w->node, IR_OP_Trees, inputs, 4);
-    if (trees == NULL || !ir_node_set_int(graph, trees, "targets", f->target_count) ||
-        !ir_node_set_string(graph, trees, "aggregate", f->aggregate))
-        return fe_out_of_memory(w->u->context);
-    *out_sums = trees->outputs[0];
-    return MDOT_OK;
+    const ir_attr attrs[] = {IR_INT("targets", f->target_count), IR_STRING("aggregate", f->aggregate)};
+    *out_sums = fe_add(w->u, w->node, IR_OP_Trees, inputs, 4, attrs, 2);
+    return *out_sums != NULL ? MDOT_OK : fe_out_of_memory(w->u->context);
 }

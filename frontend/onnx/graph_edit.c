@@ -58,7 +58,7 @@ void fe_forget_types(const fe_upgrader *u)
     }
 }
 
-static ir_value *add_constant(const fe_upgrader *u, const ir_node *node, const char *what, const ir_tensor *tensor)
+ir_value *fe_add_constant(const fe_upgrader *u, const ir_node *node, const char *what, const ir_tensor *tensor)
 {
     const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, what);
     return tensor != NULL && name != NULL ? ir_graph_add_constant(u->graph, name, tensor) : NULL;
@@ -71,7 +71,7 @@ ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *wha
     if (tensor == NULL || data == NULL) return NULL;
     if (count) memcpy(data, values, (size_t)count * sizeof *data);
     *tensor = (ir_tensor){.dtype = MDOT_DTYPE_I64, .rank = 1, .dims = {count}, .count = count, .data = data};
-    return add_constant(u, node, what, tensor);
+    return fe_add_constant(u, node, what, tensor);
 }
 
 ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value)
@@ -82,7 +82,7 @@ ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *w
         wide->f[0] = value;
     else
         wide->i[0] = ir_float_to_integer(dtype, value);
-    return add_constant(u, node, what, ir_tensor_from_wide(u->graph->arena, wide));
+    return fe_add_constant(u, node, what, ir_tensor_from_wide(u->graph->arena, wide));
 }
 
 ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, int rank,
@@ -92,7 +92,7 @@ ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *wha
     if (tensor == NULL || data == NULL) return NULL;
     *tensor = (ir_tensor){.dtype = dtype, .rank = rank, .count = ir_count_elements(rank, dims), .data = data};
     for (int d = 0; d < rank; d++) tensor->dims[d] = dims[d];
-    return add_constant(u, node, what, tensor);
+    return fe_add_constant(u, node, what, tensor);
 }
 
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value)
@@ -122,9 +122,13 @@ static ir_node *insert(const fe_upgrader *u, const ir_node *node, ir_node *befor
     return name != NULL ? ir_graph_add_node(u->graph, before, &ir_ops[op], name, inputs, count, 1) : NULL;
 }
 
-ir_node *fe_insert_before(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count)
+ir_value *fe_add(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count,
+                 const ir_attr *attrs, int attr_count)
 {
-    return insert(u, node, node, op, inputs, count);
+    ir_node *made = insert(u, node, node, op, inputs, count);
+    for (int i = 0; i < attr_count; i++)
+        if (made == NULL || !ir_node_set(u->graph, made, attrs[i])) return NULL;
+    return made != NULL ? made->outputs[0] : NULL;
 }
 
 ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count)

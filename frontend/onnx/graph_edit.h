@@ -35,6 +35,7 @@ const ir_value *fe_strip_shape(const ir_value *v);
 /* Clears types inferred for rewriting, because inference is a separate pass that knows the bound length. */
 void fe_forget_types(const fe_upgrader *u);
 /* Adds constants named after the node. */
+ir_value *fe_add_constant(const fe_upgrader *u, const ir_node *node, const char *what, const ir_tensor *tensor);
 ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count);
 ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value);
 /* A constant whose data, in the layout of ir_tensor, the caller made in the graph's arena. */
@@ -43,8 +44,11 @@ ir_value *fe_add_data(const fe_upgrader *u, const ir_node *node, const char *wha
 /* Sets input `index`; the list grows with absent inputs as needed. */
 bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value);
 bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const ir_tensor *tensor);
-/* Inserts an operator with one output before `node`, or behind it, and names it after the node. */
-ir_node *fe_insert_before(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count);
+/* Inserts an operator with one output before `node`, and names it after the node: fe_add(u, node, IR_OP_Cast,
+ * IR_VALUES(x), IR_ATTRS(IR_INT("to", dtype))). NULL also if an input is NULL. */
+ir_value *fe_add(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count,
+                 const ir_attr *attrs, int attr_count);
+/* The same behind `node`, without attributes. */
 ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count);
 /* Exchanges output i of `node` and output 0 of `last`. Later readers of the node's value then read the value computed
  * by `last`. */

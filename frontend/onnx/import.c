@@ -238,7 +238,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (restructures) BS_TRY(fe_keep_pairs_apart(&im->upgrader, node));
     if (restructures) BS_TRY(fe_slice_by_counter(&im->upgrader, node));
     if (restructures) BS_TRY(fe_reduce_bag(&im->upgrader, node));
-    if (source->folds && !ir_node_set_int(im->graph, node, FE_FOLDED_NORMALISATION, 1))
+    if (source->folds && !ir_node_set(im->graph, node, IR_INT(FE_FOLDED_NORMALISATION, 1)))
         return fe_out_of_memory(&im->context);
     return check_arity(im, node);
 }

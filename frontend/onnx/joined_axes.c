@@ -114,21 +114,18 @@ static mdot_status finish(const pair_writer *p, ir_value *x, int rank, int first
     for (int k = 0; k < 2; k++) {
         if (k == 1) parts[part_count++] = ints(p, &minus_one, 1);
         if (kept[k].start == kept[k].end) continue;
-        ir_node *shape = x != NULL ? fe_insert_before(p->u, p->w.node, IR_OP_Shape, &x, 1) : NULL;
-        if (shape == NULL || !ir_node_set_int(p->u->graph, shape, "start", kept[k].start) ||
-            !ir_node_set_int(p->u->graph, shape, "end", kept[k].end))
-            return fe_out_of_memory(p->u->context);
-        parts[part_count++] = shape->outputs[0];
+        parts[part_count++] = fe_add(p->u, p->w.node, IR_OP_Shape, &x, 1,
+                                     IR_ATTRS(IR_INT("start", kept[k].start), IR_INT("end", kept[k].end)));
     }
-    ir_node *target = fe_insert_before(p->u, p->w.node, IR_OP_Concat, parts, part_count);
-    if (target == NULL || !ir_node_set_int(p->u->graph, target, "axis", 0)) return fe_out_of_memory(p->u->context);
+    ir_value *target = fe_add(p->u, p->w.node, IR_OP_Concat, parts, part_count, IR_ATTRS(IR_INT("axis", 0)));
+    if (target == NULL) return fe_out_of_memory(p->u->context);
     ir_node *node = p->w.node; /* itself becomes the Reshape, so that its readers find it */
     node->op = &ir_ops[IR_OP_Reshape];
     node->attr_count = 0;
     if (!ir_node_set_input_count(p->u->graph, node, 0) || !ir_node_set_input_count(p->u->graph, node, 2))
         return fe_out_of_memory(p->u->context);
     ir_node_set_input(node, 0, x);
-    ir_node_set_input(node, 1, target->outputs[0]);
+    ir_node_set_input(node, 1, target);
     return MDOT_OK;
 }
 
@@ -156,7 +153,7 @@ static ir_node *repeat(const pair_writer *p, ir_value *const *inputs, int count)
 
 static ir_value *on_axis(const pair_writer *p, ir_node *made, int axis)
 {
-    return made != NULL && ir_node_set_int(p->u->graph, made, "axis", axis) ? made->outputs[0] : NULL;
+    return made != NULL && ir_node_set(p->u->graph, made, IR_INT("axis", axis)) ? made->outputs[0] : NULL;
 }
 
 /* ---- Readers ----------------------------------------------------------------------------------------------------- */
@@ -268,13 +265,12 @@ static mdot_status write_arg(const pair_writer *p)
     for (int k = 0; k < 2; k++) {
         ir_node *made = k == 0 ? row : column;
         if (made == NULL || on_axis(p, made, j->first + k) == NULL ||
-            !ir_node_set_int(p->u->graph, made, "keepdims", 1))
+            !ir_node_set(p->u->graph, made, IR_INT("keepdims", 1)))
             return fe_out_of_memory(p->u->context);
     }
-    ir_node *chosen =
-        fe_insert_before(p->u, node, IR_OP_GatherElements, (ir_value *[]){column->outputs[0], row->outputs[0]}, 2);
-    ir_value *result = fe_ml_add2(&p->w, IR_OP_Add, fe_ml_add2(&p->w, IR_OP_Mul, row->outputs[0], extent),
-                                  on_axis(p, chosen, j->first));
+    ir_value *chosen = fe_add(p->u, node, IR_OP_GatherElements, IR_VALUES(column->outputs[0], row->outputs[0]),
+                              IR_ATTRS(IR_INT("axis", j->first)));
+    ir_value *result = fe_ml_add2(&p->w, IR_OP_Add, fe_ml_add2(&p->w, IR_OP_Mul, row->outputs[0], extent), chosen);
     const int64_t unwanted[] = {last, j->first};
     result = fe_ml_add2(&p->w, IR_OP_Squeeze, result, ints(p, unwanted, keeps_axis ? 1 : 2));
     return fe_ml_finish(&p->w, &result, 1);
@@ -291,10 +287,9 @@ static mdot_status write_transpose(const pair_writer *p)
         if (is_joined) first = count;
         for (int k = 0; k < (is_joined ? j->count : 1); k++) apart[count++] = place(j, perm[i]) + k;
     }
-    ir_node *made = fe_insert_before(p->u, p->w.node, IR_OP_Transpose, &(ir_value *){j->apart}, 1);
-    if (made == NULL || !ir_node_set_ints(p->u->graph, made, "perm", apart, count))
-        return fe_out_of_memory(p->u->context);
-    return finish(p, made->outputs[0], j->rank, first, j->count);
+    ir_value *made =
+        fe_add(p->u, p->w.node, IR_OP_Transpose, IR_VALUES(j->apart), IR_ATTRS(IR_INTS("perm", apart, count)));
+    return finish(p, made, j->rank, first, j->count);
 }
 
 /* Unsqueeze and Squeeze of axes other than the joined one. */
@@ -335,12 +330,11 @@ static mdot_status write_product(const pair_writer *p)
     for (int i = 0; i < a->rank; i++) perm[i] = i;
     perm[a->rank - 3] = a->rank - 2;
     perm[a->rank - 2] = a->rank - 3;
-    ir_node *rows = fe_insert_before(p->u, p->w.node, IR_OP_Transpose, &(ir_value *){a->apart}, 1);
-    if (rows == NULL || !ir_node_set_ints(p->u->graph, rows, "perm", perm, a->rank))
-        return fe_out_of_memory(p->u->context);
     const int64_t axis = -3;
-    ir_value *sum = fe_ml_add2(&p->w, IR_OP_ReduceSum, fe_ml_add2(&p->w, IR_OP_MatMul, rows->outputs[0], b->apart),
-                               ints(p, &axis, 1));
+    ir_value *rows =
+        fe_add(p->u, p->w.node, IR_OP_Transpose, IR_VALUES(a->apart), IR_ATTRS(IR_INTS("perm", perm, a->rank)));
+    ir_value *products = fe_ml_add2(&p->w, IR_OP_MatMul, rows, b->apart);
+    ir_value *sum = fe_ml_add2(&p->w, IR_OP_ReduceSum, products, ints(p, &axis, 1));
     ir_value *result = fe_ml_add2(&p->w, IR_OP_Squeeze, sum, ints(p, &axis, 1));
     return fe_ml_finish(&p->w, &result, 1);
 }
@@ -382,7 +376,7 @@ static mdot_status write_shape(const pair_writer *p)
         fe_ml_reduce(&p->w, IR_OP_ReduceProd, fe_ml_add2(&p->w, IR_OP_Gather, shape, ints(p, range[1], j->count)));
     parts[2] = fe_ml_add2(&p->w, IR_OP_Gather, shape, ints(p, range[2], behind));
     int first = j->first > 0 ? 0 : 1, count = 3 - first - (behind == 0);
-    ir_value *result = on_axis(p, fe_insert_before(p->u, p->w.node, IR_OP_Concat, parts + first, count), 0);
+    ir_value *result = fe_add(p->u, p->w.node, IR_OP_Concat, parts + first, count, IR_ATTRS(IR_INT("axis", 0)));
     return fe_ml_finish(&p->w, &result, 1);
 }
 

@@ -170,8 +170,8 @@ static ir_value *add_dim(const counting *c, ir_dim steps)
             int64_t factor = steps.scale / type->dim[d].scale;
             ir_value *input[2] = {graph->inputs[i]};
             ir_node *node = ir_graph_add_node(graph, NULL, &ir_ops[IR_OP_Shape], c->name, input, 1, 1);
-            if (node == NULL || !ir_node_set_int(graph, node, "start", d) ||
-                !ir_node_set_int(graph, node, "end", d + 1))
+            if (node == NULL || !ir_node_set(graph, node, IR_INT("start", d)) ||
+                !ir_node_set(graph, node, IR_INT("end", d + 1)))
                 return NULL;
             input[0] = node->outputs[0];
             input[1] = fe_add_scalar(c->u, &named, "factor", MDOT_DTYPE_I64, (double)factor);

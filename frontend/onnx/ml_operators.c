@@ -70,10 +70,8 @@ static mdot_status write_array_feature_extractor(const ml_writer *w)
         return fe_ml_fail(w, MDOT_MALFORMED, "it lacks its second input, the columns");
     const int64_t list = -1;
     ir_value *columns = fe_ml_add2(w, IR_OP_Reshape, w->node->inputs[1], fe_add_ints(w->u, w->node, "list", &list, 1));
-    ir_value *inputs[] = {w->node->inputs[0], columns};
-    ir_node *gather = columns != NULL ? fe_insert_before(w->u, w->node, IR_OP_Gather, inputs, 2) : NULL;
-    bool done = gather != NULL && ir_node_set_int(w->u->graph, gather, "axis", -1);
-    return finish_one(w, done ? gather->outputs[0] : NULL);
+    return finish_one(
+        w, fe_add(w->u, w->node, IR_OP_Gather, IR_VALUES(w->node->inputs[0], columns), IR_ATTRS(IR_INT("axis", -1))));
 }
 
 static mdot_status refuse_zip_map(const ml_writer *w)

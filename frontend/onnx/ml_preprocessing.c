@@ -19,11 +19,9 @@ static ir_value *unsqueeze(const ml_writer *w, ir_value *x, int64_t axis)
 static ir_value *reduce_last(const ml_writer *w, ir_opcode op, ir_value *x)
 {
     const int64_t axis = -1;
-    ir_value *inputs[] = {x, op != IR_OP_ArgMax ? fe_add_ints(w->u, w->node, "axis", &axis, 1) : NULL};
-    ir_node *node = fe_insert_before(w->u, w->node, op, inputs, op != IR_OP_ArgMax ? 2 : 1);
-    bool done = node != NULL && ir_node_set_int(w->u->graph, node, "keepdims", 0) &&
-                (op != IR_OP_ArgMax || ir_node_set_int(w->u->graph, node, "axis", axis));
-    return done ? node->outputs[0] : NULL;
+    const ir_attr attrs[] = {IR_INT("keepdims", 0), IR_INT("axis", axis)};
+    if (op == IR_OP_ArgMax) return fe_add(w->u, w->node, op, &x, 1, attrs, 2);
+    return fe_add(w->u, w->node, op, IR_VALUES(x, fe_add_ints(w->u, w->node, "axis", &axis, 1)), attrs, 1);
 }
 
 static mdot_status refuse_strings(const ml_writer *w, const char *name)
@@ -204,11 +202,8 @@ mdot_status fe_ml_write_feature_vectorizer(const ml_writer *w)
     for (int i = 0; i < count; i++) {
         if (w->node->inputs[i] == NULL) return fe_ml_fail(w, MDOT_MALFORMED, "input %d is absent", i);
         columns[i] = fe_ml_cast(w, w->node->inputs[i], MDOT_DTYPE_F32);
-        if (columns[i] == NULL) return fe_out_of_memory(w->u->context);
     }
-    ir_node *joined = fe_insert_before(w->u, w->node, IR_OP_Concat, columns, count);
-    bool done = joined != NULL && ir_node_set_int(w->u->graph, joined, "axis", -1);
-    return finish_one(w, done ? joined->outputs[0] : NULL);
+    return finish_one(w, fe_add(w->u, w->node, IR_OP_Concat, columns, count, IR_ATTRS(IR_INT("axis", -1))));
 }
 
 /* ---- Support vectors --------------------------------------------------------------------------------------------- */

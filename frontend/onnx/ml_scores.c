@@ -93,11 +93,8 @@ static ir_value *labels_at(const ml_writer *w, ir_value *positions, const int64_
 
 ir_value *fe_ml_best_label(const ml_writer *w, ir_value *scores, const int64_t *labels, int64_t count)
 {
-    ir_node *best = scores != NULL ? fe_insert_before(w->u, w->node, IR_OP_ArgMax, &scores, 1) : NULL;
-    if (best == NULL || !ir_node_set_int(w->u->graph, best, "axis", -1) ||
-        !ir_node_set_int(w->u->graph, best, "keepdims", 0))
-        return NULL;
-    return labels_at(w, best->outputs[0], labels, count);
+    const ir_attr attrs[] = {IR_INT("axis", -1), IR_INT("keepdims", 0)};
+    return labels_at(w, fe_add(w->u, w->node, IR_OP_ArgMax, &scores, 1, attrs, 2), labels, count);
 }
 
 ir_value *fe_ml_binary_label(const ml_writer *w, ir_value *score, double limit, const int64_t *labels)
@@ -110,7 +107,5 @@ ir_value *fe_ml_binary_label(const ml_writer *w, ir_value *score, double limit, 
 
 ir_value *fe_ml_pair(const ml_writer *w, ir_value *first, ir_value *second)
 {
-    if (first == NULL || second == NULL) return NULL;
-    ir_node *pair = fe_insert_before(w->u, w->node, IR_OP_Concat, (ir_value *[]){first, second}, 2);
-    return pair != NULL && ir_node_set_int(w->u->graph, pair, "axis", -1) ? pair->outputs[0] : NULL;
+    return fe_add(w->u, w->node, IR_OP_Concat, IR_VALUES(first, second), IR_ATTRS(IR_INT("axis", -1)));
 }

@@ -47,18 +47,6 @@ mdot_status fe_ml_ints(const ml_writer *w, const char *name, const int64_t **out
     return MDOT_OK;
 }
 
-static ir_value *output_of(ir_node *made) { return made != NULL ? made->outputs[0] : NULL; }
-
-ir_value *fe_ml_add1(const ml_writer *w, ir_opcode op, ir_value *x)
-{
-    return output_of(fe_insert_before(w->u, w->node, op, &x, 1));
-}
-
-ir_value *fe_ml_add2(const ml_writer *w, ir_opcode op, ir_value *x, ir_value *y)
-{
-    return output_of(fe_insert_before(w->u, w->node, op, (ir_value *[]){x, y}, 2));
-}
-
 ir_value *fe_ml_scalar(const ml_writer *w, const char *what, double value)
 {
     return fe_add_scalar(w->u, w->node, what, MDOT_DTYPE_F32, value);
@@ -74,8 +62,7 @@ ir_value *fe_ml_vector(const ml_writer *w, const char *what, const double *value
 
 ir_value *fe_ml_cast(const ml_writer *w, ir_value *x, mdot_dtype dtype)
 {
-    ir_node *cast = fe_insert_before(w->u, w->node, IR_OP_Cast, &x, 1);
-    return cast != NULL && ir_node_set_int(w->u->graph, cast, "to", dtype) ? cast->outputs[0] : NULL;
+    return fe_add(w->u, w->node, IR_OP_Cast, &x, 1, IR_ATTRS(IR_INT("to", dtype)));
 }
 
 ir_value *fe_ml_reduce(const ml_writer *w, ir_opcode op, ir_value *x)
@@ -86,7 +73,7 @@ ir_value *fe_ml_reduce(const ml_writer *w, ir_opcode op, ir_value *x)
 
 ir_value *fe_ml_where(const ml_writer *w, ir_value *condition, ir_value *yes, ir_value *no)
 {
-    return output_of(fe_insert_before(w->u, w->node, IR_OP_Where, (ir_value *[]){condition, yes, no}, 3));
+    return fe_add(w->u, w->node, IR_OP_Where, IR_VALUES(condition, yes, no), IR_NO_ATTRS);
 }
 
 /* The last output that is present stays the node's own; Identity nodes take over the others. */
@@ -102,11 +89,10 @@ mdot_status fe_ml_finish(const ml_writer *w, ir_value *const *values, int count)
     }
     if (last_index < 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no output");
     for (int i = 0; i < last_index; i++) {
-        ir_value *source_value = values[i];
         if (node->outputs[i] == NULL) continue;
-        ir_node *copy = fe_insert_before(w->u, node, IR_OP_Identity, &source_value, 1);
+        ir_value *copy = fe_ml_add1(w, IR_OP_Identity, values[i]);
         if (copy == NULL) return fe_out_of_memory(w->u->context);
-        fe_swap_output(node, i, copy);
+        fe_swap_output(node, i, copy->def);
     }
     node->outputs[0] = node->outputs[last_index];
     node->outputs[0]->output = 0;

@@ -21,8 +21,14 @@ mdot_status fe_ml_fail(const ml_writer *w, mdot_status status, const char *forma
 mdot_status fe_ml_floats(const ml_writer *w, const char *name, const double **out_values, int64_t *out_count);
 mdot_status fe_ml_ints(const ml_writer *w, const char *name, const int64_t **out_values, int64_t *out_count);
 
-ir_value *fe_ml_add1(const ml_writer *w, ir_opcode op, ir_value *x);
-ir_value *fe_ml_add2(const ml_writer *w, ir_opcode op, ir_value *x, ir_value *y);
+static inline ir_value *fe_ml_add1(const ml_writer *w, ir_opcode op, ir_value *x)
+{
+    return fe_add(w->u, w->node, op, &x, 1, IR_NO_ATTRS);
+}
+static inline ir_value *fe_ml_add2(const ml_writer *w, ir_opcode op, ir_value *x, ir_value *y)
+{
+    return fe_add(w->u, w->node, op, IR_VALUES(x, y), IR_NO_ATTRS);
+}
 ir_value *fe_ml_scalar(const ml_writer *w, const char *what, double value);
 ir_value *fe_ml_vector(const ml_writer *w, const char *what, const double *values, int64_t count);
 ir_value *fe_ml_cast(const ml_writer *w, ir_value *x, mdot_dtype dtype);

@@ -21,17 +21,15 @@ enum { NO_AXIS = -128 }; /* one scale for the whole tensor */
 
 static ir_value *add(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
-    ir_node *made = fe_insert_before(w->u, w->node, op, inputs, count);
-    return made != NULL ? made->outputs[0] : NULL;
+    return fe_add(w->u, w->node, op, inputs, count, IR_NO_ATTRS);
 }
 
 /* Dequantises bytes. A scale that is a vector runs along the axis. `zero` may be NULL. */
 static ir_value *as_floats(const writer *w, ir_value *bytes, ir_value *scale, ir_value *zero, int axis)
 {
     ir_value *inputs[] = {bytes, scale, zero};
-    ir_node *made = fe_insert_before(w->u, w->node, IR_OP_DequantizeLinear, inputs, zero != NULL ? 3 : 2);
-    if (made == NULL || (axis != NO_AXIS && !ir_node_set_int(w->u->graph, made, "axis", axis))) return NULL;
-    return made->outputs[0];
+    return fe_add(w->u, w->node, IR_OP_DequantizeLinear, inputs, zero != NULL ? 3 : 2, &IR_INT("axis", axis),
+                  axis != NO_AXIS ? 1 : 0);
 }
 
 static ir_value *floats_of(const writer *w, int triple, int axis)
@@ -60,13 +58,11 @@ static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int c
 /* Inserts the operator on floats, which takes over the node's attributes. */
 static ir_value *insert_inner(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
-    ir_node *node = w->node, *inner = fe_insert_before(w->u, node, op, inputs, count);
-    if (inner == NULL) return NULL;
-    inner->attrs = node->attrs;
-    inner->attr_count = node->attr_count;
+    ir_node *node = w->node;
+    ir_value *inner = fe_add(w->u, node, op, inputs, count, node->attrs, node->attr_count);
     node->attrs = NULL;
     node->attr_count = 0;
-    return inner->outputs[0];
+    return inner;
 }
 
 /* Inserts the operator on floats, and turns the node into its quantisation. The scale is input `scale`, and the zero
@@ -119,7 +115,7 @@ static bool integer_convolution(const writer *w, ir_opcode op)
                           as_floats(w, w->node->inputs[1], one, ir_node_input(w->node, 3), 0)};
     ir_value *sums = insert_inner(w, op, inputs, 2);
     return sums != NULL && become(w, IR_OP_Cast, &sums, 1) &&
-           ir_node_set_int(w->u->graph, w->node, "to", MDOT_DTYPE_I32);
+           ir_node_set(w->u->graph, w->node, IR_INT("to", MDOT_DTYPE_I32));
 }
 
 static bool pool(const writer *w, ir_opcode op)

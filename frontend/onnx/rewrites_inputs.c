@@ -27,9 +27,8 @@ static ir_value *scalar_like(fe_upgrader *u, ir_node *node, const char *name, do
     ir_value *like = ir_node_input(node, 0);
     mdot_dtype dtype = like != NULL ? fe_type_of(u, like)->dtype : MDOT_DTYPE_F32;
     if (dtype != MDOT_DTYPE_NONE && dtype != MDOT_DTYPE_STRING) return fe_add_scalar(u, node, name, dtype, value);
-    ir_value *inputs[] = {fe_add_scalar(u, node, name, MDOT_DTYPE_F32, value), like};
-    ir_node *cast = fe_insert_before(u, node, IR_OP_CastLike, inputs, 2);
-    return cast != NULL ? cast->outputs[0] : NULL;
+    ir_value *scalar = fe_add_scalar(u, node, name, MDOT_DTYPE_F32, value);
+    return fe_add(u, node, IR_OP_CastLike, IR_VALUES(scalar, like), IR_NO_ATTRS);
 }
 
 static bool number_to_input(fe_upgrader *u, ir_node *node, const char *name, int index)
@@ -61,7 +60,7 @@ bool fe_rewrite_slice(fe_upgrader *u, ir_node *node, int64_t opset)
 bool fe_rewrite_split(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     if (opset < 13 && !optional_list_to_input(u, node, "split", 1)) return false;
-    return ir_node_input(node, 1) != NULL || ir_node_set_int(u->graph, node, "num_outputs", node->output_count);
+    return ir_node_input(node, 1) != NULL || ir_node_set(u->graph, node, IR_INT("num_outputs", node->output_count));
 }
 
 /* Pad-2 renamed `paddings`. Pad-11 turned both attributes into inputs. */
@@ -100,8 +99,7 @@ bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset)
     ir_node_remove_attr(node, "is_test");
     ir_value *mask = node->output_count > 1 ? node->outputs[1] : NULL;
     if (opset >= 10 || mask == NULL || ir_node_input(node, 0) == NULL) return true;
-    ir_value *inputs[] = {mask, node->inputs[0]};
-    ir_node *cast = fe_insert_after(u, node, IR_OP_CastLike, inputs, 2);
+    ir_node *cast = fe_insert_after(u, node, IR_OP_CastLike, IR_VALUES(mask, node->inputs[0]));
     if (cast == NULL) return false;
     fe_swap_output(node, 1, cast);
     return true;
@@ -140,6 +138,6 @@ bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
     }
     if (scales == NULL) return true; /* an error of the node, reported with the shape */
     if (node->input_count > 1) ir_node_set_input(node, 1, NULL);
-    return fe_set_input(u, node, 2, scales) && ir_node_set_string(u->graph, node, "nearest_mode", "floor") &&
-           ir_node_set_string(u->graph, node, "coordinate_transformation_mode", "asymmetric");
+    return fe_set_input(u, node, 2, scales) && ir_node_set(u->graph, node, IR_STRING("nearest_mode", "floor")) &&
+           ir_node_set(u->graph, node, IR_STRING("coordinate_transformation_mode", "asymmetric"));
 }

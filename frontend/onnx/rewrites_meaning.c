@@ -10,11 +10,8 @@ static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
 {
     int64_t axes[MDOT_MAX_RANK];
     for (int i = 0; i < count; i++) axes[i] = rank + i;
-    ir_value *inputs[] = {node->inputs[1], fe_add_ints(u, node, "axes", axes, count)};
-    ir_node *unsqueeze = fe_insert_before(u, node, IR_OP_Unsqueeze, inputs, 2);
-    if (unsqueeze == NULL) return false;
-    ir_node_set_input(node, 1, unsqueeze->outputs[0]);
-    return true;
+    ir_value *list = fe_add_ints(u, node, "axes", axes, count);
+    return fe_set_input(u, node, 1, fe_add(u, node, IR_OP_Unsqueeze, IR_VALUES(node->inputs[1], list), IR_NO_ATTRS));
 }
 
 /* Aligns the second operand's first dimension with dimension `axis` of the first operand. */
@@ -62,14 +59,14 @@ bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
 /* Selu-6 added digits to the default constants. */
 bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    return (ir_node_attr(node, "alpha") != NULL || ir_node_set_float(u->graph, node, "alpha", (double)1.6732f)) &&
-           (ir_node_attr(node, "gamma") != NULL || ir_node_set_float(u->graph, node, "gamma", (double)1.0507f));
+    return (ir_node_attr(node, "alpha") != NULL || ir_node_set(u->graph, node, IR_FLOAT("alpha", (double)1.6732f))) &&
+           (ir_node_attr(node, "gamma") != NULL || ir_node_set(u->graph, node, IR_FLOAT("gamma", (double)1.0507f)));
 }
 
 /* Concat-4 requires the axis. */
 bool fe_rewrite_concat(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    return ir_node_attr(node, "axis") != NULL || ir_node_set_int(u->graph, node, "axis", 1);
+    return ir_node_attr(node, "axis") != NULL || ir_node_set(u->graph, node, IR_INT("axis", 1));
 }
 
 /* Cast-6 names types by number. */
@@ -85,7 +82,7 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
                  {"UINT64", MDOT_DTYPE_U64}};
     const char *name = ir_node_string(node, "to", NULL);
     for (size_t i = 0; name != NULL && i < sizeof types / sizeof *types; i++)
-        if (strcmp(types[i].name, name) == 0) return ir_node_set_int(u->graph, node, "to", types[i].dtype);
+        if (strcmp(types[i].name, name) == 0) return ir_node_set(u->graph, node, IR_INT("to", types[i].dtype));
     return true;
 }
 
@@ -106,14 +103,12 @@ bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
     if (x == NULL) return true;
     int64_t axis = ir_node_int(node, "axis", 1);
     int rank = axis == -1 ? -1 : fe_type_of(u, x)->rank;
-    if (!ir_node_set_int(u->graph, node, "axis", -1)) return false;
+    if (!ir_node_set(u->graph, node, IR_INT("axis", -1))) return false;
     if (axis == -1 || (rank > 0 && axis == rank - 1)) return true;
-    ir_node *shape = fe_insert_before(u, node, IR_OP_Shape, &x, 1);
-    ir_node *flat = fe_insert_before(u, node, IR_OP_Flatten, &x, 1);
-    if (shape == NULL || flat == NULL || !ir_node_set_int(u->graph, flat, "axis", axis)) return false;
-    ir_node_set_input(node, 0, flat->outputs[0]);
-    ir_value *inputs[] = {node->outputs[0], shape->outputs[0]};
-    ir_node *back = fe_insert_after(u, node, IR_OP_Reshape, inputs, 2);
+    ir_value *shape = fe_add(u, node, IR_OP_Shape, &x, 1, IR_NO_ATTRS);
+    ir_value *flat = fe_add(u, node, IR_OP_Flatten, &x, 1, IR_ATTRS(IR_INT("axis", axis)));
+    if (!fe_set_input(u, node, 0, flat)) return false;
+    ir_node *back = fe_insert_after(u, node, IR_OP_Reshape, IR_VALUES(node->outputs[0], shape));
     if (back == NULL) return false;
     fe_swap_output(node, 0, back);
     return true;
@@ -128,24 +123,18 @@ bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset
     bool training = opset < 7 ? ir_node_int(node, "is_test", 0) == 0 : node->output_count > 1;
     ir_node_remove_attr(node, "spatial");
     ir_node_remove_attr(node, "is_test");
-    return ir_node_set_int(u->graph, node, "training_mode", training);
+    return ir_node_set(u->graph, node, IR_INT("training_mode", training));
 }
 
 /* Expands one element per group to one per channel: [G] → [G, 1] → [G, C / G] → [C]. */
 static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t groups, int64_t channels)
 {
     int64_t axis = 1, grid[] = {groups, channels / groups};
-    ir_value *column[] = {node->inputs[index], fe_add_ints(u, node, "axes", &axis, 1)};
-    ir_node *unsqueeze = fe_insert_before(u, node, IR_OP_Unsqueeze, column, 2);
-    if (unsqueeze == NULL) return false;
-    ir_value *rows[] = {unsqueeze->outputs[0], fe_add_ints(u, node, "grid", grid, 2)};
-    ir_node *expand = fe_insert_before(u, node, IR_OP_Expand, rows, 2);
-    if (expand == NULL) return false;
-    ir_value *flat[] = {expand->outputs[0], fe_add_ints(u, node, "channels", &channels, 1)};
-    ir_node *reshape = fe_insert_before(u, node, IR_OP_Reshape, flat, 2);
-    if (reshape == NULL) return false;
-    ir_node_set_input(node, index, reshape->outputs[0]);
-    return true;
+    ir_value *axes = fe_add_ints(u, node, "axes", &axis, 1);
+    ir_value *x = fe_add(u, node, IR_OP_Unsqueeze, IR_VALUES(node->inputs[index], axes), IR_NO_ATTRS);
+    x = fe_add(u, node, IR_OP_Expand, IR_VALUES(x, fe_add_ints(u, node, "grid", grid, 2)), IR_NO_ATTRS);
+    x = fe_add(u, node, IR_OP_Reshape, IR_VALUES(x, fe_add_ints(u, node, "channels", &channels, 1)), IR_NO_ATTRS);
+    return fe_set_input(u, node, index, x);
 }
 
 /* GroupNormalization-21 has scale and bias per channel rather than per group. */

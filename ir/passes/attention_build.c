@@ -44,14 +44,10 @@ ir_value *ir_build_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
 
 ir_value *ir_build_attention(ir_builder *b, const ir_attention_spec *spec)
 {
-    if (spec->q == NULL || spec->k == NULL || spec->v == NULL) return NULL;
-    ir_value *inputs[] = {spec->q, spec->k, spec->v, spec->mask};
-    ir_node *node = ir_build_node(b, IR_OP_Attention, inputs, spec->mask != NULL ? 4 : 3, 1);
-    ir_build_set_int(b, node, "q_num_heads", spec->heads);
-    ir_build_set_int(b, node, "kv_num_heads", spec->kv_heads);
-    ir_build_set_float(b, node, "scale", spec->scale);
-    ir_build_set_int(b, node, "is_causal", spec->causal);
-    if (spec->softcap > 0) ir_build_set_float(b, node, "softcap", spec->softcap);
-    if (spec->replaces < 0) ir_build_set_float(b, node, IR_ATTENTION_REPLACES, spec->replaces);
-    return ir_build_infer(b, node);
+    ir_attr attrs[6] = {IR_INT("q_num_heads", spec->heads), IR_INT("kv_num_heads", spec->kv_heads),
+                        IR_FLOAT("scale", spec->scale), IR_INT("is_causal", spec->causal)};
+    int count = 4;
+    if (spec->softcap > 0) attrs[count++] = IR_FLOAT("softcap", spec->softcap);
+    if (spec->replaces < 0) attrs[count++] = IR_FLOAT(IR_ATTENTION_REPLACES, spec->replaces);
+    return ir_build_with(b, IR_OP_Attention, IR_VALUES(spec->q, spec->k, spec->v, spec->mask), attrs, count);
 }

@@ -88,11 +88,9 @@ void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark 
 /* The elements that a scatter would overwrite. */
 static ir_value *overwritten(ir_builder *b, const ir_node *node)
 {
-    ir_value *inputs[] = {node->inputs[0], node->inputs[1]};
     bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
-    ir_node *gather = ir_build_node(b, is_nd ? IR_OP_GatherND : IR_OP_GatherElements, inputs, 2, 1);
-    if (!is_nd) ir_build_set_int(b, gather, "axis", ir_node_int(node, "axis", 0));
-    return ir_build_infer(b, gather);
+    return ir_build_with(b, is_nd ? IR_OP_GatherND : IR_OP_GatherElements, node->inputs, 2,
+                         &IR_INT("axis", ir_node_int(node, "axis", 0)), is_nd ? 0 : 1);
 }
 
 /* A scatter like this node, adding updates to 0. */
@@ -100,13 +98,10 @@ static ir_value *scattered_sum(ir_builder *b, const ir_node *node, ir_value *upd
 {
     const ir_type *type = &node->outputs[0]->type;
     b->dtype = type->dtype;
-    ir_value *inputs[] = {ir_build_expand(b, ir_build_scalar(b, 0), type->dim, type->rank), node->inputs[1], updates};
-    if (inputs[0] == NULL || updates == NULL) return NULL;
-    bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
-    ir_node *sum = ir_build_node(b, is_nd ? IR_OP_ScatterND : IR_OP_ScatterElements, inputs, 3, 1);
-    ir_build_set_string(b, sum, "reduction", "add");
-    if (!is_nd) ir_build_set_int(b, sum, "axis", ir_node_int(node, "axis", 0));
-    return ir_build_infer(b, sum);
+    ir_value *zeros = ir_build_expand(b, ir_build_scalar(b, 0), type->dim, type->rank);
+    const ir_attr attrs[] = {IR_STRING("reduction", "add"), IR_INT("axis", ir_node_int(node, "axis", 0))};
+    ir_opcode op = ir_node_opcode(node);
+    return ir_build_with(b, op, IR_VALUES(zeros, node->inputs[1], updates), attrs, op == IR_OP_ScatterND ? 1 : 2);
 }
 
 /* A scatter without reduction at computed indices. ONNX requires that those of selected elements differ, but others may

@@ -107,24 +107,9 @@ ir_node *ir_build_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int
     return node != NULL ? node : out_of_memory(b);
 }
 
-void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value)
+void ir_build_set(ir_builder *b, ir_node *node, ir_attr attr)
 {
-    if (node != NULL && !ir_node_set_int(b->graph, node, name, value)) out_of_memory(b);
-}
-
-void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count)
-{
-    if (node != NULL && !ir_node_set_ints(b->graph, node, name, values, count)) out_of_memory(b);
-}
-
-void ir_build_set_float(ir_builder *b, ir_node *node, const char *name, double value)
-{
-    if (node != NULL && !ir_node_set_float(b->graph, node, name, value)) out_of_memory(b);
-}
-
-void ir_build_set_string(ir_builder *b, ir_node *node, const char *name, const char *value)
-{
-    if (node != NULL && !ir_node_set_string(b->graph, node, name, value)) out_of_memory(b);
+    if (node != NULL && !ir_node_set(b->graph, node, attr)) out_of_memory(b);
 }
 
 ir_value *ir_build_infer(ir_builder *b, ir_node *node)
@@ -132,6 +117,17 @@ ir_value *ir_build_infer(ir_builder *b, ir_node *node)
     if (b->status != MDOT_OK || node == NULL) return NULL;
     b->status = ir_infer_node(b->graph, node, b->err);
     return b->status == MDOT_OK ? node->outputs[0] : NULL;
+}
+
+ir_value *ir_build_with(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, const ir_attr *attrs,
+                        int attr_count)
+{
+    while (input_count > 0 && inputs[input_count - 1] == NULL) input_count--;
+    for (int i = 0; i < ir_ops[op].min_inputs; i++)
+        if (i >= input_count || inputs[i] == NULL) return NULL;
+    ir_node *node = ir_build_node(b, op, inputs, input_count, 1);
+    for (int i = 0; i < attr_count; i++) ir_build_set(b, node, attrs[i]);
+    return ir_build_infer(b, node);
 }
 
 /* Builds a node with one output and no attributes. Every input is required. */
@@ -157,18 +153,27 @@ ir_value *ir_build_op3(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y, ir
 ir_value *ir_build_cast(ir_builder *b, ir_value *x, mdot_dtype dtype)
 {
     if (x == NULL || x->type.dtype == dtype) return x;
-    ir_node *node = ir_build_node(b, IR_OP_Cast, &x, 1, 1);
-    ir_build_set_int(b, node, "to", dtype); /* dtypes are numbered as in ONNX */
-    return ir_build_infer(b, node);
+    return ir_build_with(b, IR_OP_Cast, &x, 1, IR_ATTRS(IR_INT("to", dtype))); /* dtypes are numbered as in ONNX */
 }
 
 ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count)
 {
-    ir_value *inputs[] = {x, ir_build_integers(b, axes, axis_count)};
-    if (x == NULL || inputs[1] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, op, inputs, 2, 1);
-    ir_build_set_int(b, node, "keepdims", 1);
-    return ir_build_infer(b, node);
+    ir_value *operand = ir_build_integers(b, axes, axis_count);
+    if (operand == NULL) return NULL;
+    return ir_build_with(b, op, IR_VALUES(x, operand), IR_ATTRS(IR_INT("keepdims", 1)));
+}
+
+ir_value *ir_build_norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int64_t axis,
+                        double epsilon)
+{
+    return ir_build_with(b, op, IR_VALUES(x, scale, bias),
+                         IR_ATTRS(IR_INT("axis", axis), IR_FLOAT("epsilon", epsilon)));
+}
+
+ir_value *ir_build_gather(ir_builder *b, ir_value *x, const int64_t *indices, int64_t count, int64_t axis)
+{
+    return ir_build_with(b, IR_OP_Gather, IR_VALUES(x, ir_build_integers(b, indices, (int)count)),
+                         IR_ATTRS(IR_INT("axis", axis)));
 }
 
 /* Does the transpose keep the order of elements, because it moves only dimensions of extent one? */
@@ -198,18 +203,14 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
         for (int i = 0; i < rank; i++) dims[i] = x->type.dim[perm[i]];
         return ir_build_reshape(b, x, dims, rank);
     }
-    ir_node *node = ir_build_node(b, IR_OP_Transpose, &x, 1, 1);
-    ir_build_set_ints(b, node, "perm", perm, rank);
-    return ir_build_infer(b, node);
+    return ir_build_with(b, IR_OP_Transpose, &x, 1, IR_ATTRS(IR_INTS("perm", perm, rank)));
 }
 
 ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)
 {
     for (int i = 0; i < count; i++)
         if (parts[i] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Concat, parts, count, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    return ir_build_infer(b, node);
+    return ir_build_with(b, IR_OP_Concat, parts, count, IR_ATTRS(IR_INT("axis", axis)));
 }
 
 ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t source, int64_t target)
@@ -224,7 +225,7 @@ bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *ext
     ir_value *inputs[] = {x, ir_build_integers(b, extents, count)};
     if (x == NULL || inputs[1] == NULL) return false;
     ir_node *node = ir_build_node(b, IR_OP_Split, inputs, 2, count);
-    ir_build_set_int(b, node, "axis", axis);
+    ir_build_set(b, node, IR_INT("axis", axis));
     if (ir_build_infer(b, node) == NULL) return false;
     for (int i = 0; i < count; i++) out_parts[i] = node->outputs[i];
     return true;
@@ -284,10 +285,7 @@ static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
         for (int axis = 0; axis < input->type.rank; axis++) {
             if (ir_dim_is_number(input->type.dim[axis])) continue;
             *out_dim = input->type.dim[axis];
-            ir_node *shape = ir_build_node(b, IR_OP_Shape, &input, 1, 1);
-            ir_build_set_int(b, shape, "start", axis);
-            ir_build_set_int(b, shape, "end", axis + 1);
-            return ir_build_infer(b, shape);
+            return ir_build_with(b, IR_OP_Shape, &input, 1, IR_ATTRS(IR_INT("start", axis), IR_INT("end", axis + 1)));
         }
     }
     if (b->status == MDOT_OK)
@@ -424,7 +422,7 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
     ir_node *node = ir_build_node(b, IR_OP_Reshape, inputs, 2, 1);
     for (int i = 0; i < rank; i++)
         if (ir_dim_is(dims[i], 0))
-            ir_build_set_int(b, node, "allowzero", 1); /* then 0 means empty rather than
+            ir_build_set(b, node, IR_INT("allowzero", 1)); /* then 0 means empty rather than
                                                                                * copied */
     return ir_build_infer(b, node);
 }

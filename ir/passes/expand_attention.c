@@ -158,20 +158,13 @@ static ir_value *repeated_heads(ir_builder *b, ir_value *value, int64_t heads, i
     return ir_build_reshape(b, ir_build_expand(b, ir_build_reshape(b, value, one, 5), part, 5), total, 4);
 }
 
-static ir_value *softmax(ir_builder *b, ir_value *x)
-{
-    if (x == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Softmax, &x, 1, 1);
-    ir_build_set_int(b, node, "axis", -1);
-    return ir_build_infer(b, node);
-}
-
 /* Softmax over the keys, in f32 at least. Rows that the bias masks completely become zero. */
 static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scores)
 {
     bool narrow = b->dtype == MDOT_DTYPE_F16 || b->dtype == MDOT_DTYPE_BF16;
-    ir_value *weights =
-        ir_build_cast(b, softmax(b, ir_build_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype)), b->dtype);
+    scores = ir_build_cast(b, scores, narrow ? MDOT_DTYPE_F32 : b->dtype);
+    ir_value *weights = ir_build_with(b, IR_OP_Softmax, &scores, 1, IR_ATTRS(IR_INT("axis", -1)));
+    weights = ir_build_cast(b, weights, b->dtype);
     if (a->bias == NULL) return weights;
     int64_t last_index = a->bias->type.rank - 1;
     ir_value *greatest = ir_build_reduce(b, IR_OP_ReduceMax, a->bias, &last_index, 1);

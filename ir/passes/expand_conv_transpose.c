@@ -76,21 +76,17 @@ static ir_value *filters_first(ir_builder *b, const transposed *t, ir_value *w)
     dims[0] = ir_dim_number(t->groups * t->filters);
     dims[1] = ir_dim_number(channels);
     w = ir_build_transpose(b, split_axis(b, w, 0, t->groups, channels), perm);
-    return w != NULL ? ir_build_reshape(b, w, dims, 2 + t->spatial) : NULL;
+    return ir_build_reshape(b, w, dims, 2 + t->spatial);
 }
 
 /* A run's taps along a weight axis: the last tap of each phase, then the last but one … */
 static ir_value *taps_of(ir_builder *b, const run *r, ir_value *w, int axis)
 {
     int64_t count = r->taps * r->phases, *order = ir_build_alloc(b, count, sizeof *order);
-    if (w == NULL || order == NULL) return NULL;
+    if (order == NULL) return NULL;
     for (int64_t i = 0; i < count; i++)
         order[i] = r->first_tap + i % r->phases + (r->taps - 1 - i / r->phases) * r->tap_step;
-    ir_value *inputs[] = {w, ir_build_integers(b, order, (int)count)};
-    if (inputs[1] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Gather, inputs, 2, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    return ir_build_infer(b, node);
+    return ir_build_gather(b, w, order, count, axis);
 }
 
 /* The convolution's weights for one run per dimension: [filters · phases, C / groups, taps …]. */
@@ -131,13 +127,9 @@ static ir_value *convolved(ir_builder *b, const transposed *t, const run *runs, 
         has_taps = has_taps && r->taps > 0;
     }
     if (!has_taps) return ir_build_expand(b, ir_build_scalar(b, 0), dims, 2 + 2 * t->spatial);
-    ir_value *inputs[] = {x, run_weights(b, t, runs, w)};
-    if (inputs[1] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Conv, inputs, 2, 1);
-    ir_build_set_int(b, node, "group", t->groups);
-    ir_build_set_ints(b, node, "pads", pads, 2 * t->spatial);
-    ir_build_set_ints(b, node, "dilations", dilations, t->spatial);
-    ir_value *result = ir_build_infer(b, node);
+    ir_value *result = ir_build_with(b, IR_OP_Conv, IR_VALUES(x, run_weights(b, t, runs, w)),
+                                     IR_ATTRS(IR_INT("group", t->groups), IR_INTS("pads", pads, 2 * t->spatial),
+                                              IR_INTS("dilations", dilations, t->spatial)));
     return result != NULL ? ir_build_reshape(b, result, dims, 2 + 2 * t->spatial) : NULL;
 }
 

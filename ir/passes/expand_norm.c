@@ -21,9 +21,7 @@ static bool is_narrow_float(mdot_dtype dtype) { return dtype == MDOT_DTYPE_F16 |
 static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
 {
     if (x == NULL) return NULL;
-    ir_node *node = ir_build_node(b, op, &x, 1, 1);
-    ir_build_set_int(b, node, "axis", x->type.rank - 1);
-    return ir_build_infer(b, node);
+    return ir_build_with(b, op, &x, 1, IR_ATTRS(IR_INT("axis", x->type.rank - 1)));
 }
 
 static ir_value *decompose_softmax(ir_builder *b, ir_opcode op, ir_value *x, int64_t axis)
@@ -86,16 +84,6 @@ static bool fits(const ir_value *parameter, const ir_type *x, int axis)
     return true;
 }
 
-static ir_value *norm_node(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int axis,
-                           double epsilon)
-{
-    if (x == NULL || scale == NULL) return NULL;
-    ir_node *node = ir_build_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    ir_build_set_float(b, node, "epsilon", epsilon);
-    return ir_build_infer(b, node);
-}
-
 typedef struct standardised {
     ir_value *result, *mean, *inverse_deviation;
 } standardised;
@@ -147,10 +135,10 @@ static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
     } else if (is_narrow_float(x->type.dtype) || is_narrow_float(scale->type.dtype)) {
         ir_value *wide_bias = bias != NULL ? ir_build_cast(b, bias, MDOT_DTYPE_F32) : NULL;
         ir_value *wide_x = ir_build_cast(b, x, MDOT_DTYPE_F32), *wide_scale = ir_build_cast(b, scale, MDOT_DTYPE_F32);
-        ir_value *widened = norm_node(b, kernel, wide_x, wide_scale, wide_bias, axis, epsilon);
+        ir_value *widened = ir_build_norm(b, kernel, wide_x, wide_scale, wide_bias, axis, epsilon);
         ir_replace(b, node->outputs[0], ir_build_cast(b, widened, b->dtype));
     } else if (node->op != &ir_ops[kernel] || node->output_count > 1) {
-        ir_replace(b, node->outputs[0], norm_node(b, kernel, x, scale, bias, axis, epsilon));
+        ir_replace(b, node->outputs[0], ir_build_norm(b, kernel, x, scale, bias, axis, epsilon));
     }
 }
 
@@ -219,8 +207,8 @@ static void norm_over_groups(ir_builder *b, ir_node *node, int64_t groups)
     }
     ir_value *rows = ir_build_reshape(b, ir_build_cast(b, x, b->dtype), dims, 3), *core;
     if (b->dtype == MDOT_DTYPE_F32 && ir_dim_is_number(dims[2]))
-        core =
-            norm_node(b, IR_OP_LayerNormalization, rows, ir_build_filled(b, &dims[2].offset, 1, 1), NULL, 2, epsilon);
+        core = ir_build_norm(b, IR_OP_LayerNormalization, rows, ir_build_filled(b, &dims[2].offset, 1, 1), NULL, 2,
+                             epsilon);
     else
         core = standardise(b, rows, 2, epsilon, true).result;
     finish_group_norm(b, node, outer, core);

@@ -46,9 +46,7 @@ static ir_value *input_matmul(ir_builder *b, const recurrent *r)
     ir_value *x = r->node->inputs[0], *weights = ir_build_transpose(b, r->node->inputs[1], inputs_first);
     if (r->batch_first) x = ir_build_transpose(b, x, swap);
     weights = reshaped(b, weights, r->inputs, r->directions * r->columns);
-    ir_value *operands[] = {x, weights, input_bias(b, r)};
-    if (x == NULL || weights == NULL || b->status != MDOT_OK) return NULL;
-    return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, operands[2] != NULL ? 3 : 2, 1));
+    return ir_build_with(b, IR_OP_Linear, IR_VALUES(x, weights, input_bias(b, r)), IR_NO_ATTRS);
 }
 
 /* One direction's part of an operand whose dimension `axis` runs over directions. NULL: the operand is absent. */
@@ -84,9 +82,9 @@ static void set_activations(ir_builder *b, ir_node *node, const ir_recurrent *ho
     for (int k = 0; k < how->activation_count; k++) {
         char name[] = "activation0", alpha[] = "alpha0", beta[] = "beta0";
         name[sizeof name - 2] = alpha[sizeof alpha - 2] = beta[sizeof beta - 2] = (char)('0' + k);
-        ir_build_set_string(b, node, name, ir_gate_name(how->activation[k].function));
-        ir_build_set_float(b, node, alpha, how->activation[k].alpha);
-        ir_build_set_float(b, node, beta, how->activation[k].beta);
+        ir_build_set(b, node, IR_STRING(name, ir_gate_name(how->activation[k].function)));
+        ir_build_set(b, node, IR_FLOAT(alpha, how->activation[k].alpha));
+        ir_build_set(b, node, IR_FLOAT(beta, how->activation[k].beta));
     }
 }
 
@@ -108,10 +106,10 @@ static ir_node *recurrence(ir_builder *b, const recurrent *r, ir_value *x, int n
     };
     if (operands[0] == NULL || operands[1] == NULL || b->status != MDOT_OK) return NULL;
     ir_node *node = ir_build_node(b, IR_OP_Recurrence, operands, 8, is_lstm ? 3 : 2);
-    ir_build_set_string(b, node, "cell", ir_cell_name(r->how.cell));
-    ir_build_set_int(b, node, "reverse", r->how.reverse);
-    ir_build_set_int(b, node, "input_forget", r->how.input_forget);
-    ir_build_set_float(b, node, "clip", r->how.clip);
+    ir_build_set(b, node, IR_STRING("cell", ir_cell_name(r->how.cell)));
+    ir_build_set(b, node, IR_INT("reverse", r->how.reverse));
+    ir_build_set(b, node, IR_INT("input_forget", r->how.input_forget));
+    ir_build_set(b, node, IR_FLOAT("clip", r->how.clip));
     set_activations(b, node, &r->how);
     ir_build_infer(b, node);
     return b->status == MDOT_OK ? node : NULL;

@@ -16,15 +16,6 @@
 
 enum { MOST_GATHERED = 4, MOST_PHASES = 64, MOST_STRIDED = 64 };
 
-static ir_value *gathered(ir_builder *b, ir_value *x, int axis, const int64_t *indices, int64_t count)
-{
-    ir_value *inputs[] = {x, ir_build_integers(b, indices, (int)count)};
-    if (x == NULL || inputs[1] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Gather, inputs, 2, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    return ir_build_infer(b, node);
-}
-
 static ir_value *add_numbers(ir_builder *b, const int64_t *dims, int rank, const double *values)
 {
     ir_wide *wide = ir_wide_create(b->graph->arena, b->dtype, rank, dims);
@@ -83,7 +74,7 @@ static ir_value *sum_of_gathers(ir_builder *b, const axis_rows *rows, ir_value *
     ir_value *sum = NULL;
     int rank = x->type.rank;
     for (int64_t t = 0; t < rows->taps; t++) {
-        ir_value *part = gathered(b, x, axis, rows->index + t * rows->count, rows->count);
+        ir_value *part = ir_build_gather(b, x, rows->index + t * rows->count, rows->count, axis);
         if (rows->taps > 1 || rows->adds)
             part = ir_build_mul(b, part, along(b, rows->weight + t * rows->count, rows->count, axis, rank));
         sum = t == 0 ? part : ir_build_add(b, sum, part);
@@ -134,11 +125,8 @@ static ir_value *extended(ir_builder *b, ir_value *x, int axis, int64_t before, 
     if (before == 0 && after == 0) return x;
     widths[axis] = before;
     widths[x->type.rank + axis] = after;
-    ir_value *inputs[] = {x, ir_build_integers(b, widths, 2 * x->type.rank)};
-    if (inputs[1] == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Pad, inputs, 2, 1);
-    ir_build_set_string(b, node, "mode", "edge");
-    return ir_build_infer(b, node);
+    return ir_build_with(b, IR_OP_Pad, IR_VALUES(x, ir_build_integers(b, widths, 2 * x->type.rank)),
+                         IR_ATTRS(IR_STRING("mode", "edge")));
 }
 
 /* Reshapes to one more axis behind `axis`, of extent 1. */
@@ -231,8 +219,7 @@ static ir_value *strided(ir_builder *b, ir_value *extended, int axis, int64_t so
     int64_t along = axis, target = behind > 0 ? -behind : INT64_MAX;
     ir_value *inputs[] = {extended, ir_build_integers(b, &source, 1), ir_build_integers(b, &target, 1),
                           ir_build_integers(b, &along, 1), ir_build_integers(b, &k, 1)};
-    if (extended == NULL || inputs[4] == NULL) return NULL;
-    return ir_build_infer(b, ir_build_node(b, IR_OP_Slice, inputs, 5, 1));
+    return ir_build_with(b, IR_OP_Slice, inputs, 5, IR_NO_ATTRS);
 }
 
 static ir_value *divided_axis(ir_builder *b, const ir_resize *r, const ir_resize_axis *a, ir_value *x)

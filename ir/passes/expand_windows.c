@@ -54,9 +54,7 @@ static ir_value *leading(ir_builder *b, ir_value *x, int axis, ir_dim count)
     if (x == NULL || ir_dim_equal(x->type.dim[axis], count)) return x;
     ir_value *inputs[] = {x, ir_build_integers(b, &(int64_t){0}, 1), ir_build_dims(b, &count, 1),
                           ir_build_integers(b, &(int64_t){axis}, 1)};
-    for (int i = 1; i < 4; i++)
-        if (inputs[i] == NULL) return NULL;
-    return ir_build_infer(b, ir_build_node(b, IR_OP_Slice, inputs, 4, 1));
+    return ir_build_with(b, IR_OP_Slice, inputs, 4, IR_NO_ATTRS);
 }
 
 /* The windows along spatial dimension `i`, axis `axis` of x. */
@@ -70,12 +68,10 @@ static ir_value *along(ir_builder *b, const sliding *s, int i, ir_value *x, int 
         dims[axis + 1] = ir_dim_number(1);
         return ir_build_reshape(b, x, dims, x->type.rank + 1);
     }
-    ir_node *node = ir_build_node(b, IR_OP_Windows, &x, 1, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    ir_build_set_int(b, node, "size", w->kernel[i]);
-    ir_build_set_int(b, node, "stride", w->stride[i]);
-    ir_build_set_int(b, node, "dilation", w->dilation[i]);
-    return leading(b, ir_build_infer(b, node), axis, s->out[i]);
+    x = ir_build_with(b, IR_OP_Windows, &x, 1,
+                      IR_ATTRS(IR_INT("axis", axis), IR_INT("size", w->kernel[i]), IR_INT("stride", w->stride[i]),
+                               IR_INT("dilation", w->dilation[i])));
+    return leading(b, x, axis, s->out[i]);
 }
 
 /* Forms windows over the spatial dimensions and orders the axes: leading dimensions, windows, taps, trailing
@@ -139,8 +135,7 @@ static ir_value *linear(ir_builder *b, const convolution *c, ir_value *x, ir_val
     ir_dim dims[] = {ir_dim_number(inner), ir_dim_number(c->filters)};
     ir_value *operands[] = {reshaped(b, &c->s, windows(b, &c->s, x, 1), &inner, 1),
                             ir_build_reshape(b, weights_last(b, c, weights), dims, 2), bias};
-    if (operands[0] == NULL || operands[1] == NULL) return NULL;
-    return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, bias != NULL ? 3 : 2, 1));
+    return ir_build_with(b, IR_OP_Linear, operands, 3, IR_NO_ATTRS);
 }
 
 static ir_value *each_group(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)

@@ -48,8 +48,7 @@ static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, 
 
 static ir_value *linear(ir_builder *b, ir_value *x, ir_value *weight, ir_value *bias)
 {
-    if (x == NULL || weight == NULL) return NULL;
-    return ir_build_infer(b, ir_build_node(b, IR_OP_Linear, (ir_value *[]){x, weight, bias}, bias != NULL ? 3 : 2, 1));
+    return ir_build_with(b, IR_OP_Linear, IR_VALUES(x, weight, bias), IR_NO_ATTRS);
 }
 
 static void mat_mul(ir_builder *b, ir_node *node)

@@ -105,7 +105,7 @@ static void merge(ir_builder *b, ir_node *node)
     ir_value *inputs[] = {g.linears[0]->inputs[0], merged_weight(b, &g, columns), NULL};
     if (biased) inputs[2] = merged_bias(b, &g, columns);
     if (inputs[1] == NULL || (biased && inputs[2] == NULL)) return;
-    ir_value *whole = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, inputs, biased ? 3 : 2, 1));
+    ir_value *whole = ir_build_with(b, IR_OP_Linear, inputs, 3, IR_NO_ATTRS);
     ir_value *parts[MAX_PARTS];
     if (whole == NULL || !ir_build_split(b, whole, whole->type.rank - 1, widths, g.count, parts)) return;
     for (int i = 0; i < g.count; i++) ir_replace(b, g.linears[i]->outputs[0], parts[i]);

@@ -60,12 +60,14 @@ static inline bool ir_is_reshaped(const ir_value *value)
 
 /* Leaves the node untyped, so attributes can be set. Inputs may be NULL: absent. */
 ir_node *ir_build_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count);
-void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value);
-void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count);
-void ir_build_set_float(ir_builder *b, ir_node *node, const char *name, double value);
-void ir_build_set_string(ir_builder *b, ir_node *node, const char *name, const char *value);
+void ir_build_set(ir_builder *b, ir_node *node, ir_attr attr);
 /* Infers the node's types and returns the first output. */
 ir_value *ir_build_infer(ir_builder *b, ir_node *node);
+
+/* An operator with attributes and one output: ir_build_with(b, IR_OP_Softmax, IR_VALUES(x), IR_ATTRS(IR_INT("axis",
+ * 1))). Inputs at the end may be NULL: absent. NULL if one that the operator requires is NULL. */
+ir_value *ir_build_with(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, const ir_attr *attrs,
+                        int attr_count);
 
 /* Operators without attributes. All inputs are required. */
 ir_value *ir_build_op1(ir_builder *b, ir_opcode op, ir_value *x);
@@ -105,6 +107,11 @@ static inline ir_value *ir_build_where(ir_builder *b, ir_value *condition, ir_va
 ir_value *ir_build_cast(ir_builder *b, ir_value *x, mdot_dtype dtype);
 /* `op` is one of the Reduce operators; reduced dimensions are kept with extent 1. */
 ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count);
+/* LayerNormalization or RMSNormalization of the axes from `axis` on; `bias` may be NULL. */
+ir_value *ir_build_norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int64_t axis,
+                        double epsilon);
+/* The elements of x at `indices` along an axis. */
+ir_value *ir_build_gather(ir_builder *b, ir_value *x, const int64_t *indices, int64_t count, int64_t axis);
 /* Combines the transpose with one that produces x. If the order of elements stays the same, returns a reshape or x
  * itself. */
 ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm);

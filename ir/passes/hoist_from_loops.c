@@ -61,12 +61,9 @@ static void hoist(ir_builder *b, ir_node *linear)
 {
     const ir_node *gather = gather_of(linear);
     ir_value *operands[3] = {gather->inputs[0], linear->inputs[1], ir_node_input(linear, 2)};
-    ir_value *whole = ir_build_infer(b, ir_build_node(b, IR_OP_Linear, operands, linear->input_count, 1));
-    if (whole == NULL) return;
-    ir_value *parts[] = {whole, gather->inputs[1]};
-    ir_node *element = ir_build_node(b, IR_OP_Gather, parts, 2, 1);
-    ir_build_set_int(b, element, "axis", axis_of(gather));
-    ir_value *row = element != NULL ? ir_build_infer(b, element) : NULL;
+    ir_value *whole = ir_build_with(b, IR_OP_Linear, operands, 3, IR_NO_ATTRS);
+    ir_value *row =
+        ir_build_with(b, IR_OP_Gather, IR_VALUES(whole, gather->inputs[1]), IR_ATTRS(IR_INT("axis", axis_of(gather))));
     const ir_type *type = &linear->outputs[0]->type;
     ir_replace(b, linear->outputs[0], ir_build_reshape(b, row, type->dim, type->rank));
 }

@@ -6,27 +6,21 @@
 #include "ir/ops/families.h"
 #include "ir/passes.h"
 
-static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
-{
-    if (x == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_Gelu, &x, 1, 1);
-    ir_build_set_string(b, node, "approximate", approximate);
-    return ir_build_infer(b, node);
-}
-
 /* Gelu and BiasGelu use erf, FastGelu uses tanh; each of x, or of x + bias. */
 static void bias_gelu(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 1);
     const char *approximate = node->op == &ir_ops[IR_OP_FastGelu] ? "tanh" : "none";
-    ir_replace(b, node->outputs[0], gelu(b, bias != NULL ? ir_build_add(b, x, bias) : x, approximate));
+    if (bias != NULL) x = ir_build_add(b, x, bias);
+    ir_replace(b, node->outputs[0],
+               ir_build_with(b, IR_OP_Gelu, &x, 1, IR_ATTRS(IR_STRING("approximate", approximate))));
 }
 
 static void quick_gelu(ir_builder *b, ir_node *node)
 {
-    ir_node *swish = ir_build_node(b, IR_OP_Swish, node->inputs, 1, 1);
-    ir_build_set_float(b, swish, "alpha", ir_node_float(node, "alpha", 1.702));
-    ir_replace(b, node->outputs[0], ir_build_infer(b, swish));
+    ir_replace(b, node->outputs[0],
+               ir_build_with(b, IR_OP_Swish, node->inputs, 1,
+                             IR_ATTRS(IR_FLOAT("alpha", ir_node_float(node, "alpha", 1.702)))));
 }
 
 /* LayerNormalization over the last dimension. Mean and inverse deviation go to the outputs of `node` that have
@@ -38,8 +32,8 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
     ir_value *inputs[] = {x, gamma, beta};
     bool statistics = mean != NULL || inverse_deviation != NULL;
     ir_node *norm = ir_build_node(b, IR_OP_LayerNormalization, inputs, beta != NULL ? 3 : 2, statistics ? 3 : 1);
-    ir_build_set_int(b, norm, "axis", -1);
-    ir_build_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
+    ir_build_set(b, norm, IR_INT("axis", -1));
+    ir_build_set(b, norm, IR_FLOAT("epsilon", ir_node_float(node, "epsilon", 1e-12)));
     ir_value *result = ir_build_infer(b, norm);
     if (result != NULL && mean != NULL) ir_replace(b, mean, norm->outputs[1]);
     if (result != NULL && inverse_deviation != NULL) ir_replace(b, inverse_deviation, norm->outputs[2]);
@@ -63,14 +57,11 @@ static void skip_rms_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 3);
     if (bias != NULL) x = ir_build_add(b, x, bias);
-    ir_value *sum = ir_build_add(b, x, node->inputs[1]), *inputs[] = {sum, node->inputs[2]};
-    if (sum == NULL) return;
-    ir_node *norm = ir_build_node(b, IR_OP_RMSNormalization, inputs, 2, 1);
-    ir_build_set_int(b, norm, "axis", -1);
-    ir_build_set_float(b, norm, "epsilon", ir_node_float(node, "epsilon", 1e-12));
-    ir_value *result = ir_build_infer(b, norm), *read = ir_read_output(node, 3);
-    if (read != NULL) ir_replace(b, read, sum);
-    ir_replace(b, node->outputs[0], result);
+    ir_value *sum = ir_build_add(b, x, node->inputs[1]);
+    ir_value *norm =
+        ir_build_norm(b, IR_OP_RMSNormalization, sum, node->inputs[2], NULL, -1, ir_node_float(node, "epsilon", 1e-12));
+    ir_replace(b, ir_read_output(node, 3), sum);
+    ir_replace(b, node->outputs[0], norm);
 }
 
 /* Inputs: input_ids [B, S], segment_ids?, word, position and segment? embeddings, gamma, beta, mask?, position_ids?.
@@ -111,31 +102,24 @@ static void rotary_embedding(ir_builder *b, ir_node *node)
         ir_value *counted = ir_build_range(b, tokens[1]);
         positions = ir_build_expand(b, ir_build_add(b, counted, positions), tokens, 2);
     }
-    ir_value *inputs[] = {x, node->inputs[2], node->inputs[3], positions};
     if (positions == NULL) return;
-    ir_node *rotary = ir_build_node(b, IR_OP_RotaryEmbedding, inputs, 4, 1);
-    ir_build_set_int(b, rotary, "interleaved", ir_node_int(node, "interleaved", 0));
-    ir_build_set_int(b, rotary, "num_heads", heads);
-    ir_build_set_int(b, rotary, "rotary_embedding_dim", ir_node_int(node, "rotary_embedding_dim", 0));
-    ir_replace(b, node->outputs[0], ir_build_infer(b, rotary));
+    ir_value *rotated =
+        ir_build_with(b, IR_OP_RotaryEmbedding, IR_VALUES(x, node->inputs[2], node->inputs[3], positions),
+                      IR_ATTRS(IR_INT("interleaved", ir_node_int(node, "interleaved", 0)), IR_INT("num_heads", heads),
+                               IR_INT("rotary_embedding_dim", ir_node_int(node, "rotary_embedding_dim", 0))));
+    ir_replace(b, node->outputs[0], rotated);
 }
 
 static void fused_gemm(ir_builder *b, ir_node *node)
 {
     ir_activation activation;
     if (ir_fused_gemm_activation(node, &activation, NULL) != MDOT_OK) return; /* inference refused it */
-    ir_node *gemm = ir_build_node(b, IR_OP_Gemm, node->inputs, node->input_count, 1);
-    ir_build_set_float(b, gemm, "alpha", ir_node_float(node, "alpha", 1));
-    ir_build_set_float(b, gemm, "beta", ir_node_float(node, "beta", 1));
-    ir_build_set_int(b, gemm, "transA", ir_node_int(node, "transA", 0));
-    ir_build_set_int(b, gemm, "transB", ir_node_int(node, "transB", 0));
-    ir_value *result = ir_build_infer(b, gemm);
-    if (result != NULL && activation.opcode != IR_OP_COUNT) {
-        ir_node *behind = ir_build_node(b, activation.opcode, &result, 1, 1);
-        for (int i = 0; i < activation.attr_count; i++)
-            ir_build_set_float(b, behind, activation.attrs[i].name, activation.attrs[i].f);
-        result = ir_build_infer(b, behind);
-    }
+    ir_value *result = ir_build_with(
+        b, IR_OP_Gemm, node->inputs, node->input_count,
+        IR_ATTRS(IR_FLOAT("alpha", ir_node_float(node, "alpha", 1)), IR_FLOAT("beta", ir_node_float(node, "beta", 1)),
+                 IR_INT("transA", ir_node_int(node, "transA", 0)), IR_INT("transB", ir_node_int(node, "transB", 0))));
+    if (activation.opcode != IR_OP_COUNT)
+        result = ir_build_with(b, activation.opcode, &result, 1, activation.attrs, activation.attr_count);
     ir_replace(b, node->outputs[0], result);
 }
 

@@ -72,12 +72,12 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
     int count = o->past_key != NULL ? 6 : inputs[3] != NULL ? 4 : 3;
     ir_node *made = ir_build_node(b, IR_OP_Attention, inputs, count, output_count);
     int64_t heads = ir_node_int(node, "num_heads", 1);
-    ir_build_set_int(b, made, "q_num_heads", heads);
-    ir_build_set_int(b, made, "kv_num_heads", heads);
-    ir_build_set_int(b, made, "is_causal", ir_node_int(node, "unidirectional", 0));
+    ir_build_set(b, made, IR_INT("q_num_heads", heads));
+    ir_build_set(b, made, IR_INT("kv_num_heads", heads));
+    ir_build_set(b, made, IR_INT("is_causal", ir_node_int(node, "unidirectional", 0)));
     double scale = ir_node_float(node, "scale", 0); /* 0 selects the default, one over the square root of the head
                                                      * size */
-    if (scale != 0) ir_build_set_float(b, made, "scale", scale);
+    if (scale != 0) ir_build_set(b, made, IR_FLOAT("scale", scale));
     return ir_build_infer(b, made) != NULL ? made : NULL;
 }
 

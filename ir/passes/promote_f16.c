@@ -51,7 +51,7 @@ static bool mark_rounding(ir_graph *graph)
             if (!is_narrow(output)) continue;
             widened_later[output->id] = is_widened(output, widened_later);
             if (widened_later[output->id] && node->op != NULL && is_cast(node))
-                done = ir_node_set_int(graph, node, rounds, 1);
+                done = ir_node_set(graph, node, IR_INT(rounds, 1));
         }
     }
     ir_arena_destroy(scratch);

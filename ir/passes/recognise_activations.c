@@ -55,28 +55,6 @@ static const ir_pattern *const hard_swish =
     P_EITHER(P(Div, P(Mul, P_ANY(X), SHIFTED_RELU6), P_NUMBER(6)), P_PRODUCT(P_ANY(X), SHIFTED_RELU6, SIXTH));
 static const ir_pattern *const gated_swish = P(Mul, P_ANY(X), P_LET(GATE, P(HardSigmoid, P_ANY(X))));
 
-static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
-{
-    ir_node *node = ir_build_node(b, IR_OP_Gelu, &x, 1, 1);
-    ir_build_set_string(b, node, "approximate", approximate);
-    return ir_build_infer(b, node);
-}
-
-static ir_value *swish_with(ir_builder *b, ir_value *x, double slope)
-{
-    ir_node *node = ir_build_node(b, IR_OP_Swish, &x, 1, 1);
-    ir_build_set_float(b, node, "alpha", slope);
-    return ir_build_infer(b, node);
-}
-
-static ir_value *hard_sigmoid_of(ir_builder *b, ir_value *x)
-{
-    ir_node *node = ir_build_node(b, IR_OP_HardSigmoid, &x, 1, 1);
-    ir_build_set_float(b, node, "alpha", 1.0 / 6);
-    ir_build_set_float(b, node, "beta", 0.5);
-    return ir_build_infer(b, node);
-}
-
 /* Does the gate have the slope of HardSwish rather than ONNX's default slope of HardSigmoid? */
 static bool is_sixth(const ir_value *gate)
 {
@@ -84,13 +62,18 @@ static bool is_sixth(const ir_value *gate)
            fabs(ir_node_float(gate->def, "beta", 0.5) - 0.5) < 1e-6;
 }
 
+static void replace(ir_builder *b, ir_value *result, ir_opcode op, const ir_match *m, const ir_attr *attrs, int count)
+{
+    ir_replace(b, result, ir_build_with(b, op, &m->slot[X], 1, attrs, count));
+}
+
 static void recognise_hard(ir_builder *b, ir_value *result)
 {
     ir_match m;
     if (ir_match_value(hard_swish, result, &m) || (ir_match_value(gated_swish, result, &m) && is_sixth(m.slot[GATE])))
-        ir_replace(b, result, ir_build_op1(b, IR_OP_HardSwish, m.slot[X]));
+        replace(b, result, IR_OP_HardSwish, &m, IR_NO_ATTRS);
     else if (ir_match_value(hard_sigmoid, result, &m))
-        ir_replace(b, result, hard_sigmoid_of(b, m.slot[X]));
+        replace(b, result, IR_OP_HardSigmoid, &m, IR_ATTRS(IR_FLOAT("alpha", 1.0 / 6), IR_FLOAT("beta", 0.5)));
 }
 
 static void recognise(ir_builder *b, ir_node *node)
@@ -99,15 +82,15 @@ static void recognise(ir_builder *b, ir_node *node)
     ir_match m;
     if ((node->op != &ir_ops[IR_OP_Mul] && node->op != &ir_ops[IR_OP_Div]) || !ir_dtype_is_float(b->dtype)) return;
     if (ir_match_value(erf_gelu, result, &m))
-        ir_replace(b, result, gelu(b, m.slot[X], "none"));
+        replace(b, result, IR_OP_Gelu, &m, IR_ATTRS(IR_STRING("approximate", "none")));
     else if (ir_match_value(tanh_gelu, result, &m))
-        ir_replace(b, result, gelu(b, m.slot[X], "tanh"));
+        replace(b, result, IR_OP_Gelu, &m, IR_ATTRS(IR_STRING("approximate", "tanh")));
     else if (ir_match_value(silu, result, &m))
-        ir_replace(b, result, swish_with(b, m.slot[X], 1));
+        replace(b, result, IR_OP_Swish, &m, IR_ATTRS(IR_FLOAT("alpha", 1)));
     else if (ir_match_value(swish, result, &m))
-        ir_replace(b, result, swish_with(b, m.slot[X], ir_match_scalar(&m, SLOPE)));
+        replace(b, result, IR_OP_Swish, &m, IR_ATTRS(IR_FLOAT("alpha", ir_match_scalar(&m, SLOPE))));
     else if (ir_match_value(mish, result, &m))
-        ir_replace(b, result, ir_build_op1(b, IR_OP_Mish, m.slot[X]));
+        replace(b, result, IR_OP_Mish, &m, IR_NO_ATTRS);
     else
         recognise_hard(b, result);
 }

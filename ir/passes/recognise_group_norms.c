@@ -12,11 +12,9 @@
 static ir_value *group_norm(ir_builder *b, const ir_node *like, ir_value *x, ir_value *scale, ir_value *bias,
                             int64_t groups)
 {
-    if (x == NULL || scale == NULL || bias == NULL) return NULL;
-    ir_node *node = ir_build_node(b, IR_OP_GroupNormalization, (ir_value *[]){x, scale, bias}, 3, 1);
-    ir_build_set_int(b, node, "num_groups", groups);
-    ir_build_set_float(b, node, "epsilon", ir_node_float(like, "epsilon", 1e-5));
-    return ir_build_infer(b, node);
+    double epsilon = ir_node_float(like, "epsilon", 1e-5);
+    return ir_build_with(b, IR_OP_GroupNormalization, IR_VALUES(x, scale, bias),
+                         IR_ATTRS(IR_INT("num_groups", groups), IR_FLOAT("epsilon", epsilon)));
 }
 
 static bool is_used_once_by(const ir_value *value, const ir_op *op)

@@ -59,16 +59,6 @@ static int trailing_axis(const ir_value *reduced)
     return covered == trailing ? rank - count : -1;
 }
 
-static ir_value *norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scale, ir_value *bias, int64_t axis,
-                      double epsilon)
-{
-    if (scale == NULL) return NULL;
-    ir_node *node = ir_build_node(b, op, (ir_value *[]){x, scale, bias}, bias != NULL ? 3 : 2, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    ir_build_set_float(b, node, "epsilon", epsilon);
-    return ir_build_infer(b, node);
-}
-
 static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match *m, int axis)
 {
     ir_value *x = m->slot[X];
@@ -78,7 +68,7 @@ static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match 
         if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* a constant of ones needs a numeric shape */
         dims[i] = x->type.dim[axis + i].offset;
     }
-    return norm(b, op, x, ir_build_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
+    return ir_build_norm(b, op, x, ir_build_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
 }
 
 static bool recognise_layer_norm(ir_builder *b, ir_value *result)
@@ -105,9 +95,7 @@ static bool recognise_softmax(ir_builder *b, ir_value *result)
     if (!ir_match_value(softmax, result, &m)) return false;
     int axis = trailing_axis(m.slot[MAXIMUM]);
     if (axis != m.slot[X]->type.rank - 1 || trailing_axis(m.slot[TOTAL]) != axis) return false;
-    ir_node *node = ir_build_node(b, IR_OP_Softmax, &m.slot[X], 1, 1);
-    ir_build_set_int(b, node, "axis", axis);
-    return ir_replace(b, result, ir_build_infer(b, node));
+    return ir_replace(b, result, ir_build_with(b, IR_OP_Softmax, &m.slot[X], 1, IR_ATTRS(IR_INT("axis", axis))));
 }
 
 /* `value` as a tensor of x's dimensions from `axis` on, with leading ones removed. NULL: its shape differs. */
@@ -140,8 +128,8 @@ static ir_value *parameter_of(ir_builder *b, const ir_node *made, ir_value *valu
 
 static ir_value *norm_like(ir_builder *b, const ir_node *node, ir_value *scale, ir_value *bias)
 {
-    return norm(b, ir_node_opcode(node), node->inputs[0], scale, bias, ir_node_int(node, "axis", -1),
-                ir_node_float(node, "epsilon", 1e-5));
+    return ir_build_norm(b, ir_node_opcode(node), node->inputs[0], scale, bias, ir_node_int(node, "axis", -1),
+                         ir_node_float(node, "epsilon", 1e-5));
 }
 
 static bool absorb_scale(ir_builder *b, ir_node *node)
@@ -164,8 +152,9 @@ static bool recognise_factored(ir_builder *b, ir_value *result)
     const ir_type *x = &m.slot[X]->type;
     ir_value *scale = as_parameter(b, x, axis, m.slot[SCALE]), *bias = as_parameter(b, x, axis, m.slot[BIAS]);
     return scale != NULL && bias != NULL &&
-           ir_replace(b, result,
-                      norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
+           ir_replace(
+               b, result,
+               ir_build_norm(b, IR_OP_LayerNormalization, m.slot[X], scale, bias, axis, ir_match_scalar(&m, EPSILON)));
 }
 
 static void absorb_bias(ir_builder *b, ir_node *node)

@@ -90,7 +90,7 @@ static bool slice_of_transposed(ir_builder *b, ir_node *node)
     if (!ir_dim_is(node->outputs[0]->type.dim[axis], 1)) return false;
     ir_value *input[5] = {transpose->inputs[0], node->inputs[1], node->inputs[2], ir_build_integers(b, &perm[axis], 1),
                           ir_node_input(node, 4)};
-    ir_value *part = ir_build_infer(b, ir_build_node(b, IR_OP_Slice, input, input[4] != NULL ? 5 : 4, 1));
+    ir_value *part = ir_build_with(b, IR_OP_Slice, input, 5, IR_NO_ATTRS);
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, perm));
 }
 
@@ -220,11 +220,7 @@ static void concat(ir_builder *b, ir_node *node)
     if (parts == NULL || count == 0) return;
     if (count == 1) ir_replace(b, node->outputs[0], parts[0]);
     if (count == 1 || count == node->input_count) return;
-    ir_node *made = ir_build_node(b, IR_OP_Concat, parts, count, 1);
-    if (made == NULL) return;
-    made->attrs = node->attrs;
-    made->attr_count = node->attr_count;
-    ir_replace(b, node->outputs[0], ir_build_infer(b, made));
+    ir_replace(b, node->outputs[0], ir_build_with(b, IR_OP_Concat, parts, count, node->attrs, node->attr_count));
 }
 
 /* Softmax(Reshape(x)) = Reshape(Softmax(x)) if rows stay rows. Therefore the flattening that the frontend adds for
@@ -238,9 +234,8 @@ static void softmax(ir_builder *b, ir_node *node)
     int last_index = source->type.rank - 1;
     if ((axis != -1 && axis != x->type.rank - 1) || last_index < 0) return;
     if (!ir_dim_equal(source->type.dim[last_index], x->type.dim[x->type.rank - 1])) return;
-    ir_node *rows = ir_build_node(b, ir_node_opcode(node), &source, 1, 1);
-    ir_build_set_int(b, rows, "axis", -1);
-    ir_replace(b, result, ir_build_reshape(b, ir_build_infer(b, rows), result->type.dim, result->type.rank));
+    ir_value *rows = ir_build_with(b, ir_node_opcode(node), &source, 1, IR_ATTRS(IR_INT("axis", -1)));
+    ir_replace(b, result, ir_build_reshape(b, rows, result->type.dim, result->type.rank));
 }
 
 /* ---- Pointwise operators ----------------------------------------------------------------------------------------- */

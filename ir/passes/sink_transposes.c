@@ -107,11 +107,9 @@ static void bring_behind(ir_builder *b, ir_node *node)
         operands[i] = node->inputs[i] != NULL ? before(b, node->inputs[i], &perm) : NULL;
         if (node->inputs[i] != NULL && operands[i] == NULL) return;
     }
-    ir_node *moved = ir_build_node(b, ir_node_opcode(node), operands, node->input_count, 1);
-    if (moved == NULL) return;
-    moved->attrs = node->attrs;
-    moved->attr_count = node->attr_count;
-    ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_infer(b, moved), perm.at));
+    ir_value *moved =
+        ir_build_with(b, ir_node_opcode(node), operands, node->input_count, node->attrs, node->attr_count);
+    ir_replace(b, node->outputs[0], ir_build_transpose(b, moved, perm.at));
 }
 
 mdot_status ir_pass_sink_transposes(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -125,10 +125,10 @@ static void draw_attribute(source *s, ir_graph *graph, ir_node *node)
     const char *name = PICK(s, names);
     int64_t list[4] = {PICK(s, integers), PICK(s, integers), PICK(s, integers), PICK(s, integers)};
     switch (draw(s, 4)) {
-    case 0: ir_node_set_ints(graph, node, name, list, draw(s, 5)); break;
-    case 1: ir_node_set_float(graph, node, name, PICK(s, reals)); break;
-    case 2: ir_node_set_string(graph, node, name, PICK(s, strings)); break;
-    default: ir_node_set_int(graph, node, name, list[0]); break;
+    case 0: ir_node_set(graph, node, IR_INTS(name, list, draw(s, 5))); break;
+    case 1: ir_node_set(graph, node, IR_FLOAT(name, PICK(s, reals))); break;
+    case 2: ir_node_set(graph, node, IR_STRING(name, PICK(s, strings))); break;
+    default: ir_node_set(graph, node, IR_INT(name, list[0])); break;
     }
 }
 

@@ -142,7 +142,7 @@ static void a_single_user_is_found(void **state)
 static void a_clone_shares_no_mutable_state(void **state)
 {
     fixture *f = *state;
-    assert_true(ir_node_set_int(f->graph, f->negation, "axis", 3));
+    assert_true(ir_node_set(f->graph, f->negation, IR_INT("axis", 3)));
     ir_arena *arena = ir_arena_create(0);
     ir_graph *clone = ir_graph_clone(f->graph, arena);
     expect_valid(clone);
@@ -151,7 +151,7 @@ static void a_clone_shares_no_mutable_state(void **state)
     ir_node *copy = clone->last;
     assert_ptr_not_equal(copy, f->negation);
     assert_ptr_equal(copy->inputs[0]->def, clone->first);
-    ir_node_set_int(clone, copy, "axis", 4);
+    ir_node_set(clone, copy, IR_INT("axis", 4));
     ir_node_remove_attr(copy, "axis");
     ir_node_set_input(copy, 0, clone->inputs[0]);
     ir_graph_remove_dead(clone);
@@ -168,12 +168,13 @@ static void attributes_are_set_replaced_and_removed(void **state)
     fixture *f = *state;
     ir_node *node = f->sum;
     assert_int_equal(ir_node_int(node, "axis", -7), -7);
-    assert_true(ir_node_set_int(f->graph, node, "axis", 1));
-    assert_true(ir_node_set_float(f->graph, node, "alpha", 0.5));
-    assert_true(ir_node_set_string(f->graph, node, "mode", "wrap"));
-    assert_true(ir_node_set_ints(f->graph, node, "perm", (const int64_t[]){2, 0, 1}, 3));
-    assert_true(ir_node_set_ints(f->graph, node, "axes", NULL, 0));
-    assert_true(ir_node_set_int(f->graph, node, "axis", 2));
+    assert_true(ir_node_set(f->graph, node, IR_INT("axis", 1)));
+    assert_true(ir_node_set(f->graph, node, IR_FLOAT("alpha", 0.5)));
+    assert_true(ir_node_set(f->graph, node, IR_STRING("mode", "wrap")));
+    const int64_t perm[] = {2, 0, 1};
+    assert_true(ir_node_set(f->graph, node, IR_INTS("perm", perm, 3)));
+    assert_true(ir_node_set(f->graph, node, IR_INTS("axes", NULL, 0)));
+    assert_true(ir_node_set(f->graph, node, IR_INT("axis", 2)));
     assert_int_equal(node->attr_count, 5);
     assert_int_equal(ir_node_int(node, "axis", 0), 2);
     assert_float_equal(ir_node_float(node, "alpha", 0), 0.5, 0);
@@ -190,7 +191,7 @@ static void attributes_are_set_replaced_and_removed(void **state)
 static void an_attribute_of_another_kind_is_not_read(void **state)
 {
     fixture *f = *state;
-    assert_true(ir_node_set_int(f->graph, f->sum, "alpha", 3));
+    assert_true(ir_node_set(f->graph, f->sum, IR_INT("alpha", 3)));
     assert_float_equal(ir_node_float(f->sum, "alpha", 0.25), 0.25, 0);
     assert_string_equal(ir_node_string(f->sum, "alpha", "none"), "none");
 }
@@ -293,7 +294,7 @@ static void exhausted_memory_is_reported(void **state)
         ir_graph *graph = ir_graph_create(arena, "g");
         ir_value *x = graph ? ir_graph_add_input(graph, "x", &f->x->type) : NULL;
         ir_node *node = x ? ir_graph_add_node(graph, NULL, neg, "n", &x, 1, 1) : NULL;
-        if (!node || !ir_node_set_int(graph, node, "axis", 1)) assert_true(ir_arena_failed(arena));
+        if (!node || !ir_node_set(graph, node, IR_INT("axis", 1))) assert_true(ir_arena_failed(arena));
         if (x && !node) assert_int_equal(x->use_count, 0);
         ir_arena_destroy(arena);
     }

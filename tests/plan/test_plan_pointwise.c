@@ -79,8 +79,8 @@ static void every_operator_matches_in_every_type(void **state)
             ir_arena *arena = ir_arena_create(0);
             ir_graph *graph = create_graph(arena);
             ir_node *node = make_node(graph, op, types, count);
-            if (o == IR_OP_BitShift) ir_node_set_string(graph, node, "direction", t % 2 ? "LEFT" : "RIGHT");
-            if (o == IR_OP_Mod && ir_dtype_is_float(dtypes[t])) ir_node_set_int(graph, node, "fmod", 1);
+            if (o == IR_OP_BitShift) ir_node_set(graph, node, IR_STRING("direction", t % 2 ? "LEFT" : "RIGHT"));
+            if (o == IR_OP_Mod && ir_dtype_is_float(dtypes[t])) ir_node_set(graph, node, IR_INT("fmod", 1));
             checked += plan_and_check(graph, node, tolerance_of(dtypes[t]));
             ir_arena_destroy(arena);
         }
@@ -97,7 +97,7 @@ static void casts_match_between_all_types(void **state)
             ir_arena *arena = ir_arena_create(0);
             ir_graph *graph = create_graph(arena);
             ir_node *node = make_node(graph, &ir_ops[IR_OP_Cast], &dtypes[from], 1);
-            ir_node_set_int(graph, node, "to", dtypes[to]);
+            ir_node_set(graph, node, IR_INT("to", dtypes[to]));
             assert_true(plan_and_check(graph, node, 1e-9));
             ir_arena_destroy(arena);
         }
@@ -182,8 +182,8 @@ static void functions_reach_their_limits(void **state)
     assert_compare(apply(IR_OP_Swish, -INFINITY, NULL), !=, apply(IR_OP_Swish, 0, NULL)); /* -∞ · 0 is NaN */
 }
 
-static void only_positive(ir_graph *graph, ir_node *node) { ir_node_set_int(graph, node, "detect_negative", 0); }
-static void only_negative(ir_graph *graph, ir_node *node) { ir_node_set_int(graph, node, "detect_positive", 0); }
+static void only_positive(ir_graph *graph, ir_node *node) { ir_node_set(graph, node, IR_INT("detect_negative", 0)); }
+static void only_negative(ir_graph *graph, ir_node *node) { ir_node_set(graph, node, IR_INT("detect_positive", 0)); }
 
 static void infinities_are_distinguished(void **state)
 {

@@ -117,7 +117,7 @@ static void add_transpose(maker *m)
         perm[other] = kept;
     }
     ir_node *node = add(m, IR_OP_Transpose, (ir_value *[]){x}, 1, 1);
-    ir_node_set_ints(m->graph, node, "perm", perm, rank);
+    ir_node_set(m->graph, node, IR_INTS("perm", perm, rank));
     keep(m, node);
 }
 
@@ -139,8 +139,8 @@ static void add_slice(maker *m)
 static void add_split(maker *m)
 {
     ir_node *node = add(m, IR_OP_Split, (ir_value *[]){any(m)}, 1, 2);
-    ir_node_set_int(m->graph, node, "axis", -1);
-    ir_node_set_int(m->graph, node, "num_outputs", 2);
+    ir_node_set(m->graph, node, IR_INT("axis", -1));
+    ir_node_set(m->graph, node, IR_INT("num_outputs", 2));
     keep(m, node);
 }
 
@@ -148,7 +148,7 @@ static void add_concat(maker *m)
 {
     ir_value *x = any(m), *parts[] = {x, below(m, 3) ? any(m) : x, any(m)};
     ir_node *node = add(m, IR_OP_Concat, parts, 2 + below(m, 2), 1);
-    ir_node_set_int(m->graph, node, "axis", below(m, x->type.rank + 1));
+    ir_node_set(m->graph, node, IR_INT("axis", below(m, x->type.rank + 1)));
     keep(m, node);
 }
 
@@ -159,7 +159,7 @@ static void add_pad(maker *m)
     int64_t pads[2 * MDOT_MAX_RANK];
     for (int k = 0; k < 2 * x->type.rank; k++) pads[k] = below(m, 3) ? 0 : below(m, 3);
     ir_node *node = add(m, IR_OP_Pad, (ir_value *[]){x, ints(m, pads, 2 * x->type.rank)}, 2, 1);
-    ir_node_set_string(m->graph, node, "mode", modes[below(m, 4)]);
+    ir_node_set(m->graph, node, IR_STRING("mode", modes[below(m, 4)]));
     keep(m, node);
 }
 
@@ -211,7 +211,7 @@ static void add_gather(maker *m)
     int axis = below(m, x->type.rank + 1);
     int64_t positions[] = {0, -1, 0};
     ir_node *node = add(m, IR_OP_Gather, (ir_value *[]){x, ints(m, positions, 1 + below(m, 3))}, 2, 1);
-    ir_node_set_int(m->graph, node, "axis", axis);
+    ir_node_set(m->graph, node, IR_INT("axis", axis));
     keep(m, node);
 }
 
@@ -222,7 +222,7 @@ static void add_reduce(maker *m)
     ir_value *x = any(m);
     int64_t axes[] = {below(m, x->type.rank + 1), -1};
     ir_node *node = add(m, opcodes[below(m, 6)], (ir_value *[]){x, ints(m, axes, 1 + below(m, 2))}, 2, 1);
-    ir_node_set_int(m->graph, node, "keepdims", below(m, 2));
+    ir_node_set(m->graph, node, IR_INT("keepdims", below(m, 2)));
     keep(m, node);
 }
 
@@ -256,8 +256,8 @@ static void add_attention(maker *m)
     ir_node *node = add(m, IR_OP_Attention, (ir_value *[]){x, y, y}, 3, 1);
     bool is_flat =
         x->type.rank == 3 && y->type.rank == 3 && ir_dim_is(x->type.dim[2], 4) && ir_dim_is(y->type.dim[2], 4);
-    ir_node_set_int(m->graph, node, "q_num_heads", 2);
-    ir_node_set_int(m->graph, node, "kv_num_heads", 1 + below(m, 2));
+    ir_node_set(m->graph, node, IR_INT("q_num_heads", 2));
+    ir_node_set(m->graph, node, IR_INT("kv_num_heads", 1 + below(m, 2)));
     if (is_flat)
         keep(m, node);
     else

@@ -72,16 +72,16 @@ static void add_random_attr(uint64_t *state, ir_graph *graph, ir_node *node)
     switch (random_pick(state, 6)) {
     case 0:
         for (int i = 0; i < count; i++) ints[i] = random_pick(state, 7) - 3;
-        ir_node_set_ints(graph, node, PICK_FROM(state, ints_attrs), ints, count);
+        ir_node_set(graph, node, IR_INTS(PICK_FROM(state, ints_attrs), ints, count));
         break;
     case 1:
         real = random_pick(state, 9) * 0.5 - 2;
-        ir_node_set_float(graph, node, PICK_FROM(state, float_attrs), real);
+        ir_node_set(graph, node, IR_FLOAT(PICK_FROM(state, float_attrs), real));
         break;
-    case 2: ir_node_set_string(graph, node, string_attrs[which].name, string_attrs[which].value); break;
+    case 2: ir_node_set(graph, node, IR_STRING(string_attrs[which].name, string_attrs[which].value)); break;
     default:
         number = random_pick(state, 16) ? random_pick(state, 6) - 2 : INT64_MIN;
-        ir_node_set_int(graph, node, PICK_FROM(state, int_attrs), number);
+        ir_node_set(graph, node, IR_INT(PICK_FROM(state, int_attrs), number));
         break;
     }
 }
