@@ -15,9 +15,9 @@ typedef struct ir_unary_rule {
     unsigned accepts; /* 0: not a unary elementwise operator */
     int flops;
     double (*on_float)(double x, double alpha, double beta);
-    int64_t (*on_integer)(int64_t x, bool is_unsigned); /* bool operands are 0 and 1 */
     bool makes_bool;
-    const char *alpha_name; /* attributes read as alpha and beta, with defaults */
+    int64_t (*on_integer)(int64_t x, bool is_unsigned); /* bool operands are 0 and 1 */
+    const char *alpha_name;                             /* attributes read as alpha and beta, with defaults */
     double alpha;
     const char *beta_name;
     double beta;
