@@ -86,11 +86,14 @@ mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t ent
     return bs_fill_struct(&entry_info_type, &info, out_info, NULL);
 }
 
-static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor *tensors, size_t count, size_t index,
+static mdot_status get_tensor(const mdot_predictor *predictor, size_t entry, bool is_output, size_t index,
                               mdot_tensor_info *out_info)
 {
-    if (index >= count) return MDOT_OUT_OF_RANGE;
-    const mdot_abi_tensor *tensor = &tensors[index];
+    const mdot_abi_table *table = predictor->table;
+    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_entry *e = rt_entry(table, entry);
+    if (index >= (is_output ? e->output_count : e->input_count)) return MDOT_OUT_OF_RANGE;
+    const mdot_abi_tensor *tensor = &(is_output ? rt_outputs(table, e) : rt_inputs(table, e))[index];
     mdot_tensor_info info = {
         .name = rt_string(table, tensor->name_at),
         .dtype = (mdot_dtype)tensor->dtype,
@@ -109,20 +112,14 @@ mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t ent
                                      mdot_tensor_info *out_info)
 {
     if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
-    const mdot_abi_table *table = predictor->table;
-    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
-    const mdot_abi_entry *e = rt_entry(table, entry);
-    return get_tensor(table, rt_inputs(table, e), e->input_count, input, out_info);
+    return get_tensor(predictor, entry, false, input, out_info);
 }
 
 mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t entry, size_t output,
                                       mdot_tensor_info *out_info)
 {
     if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
-    const mdot_abi_table *table = predictor->table;
-    if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
-    const mdot_abi_entry *e = rt_entry(table, entry);
-    return get_tensor(table, rt_outputs(table, e), e->output_count, output, out_info);
+    return get_tensor(predictor, entry, true, output, out_info);
 }
 
 /* Returns NULL if an index is out of range. */
