@@ -197,6 +197,104 @@ static void longest_repetition_takes_precedence(void **state)
     expect_blocks(chain("STSTARERERE"), "1/2 1/2 2/2 2/2 0 3/3 3/3 4/3 4/3 5/3 5/3");
 }
 
+/* ---- Repetitions against all periods ----------------------------------------------------------------------------- */
+
+enum { MOST_LETTERS = 40 };
+
+typedef struct repeat {
+    int first, length, period;
+} repeat;
+
+static int whole_blocks(const repeat *r) { return r->length / r->period * r->period; }
+
+/* Longer coverage first, then the shorter period, then the earlier one. */
+static bool is_before(const repeat *a, const repeat *b)
+{
+    if (whole_blocks(a) != whole_blocks(b)) return whole_blocks(a) > whole_blocks(b);
+    if (a->period != b->period) return a->period < b->period;
+    return a->first < b->first;
+}
+
+/* Tries all periods and all places. A chain passes on one result everywhere, so a run is cut as late as possible. */
+static void expect_all_periods(const char *letters)
+{
+    repeat found[MOST_LETTERS * MOST_LETTERS];
+    int count = 0, n = (int)strlen(letters), block_count = 0, block[MOST_LETTERS] = {0};
+    struct {
+        int first, period;
+    } blocks[MOST_LETTERS];
+    bool taken[MOST_LETTERS] = {false};
+    for (int p = 2; p <= n / 2; p++)
+        for (int i = 0; i < n; i++) {
+            int length = 0;
+            bool differs = false;
+            if (i > 0 && i - 1 + p < n && letters[i - 1] == letters[i - 1 + p]) continue; /* begins earlier */
+            while (i + length + p < n && letters[i + length] == letters[i + length + p]) length++;
+            for (int k = 1; k < p && i + k < n; k++) differs = differs || letters[i + k] != letters[i];
+            if (length >= p && differs) found[count++] = (repeat){i, length + p, p};
+        }
+    for (int k = 0; k < count; k++) {
+        for (int m = k + 1; m < count; m++)
+            if (is_before(&found[m], &found[k])) {
+                repeat swapped = found[k];
+                found[k] = found[m];
+                found[m] = swapped;
+            }
+        const repeat *r = &found[k];
+        for (int i = r->first; i < r->first + r->length; i++) {
+            int length = 0;
+            while (i + length < r->first + r->length && !taken[i + length]) length++;
+            for (int at = i + length % r->period; length >= 2 * r->period && at < i + length; at++) {
+                taken[at] = true;
+                block[at] = (at - i - length % r->period) % r->period == 0 ? r->period : 0;
+            }
+            i += length;
+        }
+    }
+    char text[16 * MOST_LETTERS] = "";
+    for (int i = 0; i < n; i++)
+        if (block[i] > 0) {
+            blocks[block_count].first = i;
+            blocks[block_count++].period = block[i];
+        }
+    for (int i = 0, b = -1; i < n; i++) {
+        size_t used = strlen(text);
+        int equal = 0;
+        b += block[i] > 0;
+        for (int k = 0; taken[i] && k < block_count;
+             k++) /* blocks of the same operators are equal, wherever they are */
+            equal += blocks[k].period == blocks[b].period &&
+                     memcmp(letters + blocks[k].first, letters + blocks[b].first, (size_t)blocks[b].period) == 0;
+        if (taken[i])
+            snprintf(text + used, sizeof text - used, "%s%d/%d", i > 0 ? " " : "", b + 1, equal);
+        else
+            snprintf(text + used, sizeof text - used, "%s0", i > 0 ? " " : "");
+    }
+    expect_blocks(chain(letters), text);
+}
+
+static void repetitions_are_those_of_all_periods(void **state)
+{
+    (void)state;
+    static const char alphabet[] = "STREA";
+    uint32_t seed = 7;
+    for (int round = 0; round < 400; round++) {
+        char letters[MOST_LETTERS + 1] = "", block[8];
+        int used = 0;
+        while (used < MOST_LETTERS - 20) { /* some letters, and a block several times */
+            seed = seed * 1664525u + 1013904223u;
+            int period = 2 + (int)(seed >> 20) % 4, times = 1 + (int)(seed >> 24) % 4;
+            for (int k = 0; k < period; k++) {
+                seed = seed * 1664525u + 1013904223u;
+                block[k] = alphabet[(seed >> 20) % 5];
+            }
+            for (int k = 0; k < period * times; k++) letters[used++] = block[k % period];
+        }
+        letters[used] = '\0';
+        expect_all_periods(letters);
+    }
+}
+
 /* If a run can be cut at several places, it is cut after the sum, because only one result continues there. */
 static void repeats_are_cut_at_single_results(void **state)
 {
@@ -272,6 +370,7 @@ int main(void)
         cmocka_unit_test(inner_level_is_used_without_outer_blocks),
         cmocka_unit_test(repeated_single_operator_forms_no_block),
         cmocka_unit_test(longest_repetition_takes_precedence),
+        cmocka_unit_test(repetitions_are_those_of_all_periods),
         cmocka_unit_test(repeats_are_cut_at_single_results),
         cmocka_unit_test(bert_has_twelve_equal_layers),
         cmocka_unit_test(resnet_has_the_blocks_of_its_stages),
