@@ -123,6 +123,9 @@ static const cli_option options[] = {
     CLI_FLAG_ROW("fit", predict_request, fit, "find the largest batch that fits the memory of each GPU",
                  .excludes = "batch"),
     CLI_PRICE_OPTION(predict_request, total),
+    CLI_LENGTH_OPTION(predict_request, output_tokens, "output-tokens", "N",
+                      "with --mode inference of a language model: also estimate the time for N output tokens after a "
+                      "prompt of --length tokens, one after the other, and the cache of keys and values"),
     CLI_VALUE_ROW(CLI_CHOICE, "sort", "BY", predict_request, sort,
                   "sort the table by time, throughput or cost, the best first", .choices = order_names),
     CLI_FLAG_ROW("wide", predict_request, wide, "show all columns of the table, beyond 80 characters per line"),
@@ -425,11 +428,13 @@ static int run(int argc, char **argv)
     if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
     if (status == MDOT_OK) status = predict_all(&request, &answers, &err);
     if (status == MDOT_OK && !predict_sort(&request, &answers)) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
+    if (status == MDOT_OK && request.output_tokens > 0) status = predict_serve(&request, &answers, &err);
     if (status == MDOT_OK) status = predict_print(&request, &answers, &err);
     for (size_t i = 0; answers.explanations != NULL && i < answers.count; i++)
         mdot_explanation_destroy(answers.explanations[i]);
     free(answers.explanations);
     free(answers.factors);
+    free(answers.servings);
     mdot_calibration_destroy(answers.calibration);
     free(answers.configurations);
     free(answers.predictions);

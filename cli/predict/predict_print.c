@@ -461,6 +461,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     cli_json_price(stdout, &r->total.prices, c->gpu_spec->name);
     if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
     cli_json_memory(stdout, c, p);
+    if (answers->servings != NULL) predict_json_serving(answers, i);
     if (r->explain) predict_json_explanation(answers, i);
     if (answers->factors != NULL) predict_json_correction(answers, i);
     printf("}");
@@ -494,6 +495,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
     } else {
         print_table(request, answers);
     }
+    if (answers->servings != NULL && !request->json) predict_print_servings(request, answers);
     fflush(stdout); /* comments on the answers follow the answers */
     if (status == MDOT_OK && !request->reading.quiet) explain_warnings(answers);
     if (status == MDOT_OK && !request->reading.quiet) explain_ignored(answers);

@@ -24,7 +24,8 @@ typedef struct predict_request {
     const char *measured[PREDICT_MAX_MEASURED]; /* steps, as texts */
     size_t measured_count;
     cli_total total;
-    int sort; /* predict_order, or CLI_NO_CHOICE */
+    int64_t output_tokens; /* of a request to a language model */
+    int sort;              /* predict_order, or CLI_NO_CHOICE */
     bool fit, explain, json, wide;
 } predict_request;
 
@@ -44,6 +45,14 @@ typedef struct predict_variant {
     double tokens_per_sample; /* for a language model, which looks tokens up and attends to them; 0 for other models */
 } predict_variant;
 
+/* A batch of requests to a language model. The first output token takes the predicted forward pass. */
+typedef struct predict_serving {
+    double token_ms;    /* each further output token, in the mean */
+    double total_ms;    /* all output tokens */
+    double cache_bytes; /* keys and values at the end */
+    bool fits;          /* with the cache */
+} predict_serving;
+
 /* Every requested configuration with its answer. */
 typedef struct predict_answers {
     predict_variant *variants;
@@ -62,6 +71,7 @@ typedef struct predict_answers {
     mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
     mdot_calibration *calibration;     /* corrected the predictions; owns names in `factors`; NULL: uncalibrated */
     size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
+    predict_serving *servings;         /* one per prediction; NULL: not requested */
     size_t count;
 } predict_answers;
 
@@ -88,6 +98,15 @@ double predict_samples_per_second(const mdot_configuration *c, const mdot_predic
 double predict_tokens_per_second(const predict_answers *answers, size_t i);
 /* Sorts configurations and predictions in the requested order. False: memory ran out. */
 bool predict_sort(const predict_request *request, predict_answers *answers);
+
+/* ---- serving.c --------------------------------------------------------------------------------------------------- */
+
+/* Estimates the requests of --output-tokens into `servings`. INVALID_ARGUMENT for a job without attention or a symbolic
+ * length, and for training. */
+mdot_status predict_serve(const predict_request *request, predict_answers *answers, mdot_error *err);
+/* Print the estimates as lines; print that of prediction i as a JSON field. */
+void predict_print_servings(const predict_request *request, const predict_answers *answers);
+void predict_json_serving(const predict_answers *answers, size_t i);
 
 /* ---- predict_print.c --------------------------------------------------------------------------------------------- */
 
