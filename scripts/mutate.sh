@@ -110,6 +110,8 @@ for argument; do
             echo "$file: not built here; left out"
         elif [ -z "$(own_tests "$file")$(other_tests "$file")" ]; then
             echo "$file: no test program; left out"
+        elif grep -q '^int main(' "$file"; then
+            echo "$file: a program itself; left out"
         else
             files="$files $file"
         fi
