@@ -278,6 +278,8 @@ void cli_print_text(FILE *stream, const char *text);
 /* Prints a JSON string with its quotes. All characters are escaped that JSON or a safe terminal require; invalid
  * UTF-8 becomes U+FFFD. */
 void cli_json_string(FILE *stream, const char *text);
+/* Prints `before`, and a member whose value is a string. */
+void cli_json_member(FILE *stream, const char *before, const char *name, const char *value);
 
 /* Formats a number as "1.23M": three digits and a decimal prefix. */
 const char *cli_short_number(double number, char out[16]);

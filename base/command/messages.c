@@ -71,6 +71,12 @@ void cli_print_text(FILE *stream, const char *text)
     }
 }
 
+void cli_json_member(FILE *stream, const char *before, const char *name, const char *value)
+{
+    fprintf(stream, "%s\"%s\": ", before, name);
+    cli_json_string(stream, value);
+}
+
 void cli_json_string(FILE *stream, const char *text)
 {
     fputc('"', stream);

@@ -43,8 +43,7 @@ void cli_json_step(FILE *stream, const mdot_configuration *c, const mdot_predict
                    double tokens_per_sample)
 {
     double samples_per_second = 1000 * cli_samples_of_step(c) / p->step_ms;
-    fputs("{\"gpu\": ", stream);
-    cli_json_string(stream, c->gpu_spec->name);
+    cli_json_member(stream, "{", "gpu", c->gpu_spec->name);
     cli_json_training(stream, c);
     print_software(stream, choices, c);
     put(stream, ",\n   \"step_ms\": ", p->step_ms, 9);
@@ -100,8 +99,7 @@ void cli_json_layout(FILE *stream, const mdot_plan_layout *layout, const mdot_tr
 {
     const mdot_configuration *c = &layout->configuration;
     const mdot_prediction *p = &layout->prediction;
-    fputs("{\"gpu\": ", stream);
-    cli_json_string(stream, c->gpu_spec->name);
+    cli_json_member(stream, "{", "gpu", c->gpu_spec->name);
     cli_json_training(stream, c);
     fprintf(stream,
             ",\n   \"samples_of_a_step\": %.0f, \"pipeline_share\": %.6g, \"step_ms\": %.9g, \"lower_ms\": %.9g, "
@@ -125,14 +123,12 @@ void cli_json_layout(FILE *stream, const mdot_plan_layout *layout, const mdot_tr
 
 void cli_json_origin_begin(FILE *stream, const char *schema, const cli_json_origin *o)
 {
-    fprintf(stream, "{\"schema\": \"%s\", \"mdot\": \"%s\", \"predictor\": ", schema, mdot_version());
-    cli_json_string(stream, o->predictor);
-    fputs(", \"compiler\": ", stream);
-    cli_json_string(stream, o->compiler);
+    fprintf(stream, "{\"schema\": \"%s\", \"mdot\": \"%s\"", schema, mdot_version());
+    cli_json_member(stream, ", ", "predictor", o->predictor);
+    cli_json_member(stream, ", ", "compiler", o->compiler);
     if (o->calibrated_rows > 0) fprintf(stream, ", \"calibrated_by\": %zu", o->calibrated_rows);
     if (o->calibration != NULL) fprintf(stream, ", \"calibration\": \"%s\"", o->calibration);
-    fputs(",\n \"job\": ", stream);
-    cli_json_string(stream, o->job);
+    cli_json_member(stream, ",\n ", "job", o->job);
 }
 
 void cli_json_begin(FILE *stream, const cli_json_origin *o)
