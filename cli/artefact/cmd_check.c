@@ -20,11 +20,10 @@ static const char *const result_names[] = {"pass", "fail", "unsupported"};
 static void print_result(tally *t, const char *directory, const mdotc_check_report *report)
 {
     if (t->json) {
-        printf("%s\n    {\"directory\": ", t->rows == 0 ? "" : ",");
-        cli_json_string(stdout, directory);
-        printf(", \"result\": \"%s\", \"data_sets\": %zu, \"worst_error\": %.3e, \"detail\": ",
-               result_names[report->result], report->data_sets, report->worst_error);
-        cli_json_string(stdout, report->detail);
+        cli_json_member(stdout, t->rows == 0 ? "\n    {" : ",\n    {", "directory", directory);
+        printf(", \"result\": \"%s\", \"data_sets\": %zu, \"worst_error\": %.3e", result_names[report->result],
+               report->data_sets, report->worst_error);
+        cli_json_member(stdout, ", ", "detail", report->detail);
         printf("}");
     } else if (report->result != MDOTC_CHECK_PASS) {
         printf("%-11s ", result_names[report->result]);

@@ -215,19 +215,13 @@ static void print_text(const view *v)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void json_field(const char *before, const char *name, const char *value)
-{
-    printf("%s\"%s\": ", before, name);
-    cli_json_string(stdout, value);
-}
-
 static void json_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
 {
     printf(",\n      \"%s\": [", what);
     for (size_t i = 0; i < count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         get(v->predictor, entry, i, &info);
-        json_field(i > 0 ? ",\n        {" : "\n        {", "name", info.name);
+        cli_json_member(stdout, i > 0 ? ",\n        {" : "\n        {", "name", info.name);
         printf(", \"dtype\": \"%s\", \"dims\": [", mdot_dtype_name(info.dtype));
         for (int d = 0; d < info.rank; d++) {
             const mdot_dim_floor *floor = &info.floor[d];
@@ -252,8 +246,8 @@ static void json_bucket(const view *v, size_t entry, size_t index)
     for (size_t k = 0; k < bucket.kernel_count; k++) {
         mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
-        json_field(k > 0 ? ",\n          {" : "\n          {", "name", kernel.name);
-        json_field(", ", "kind", kernel.kind);
+        cli_json_member(stdout, k > 0 ? ",\n          {" : "\n          {", "name", kernel.name);
+        cli_json_member(stdout, ", ", "kind", kernel.kind);
         printf(", \"flops\": %.0f}", kernel.flops);
     }
     printf("]}");
@@ -263,7 +257,7 @@ static void json_entry(const view *v, size_t index)
 {
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_predictor_get_entry(v->predictor, index, &entry);
-    json_field(index > 0 ? ",\n    {" : "\n    {", "name", entry.name);
+    cli_json_member(stdout, index > 0 ? ",\n    {" : "\n    {", "name", entry.name);
     printf(", \"has_length\": %s, \"min_length\": %" PRId64 ", \"schema_hash\": \"%016" PRIx64
            "\", \"items_together\": %zu",
            entry.has_length ? "true" : "false", entry.min_length, entry.schema_hash, entry.items_together);
@@ -281,8 +275,8 @@ static void json_image_kernel(const view *v, size_t image, const mdot_entry_info
     mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_image_kernel(v->predictor, image, entry_index, bucket, &kernel);
     mdot_predictor_get_bucket(v->predictor, entry_index, bucket, &info);
-    json_field(first ? "\n      {" : ",\n      {", "name", kernel.name);
-    json_field(", ", "entry", entry->name);
+    cli_json_member(stdout, first ? "\n      {" : ",\n      {", "name", kernel.name);
+    cli_json_member(stdout, ", ", "entry", entry->name);
     printf(", \"max_length\": %" PRId64 ", \"threads\": %u, \"registers\": %u, \"shared_bytes\": %zu, "
            "\"local_bytes\": %zu, \"spill_bytes\": %zu, \"tensor_instructions\": %u, \"grid_barriers\": %u, "
            "\"barriers\": %u, \"code_bytes\": %zu, \"inline_input_bytes\": %zu, \"scratch_bytes\": %zu}",
@@ -295,9 +289,9 @@ static void json_image(const view *v, size_t index, size_t entry_count)
 {
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_predictor_get_image(v->predictor, index, &image);
-    json_field(index > 0 ? ",\n    {" : "\n    {", "kind", image.kind);
-    json_field(", ", "target", image.target);
-    json_field(", ", "kernel_precision", image.kernel_precision);
+    cli_json_member(stdout, index > 0 ? ",\n    {" : "\n    {", "kind", image.kind);
+    cli_json_member(stdout, ", ", "target", image.target);
+    cli_json_member(stdout, ", ", "kernel_precision", image.kernel_precision);
     printf(", \"image_bytes\": %zu, \"weights_bytes\": %zu, \"kernels\": [", image.image_bytes, image.weights_bytes);
     for (size_t e = 0; e < entry_count; e++) {
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
@@ -311,16 +305,16 @@ static void print_json(const view *v)
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(v->predictor, &info);
-    json_field("{\n  ", "name", info.name);
-    json_field(",\n  ", "compiler", info.compiler);
-    json_field(",\n  ", "kernel_precision", info.kernel_precision);
-    json_field(",\n  ", "cpu_isa", info.cpu_isa);
-    json_field(",\n  ", "cpu_reason", info.cpu_reason);
+    cli_json_member(stdout, "{\n  ", "name", info.name);
+    cli_json_member(stdout, ",\n  ", "compiler", info.compiler);
+    cli_json_member(stdout, ",\n  ", "kernel_precision", info.kernel_precision);
+    cli_json_member(stdout, ",\n  ", "cpu_isa", info.cpu_isa);
+    cli_json_member(stdout, ",\n  ", "cpu_reason", info.cpu_reason);
     cli_json_reads(v->predictor);
     printf(",\n  \"file_bytes\": %zu,\n  \"weights_bytes\": %zu,\n  \"sections\": [", info.file_bytes,
            info.weights_bytes);
     for (size_t i = 0; i < v->section_count; i++) {
-        json_field(i > 0 ? ",\n    {" : "\n    {", "name", v->sections[i].name);
+        cli_json_member(stdout, i > 0 ? ",\n    {" : "\n    {", "name", v->sections[i].name);
         printf(", \"address\": %" PRIu64 ", \"size_bytes\": %" PRIu64 ", \"access\": \"%s\"}", v->sections[i].address,
                v->sections[i].size_bytes, v->sections[i].access);
     }

@@ -18,10 +18,8 @@ static void print_row(void *user, const mdotc_verify_row *row)
     if (r->json) {
         char error[32] = "null"; /* JSON has no infinity */
         if (isfinite(row->worst_error)) snprintf(error, sizeof error, "%.3e", row->worst_error);
-        printf("%s\n  {\"entry\": ", r->rows == 0 ? "[" : ",");
-        cli_json_string(stdout, row->entry);
-        printf(", \"level\": ");
-        cli_json_string(stdout, row->level);
+        cli_json_member(stdout, r->rows == 0 ? "[\n  {" : ",\n  {", "entry", row->entry);
+        cli_json_member(stdout, ", ", "level", row->level);
         printf(", \"bucket\": %lld, \"worst_length\": %lld, \"worst_error\": %s, \"bound\": %.0e, "
                "\"passed\": %s}",
                (long long)row->max_length, (long long)row->worst_length, error, row->bound,

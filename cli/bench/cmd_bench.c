@@ -73,12 +73,10 @@ static void print_json_number(const char *name, double value)
 static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
 {
     if (s->rows == 0) {
-        printf("{\n  \"name\": ");
-        cli_json_string(stdout, s->info.name);
-        printf(", \"entry\": ");
-        cli_json_string(stdout, s->entry_info.name);
-        printf(", \"isa\": \"%s\", \"device\": \"%s\", \"device_name\": ", s->info.cpu_isa, s->info.device);
-        cli_json_string(stdout, s->info.device_name);
+        cli_json_member(stdout, "{\n  ", "name", s->info.name);
+        cli_json_member(stdout, ", ", "entry", s->entry_info.name);
+        printf(", \"isa\": \"%s\", \"device\": \"%s\"", s->info.cpu_isa, s->info.device);
+        cli_json_member(stdout, ", ", "device_name", s->info.device_name);
         printf(", \"device_kernel_precision\": \"%s\", \"threads\": %lld, \"workers\": %lld, \"open_us\": %.1f,\n"
                "  \"rows\": [",
                s->info.device_kernel_precision, (long long)s->request->threads, (long long)s->request->workers,
@@ -169,10 +167,8 @@ static void print_profile_json(const benchmark *s, size_t bucket, int64_t length
     mdot_bucket_info info = MDOT_INIT(mdot_bucket_info);
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
     if (s->rows == 0) {
-        printf("{\n  \"name\": ");
-        cli_json_string(stdout, s->info.name);
-        printf(", \"entry\": ");
-        cli_json_string(stdout, s->entry_info.name);
+        cli_json_member(stdout, "{\n  ", "name", s->info.name);
+        cli_json_member(stdout, ", ", "entry", s->entry_info.name);
         printf(", \"isa\": \"%s\", \"kernel_precision\": \"%s\",\n  \"rows\": [", s->info.cpu_isa,
                s->info.kernel_precision);
     }
@@ -299,8 +295,7 @@ static void print_round(const benchmark *s, const bench_round *round, const benc
 
 static void print_round_json(const benchmark *s, const bench_round *round, const bench_round_result *r)
 {
-    printf("{\n  \"name\": ");
-    cli_json_string(stdout, s->info.name);
+    cli_json_member(stdout, "{\n  ", "name", s->info.name);
     printf(", \"isa\": \"%s\", \"device\": \"%s\",\n", s->info.cpu_isa, s->info.device);
     printf("  \"jobs\": %zu, \"configurations\": %zu, \"operators\": %.1f, \"rounds\": %zu,\n", round->jobs,
            round->configurations, r->mean_operators, r->cold.rounds);

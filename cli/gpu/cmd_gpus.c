@@ -50,8 +50,7 @@ static void print_json(void)
         mdot_gpu g = MDOT_INIT(mdot_gpu);
         mdot_gpu_find(*name, &g, NULL);
         const char *evidence = evidence_of(g.name);
-        printf("%s\n  {\"name\": ", name == mdot_gpu_names() ? "" : ",");
-        cli_json_string(stdout, g.name);
+        cli_json_member(stdout, name == mdot_gpu_names() ? "\n  {" : ",\n  {", "name", g.name);
         int column = 0;
 #define COLUMN(field, ...) printf("%s\"" #field "\": %g", column++ == FIRST_LINE_COLUMNS ? ",\n   " : ", ", g.field);
 #include "runtime/job/gpus.def"

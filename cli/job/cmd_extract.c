@@ -110,8 +110,7 @@ static void print_json_load(const char *name, mdot_load load)
 
 static void print_json_operator(const mdot_job_operator *op, double batch, mdot_optimizer optimizer)
 {
-    printf("{\"type\": ");
-    cli_json_string(stdout, op->type);
+    cli_json_member(stdout, "{", "type", op->type);
     printf(", \"known\": %s, \"configuration\": {", op->known ? "true" : "false");
     const char *comma = "";
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
@@ -133,10 +132,7 @@ static void print_json_operator(const mdot_job_operator *op, double batch, mdot_
            op->parameters, op->depth, op->height, op->out_degree);
     for (size_t i = 0; i < op->input_count; i++) printf("%s%" PRIu32, i == 0 ? "" : ", ", op->inputs[i]);
     printf("], \"block\": %" PRIu32 ", \"equal_blocks\": %" PRIu32, op->block, op->equal_blocks);
-    if (op->module != NULL) {
-        printf(", \"module\": ");
-        cli_json_string(stdout, op->module);
-    }
+    if (op->module != NULL) cli_json_member(stdout, ", ", "module", op->module);
     putchar('}');
 }
 
@@ -148,8 +144,7 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
            ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n",
            batch, info.batch, rt_optimizer_names[optimizer], info.parameters, info.unknown_count);
     if (info.length > 0) {
-        printf(" \"length\": {\"name\": ");
-        cli_json_string(stdout, info.length_name);
+        cli_json_member(stdout, " \"length\": {", "name", info.length_name);
         printf(", \"value\": %" PRId64 "},\n", info.length);
     }
     printf(" \"operators\": [");

@@ -18,10 +18,10 @@ static void print_row(void *user, const mdot_ready_job *job)
     if (request->text != NULL && strcasestr(job->name, request->text) == NULL) return;
     bool is_first = request->shown++ == 0;
     if (request->json) {
-        printf("%s\n  {\"name\": ", is_first ? "{\"schema\": \"mdot-jobs/1\", \"jobs\": [" : ",");
-        cli_json_string(stdout, job->name);
-        printf(", \"parameters\": %.0f, \"length\": %" PRId64 ", \"title\": ", job->parameters, job->length);
-        cli_json_string(stdout, job->title);
+        cli_json_member(stdout, is_first ? "{\"schema\": \"mdot-jobs/1\", \"jobs\": [\n  {" : ",\n  {", "name",
+                        job->name);
+        printf(", \"parameters\": %.0f, \"length\": %" PRId64, job->parameters, job->length);
+        cli_json_member(stdout, ", ", "title", job->title);
         putchar('}');
         return;
     }

@@ -54,8 +54,7 @@ void predict_json_correction(const predict_answers *answers, size_t i)
            f->interval, f->row_count, f->job_row_count);
     print_json_effects("effects", f->by_effect, f->believed);
     if (f->carried_gpu != NULL) {
-        printf(",\n    \"carried\": {\"gpu\": ");
-        cli_json_string(stdout, f->carried_gpu);
+        cli_json_member(stdout, ",\n    \"carried\": {", "gpu", f->carried_gpu);
         printf(", \"correlation\": %.6g, \"factor\": %.9g}", f->carried_correlation, f->carried_factor);
     }
     printf(",\n    \"memory_factor\": %.9g, \"memory_interval\": %.9g", f->memory_factor, f->memory_interval);

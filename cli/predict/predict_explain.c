@@ -323,13 +323,10 @@ static void print_json_operator(const predict_answers *answers, size_t i, size_t
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
     mdot_operator_time s = operator_time_of(answers, i, index);
     mdot_job_get_operator(answers->variants[answers->variant[i]].job, index, &op);
-    printf("%s\n     {\"operator\": %zu, \"type\": ", index == 0 ? "" : ",", index);
-    cli_json_string(stdout, op.type);
+    printf("%s\n     {\"operator\": %zu", index == 0 ? "" : ",", index);
+    cli_json_member(stdout, ", ", "type", op.type);
     printf(", \"block\": %" PRIu32, op.block);
-    if (op.module != NULL) {
-        printf(", \"module\": ");
-        cli_json_string(stdout, op.module);
-    }
+    if (op.module != NULL) cli_json_member(stdout, ", ", "module", op.module);
     printf(", \"forward_ms\": %.9g, \"data_gradient_ms\": %.9g, \"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g, ",
            s.forward_ms, s.data_gradient_ms, s.weight_gradient_ms, s.optimizer_ms);
     printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f}",
