@@ -8,6 +8,7 @@
  *
  * Otherwise (f32, unusual shapes, attention within a unit): a thread takes a query and head, or one of several slices
  * of the keys, which neighbouring lanes combine by shuffles. */
+#include "codegen/cuda/cuda_program.h"
 #include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_text.h"
@@ -87,226 +88,64 @@ static const char *operand(cu_function *f, const pl_heads *h, bool is_half, cons
                     name_hint);
 }
 
-static const char *mask_index(cu_function *f, const char *batch, const char *head, const char *query, const char *key)
-{
-    const pl_attention *a = &f->step->kernel->attention;
-    pl_heads mask = {a->mask, ir_dim_number(0), a->mask_batch, a->mask_head, a->mask_query};
-    return ir_arena_printf(f->arena, "%s + %s", heads_index(f, &mask, batch, head, query), key);
-}
-
-/* Stores the value's text to channel `channel` of the result at (batch, head, row). */
-static void put_result(cu_function *f, const char *batch, const char *head, const char *row, const char *channel,
-                       const char *value, const char *indent)
+/* Statements that store the value's text to channel `channel` of the result at (batch, head, row). */
+static const char *result_text(cu_function *f, const char *batch, const char *head, const char *row,
+                               const char *channel, const char *value, const char *indent)
 {
     const pl_attention *a = &f->step->kernel->attention;
     const cu_placement *placement = cu_placement_of(f, a->out.buffer);
     const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
     static const char *const names[] = {"out", "out_half", "result"};
-    const char *index = heads_index(f, &a->out, batch, head, row);
+    const char *index = heads_index(f, &a->out, batch, head, row), *text = "";
     for (int k = 0; k < 3; k++)
         if (locations[k]->kind != CU_UNPLACED)
-            cu_put(&f->body, "%s(%s)[%s] = %s(%s);\n", indent,
-                   at_index(f, a->out.buffer, locations[k], index, names[k]), channel,
-                   locations[k]->is_half ? "to_half" : "", value);
+            text = ir_arena_printf(f->arena, "%s%s(%s)[%s] = %s(%s);\n", text, indent,
+                                   at_index(f, a->out.buffer, locations[k], index, names[k]), channel,
+                                   locations[k]->is_half ? "to_half" : "", value);
+    return text;
 }
 
-/* Caps the score `name` and applies the mask's element at `pointer` (NULL: no mask). */
-static void put_score_end(cu_function *f, const char *name, const char *pointer, const char *indent)
+/* Statements that cap the score `name` and apply the mask's element at (batch, head, query, key). */
+static const char *score_end(cu_function *f, const char *name, const char *batch, const char *key, const char *indent)
 {
     const pl_attention *a = &f->step->kernel->attention;
+    const char *text = "";
     if (a->softcap > 0) {
         const char *cap = cu_float_text(f->arena, a->softcap);
-        cu_put(&f->body, "%s%s = %s * tanhf(%s / %s);\n", indent, name, cap, name, cap);
+        text = ir_arena_printf(f->arena, "%s%s = %s * tanhf(%s / %s);\n", indent, name, cap, name, cap);
     }
-    if (pointer == NULL) return;
-    if (a->replaces < 0)
-        cu_put(&f->body, "%sconst float masked = *(%s);\n%s%s = masked <= %s ? masked : %s + masked;\n", indent,
-               pointer, indent, name, cu_float_text(f->arena, a->replaces), name);
-    else
-        cu_put(&f->body, "%s%s += *(%s);\n", indent, name, pointer);
+    if (a->mask < 0) return text;
+    pl_heads mask = {a->mask, ir_dim_number(0), a->mask_batch, a->mask_head, a->mask_query};
+    const char *index = ir_arena_printf(f->arena, "%s + %s", heads_index(f, &mask, batch, "head", "i1"), key);
+    const char *pointer = at_index(f, a->mask, &cu_placement_of(f, a->mask)->plain, index, "mask");
+    if (a->replaces >= 0) return ir_arena_printf(f->arena, "%s%s%s += *(%s);\n", text, indent, name, pointer);
+    return ir_arena_printf(f->arena, "%s%sconst float masked = *(%s);\n%s%s = masked <= %s ? masked : %s + masked;\n",
+                           text, indent, pointer, indent, name, cu_float_text(f->arena, a->replaces), name);
 }
+
+static const char *number(cu_function *f, int64_t value) { return cu_integer_text(f->arena, value); }
 
 /* ---- Matrix instructions ----------------------------------------------------------------------------------------- */
 
-static void put_queries(cu_function *f)
+static const char *query_words(cu_function *f, int64_t count)
 {
-    const pl_attention *a = &f->step->kernel->attention;
-    int64_t steps = a->dim / 16, width = key_width(a), per_load = width / 4;
-    cu_put(&f->body,
-           "        unsigned query[%" PRId64 "][4];\n"
-           "        for (int h = 0; h < 2; h++) {\n"
-           "            const int i1 = t.first + min(h * 8 + lane / 4, t.count - 1);\n"
-           "            const half_t *const row = %s;\n"
-           "#pragma unroll\n"
-           "            for (int step = 0; step < %" PRId64 "; step += %" PRId64 ") {\n"
-           "                words_%" PRId64 " w;\n"
-           "                load_words(&w, row + step * 16 + lane %% 4 * %" PRId64 ");\n",
-           steps, operand(f, &a->q, true, "q", NULL, "head", "i1"), steps, per_load, width / 2, width);
-    for (int64_t k = 0; k < per_load; k++)
-        cu_put(&f->body,
-               "                query[step + %" PRId64 "][h] = w.word[%" PRId64 "];\n"
-               "                query[step + %" PRId64 "][h + 2] = w.word[%" PRId64 "];\n",
-               k, 2 * k, k, 2 * k + 1);
-    cu_put(&f->body, "            }\n        }\n");
+    const char *text = "";
+    for (int64_t k = 0; k < count; k++)
+        text = ir_arena_printf(f->arena,
+                               "%s                query[step + %" PRId64 "][h] = w.word[%" PRId64 "];\n"
+                               "                query[step + %" PRId64 "][h + 2] = w.word[%" PRId64 "];\n",
+                               text, k, 2 * k, k, 2 * k + 1);
+    return text;
 }
 
-/* Scores of 16 keys from `first_key` on, in the layout of accumulator fragments: score[n][i] belongs to query lane /
- * 4 + i / 2 * 8 and key 8 n + lane % 4 * 2 + i % 2. */
-static void put_scores(cu_function *f)
+static const char *score_words(cu_function *f, int64_t count)
 {
-    const pl_attention *a = &f->step->kernel->attention;
-    int64_t steps = a->dim / 16, width = key_width(a), per_load = width / 4;
-    const char *mask = NULL;
-    cu_put(&f->body,
-           "            float score[2][4] = {};\n"
-           "#pragma unroll\n"
-           "            for (int n = 0; n < 2; n++) {\n"
-           "                const int key = min(first_key + n * 8 + lane / 4, keys - 1);\n"
-           "                const half_t *const row = %s;\n"
-           "#pragma unroll\n"
-           "                for (int step = 0; step < %" PRId64 "; step += %" PRId64 ") {\n"
-           "                    words_%" PRId64 " w;\n"
-           "                    load_words(&w, row + step * 16 + lane %% 4 * %" PRId64 ");\n",
-           operand(f, &a->k, true, "k", NULL, "kv_head", "key"), steps, per_load, width / 2, width);
-    for (int64_t k = 0; k < per_load; k++)
-        cu_put(&f->body, "                    tensor_mma(score[n], query[step + %" PRId64 "], w.word + %" PRId64 ");\n",
-               k, 2 * k);
-    cu_put(&f->body,
-           "                }\n            }\n"
-           "#pragma unroll\n"
-           "            for (int i = 0; i < 8; i++) {\n"
-           "                const int key = first_key + i / 4 * 8 + lane %% 4 * 2 + i %% 2;\n"
-           "                const int i1 = t.first + min(i / 2 %% 2 * 8 + lane / 4, t.count - 1);\n"
-           "                float s = score[i / 4][i %% 4] * %s;\n",
-           cu_float_text(f->arena, a->scale));
-    if (a->mask >= 0) {
-        const char *index = mask_index(f, NULL, "head", "i1", "min(key, keys - 1)");
-        mask = at_index(f, a->mask, &cu_placement_of(f, a->mask)->plain, index, "mask");
-    }
-    put_score_end(f, "s", mask, "                ");
-    cu_put(&f->body,
-           "                const bool is_seen = key < keys%s;\n"
-           "                score[i / 4][i %% 4] = is_seen ? s : -INFINITE;\n            }\n",
-           a->causal ? ir_arena_printf(f->arena, " && key <= i1 + keys - (%s)", cu_dim_text(f, a->queries)) : "");
-}
-
-/* Computes the softmax weights of the step's keys from the scores, as operand A of the matmul with v. Earlier sums are
- * multiplied by `shrink`. */
-static void put_weights(cu_function *f)
-{
-    cu_put(&f->body,
-           "            unsigned weight[4];\n"
-           "            float shrink[2];\n"
-           "#pragma unroll\n"
-           "            for (int h = 0; h < 2; h++) {\n"
-           "                float *const s0 = &score[0][2 * h], *const s1 = &score[1][2 * h];\n"
-           "                const float most_now = fmaxf(most[h], quad_max(fmaxf(fmaxf(s0[0], s0[1]), fmaxf(s1[0], "
-           "s1[1]))));\n"
-           "                const float shift = most_now == -INFINITE ? 0.0f : most_now;\n"
-           "                shrink[h] = exp_fast(most[h] - shift);\n"
-           "                most[h] = most_now;\n"
-           "                const float w0 = exp_fast(s0[0] - shift), w1 = exp_fast(s0[1] - shift);\n"
-           "                const float w2 = exp_fast(s1[0] - shift), w3 = exp_fast(s1[1] - shift);\n"
-           "                total[h] = total[h] * shrink[h] + (w0 + w1 + w2 + w3); // of the lane's keys alone\n"
-           "                weight[h] = pack_halves(w0, w1);\n"
-           "                weight[h + 2] = pack_halves(w2, w3);\n"
-           "            }\n");
-}
-
-/* Values are loaded before the scores are known, so both latencies overlap. */
-static void put_value_loads(cu_function *f)
-{
-    const pl_attention *a = &f->step->kernel->attention;
-    int64_t width = value_width(a), load = width < 8 ? width : 8;
-    cu_put(&f->body,
-           "            words_%" PRId64 " v_rows[4][%" PRId64 "]; // of keys 2 p, 2 p + 1 and those 8 on\n"
-           "#pragma unroll\n"
-           "            for (int n = 0; n < 4; n++) {\n"
-           "                const int key = min(first_key + n / 2 * 8 + lane %% 4 * 2 + n %% 2, keys - 1);\n"
-           "                const half_t *const row = %s;\n"
-           "#pragma unroll\n"
-           "                for (int j = 0; j < %" PRId64 "; j++) load_words(&v_rows[n][j], row + lane / 4 * %" PRId64
-           " + j * 8);\n"
-           "            }\n",
-           load / 2, width / load, operand(f, &a->v, true, "v", NULL, "kv_head", "key"), width / load, width);
-}
-
-/* sum[j][i] belongs to query lane / 4 + i / 2 * 8 and channel width * (lane % 4 * 2 + i % 2) + j. */
-static void put_weighted_values(cu_function *f)
-{
-    cu_put(&f->body,
-           "#pragma unroll\n"
-           "            for (int j = 0; j < %" PRId64 "; j++) {\n"
-           "                unsigned column[2];\n"
-           "#pragma unroll\n"
-           "                for (int h = 0; h < 2; h++) {\n"
-           "                    const unsigned upper = v_rows[2 * h][j / 8].word[j %% 8 / 2];\n"
-           "                    const unsigned lower = v_rows[2 * h + 1][j / 8].word[j %% 8 / 2];\n"
-           "                    column[h] = __byte_perm(upper, lower, j %% 2 ? 0x7632 : 0x5410);\n"
-           "                }\n"
-           "#pragma unroll\n"
-           "                for (int i = 0; i < 4; i++) sum[j][i] *= shrink[i / 2];\n"
-           "                tensor_mma(sum[j], weight, column);\n"
-           "            }\n",
-           value_width(&f->step->kernel->attention));
-}
-
-static void put_whole_heads(cu_function *f)
-{
-    const pl_attention *a = &f->step->kernel->attention;
-    cu_put(&f->body,
-           "#pragma unroll\n"
-           "        for (int h = 0; h < 2; h++) {\n"
-           "            const int r = h * 8 + lane / 4, i1 = t.first + r;\n"
-           "            const float scale = total[h] == 0.0f ? 0.0f : 1.0f / total[h];\n"
-           "            if (r < t.count) {\n"
-           "#pragma unroll\n"
-           "                for (int i = 0; i < %" PRId64 "; i++) {\n"
-           "                    const int channel = lane %% 4 * %" PRId64 " + i;\n"
-           "                    const float value = sum[i %% %" PRId64 "][2 * h + i / %" PRId64 "] * scale;\n",
-           2 * value_width(a), 2 * value_width(a), value_width(a), value_width(a));
-    put_result(f, NULL, "head", "i1", "channel", "value", "                    ");
-    cu_put(&f->body, "                }\n            }\n        }\n    }\n");
-}
-
-/* Combines every warp's sums, maximum scores and totals in shared memory. */
-static void put_joined_heads(cu_function *f, int64_t slices)
-{
-    const pl_attention *a = &f->step->kernel->attention;
-    int64_t pitch = a->value_dim + 2, width = value_width(a);
-    cu_put(&f->body,
-           "#pragma unroll\n"
-           "        for (int h = 0; h < 2; h++) {\n"
-           "            float *const row = shares + (item * 16 + h * 8 + lane / 4) * %" PRId64 ";\n"
-           "#pragma unroll\n"
-           "            for (int i = 0; i < %" PRId64 "; i++)\n"
-           "                row[lane %% 4 * %" PRId64 " + i] = sum[i %% %" PRId64 "][2 * h + i / %" PRId64 "];\n"
-           "            if (lane %% 4 == 0) {\n"
-           "                row[%" PRId64 "] = most[h];\n"
-           "                row[%" PRId64 "] = total[h];\n"
-           "            }\n        }\n    }\n"
-           "    __syncthreads(); // all shares are there\n"
-           "    for (int i = threadIdx.x; i < t.count * %" PRId64 "; i += %d) {\n"
-           "        const int channel = i %% %" PRId64 ", head = i / %" PRId64 " %% %" PRId64 ", r = i / %" PRId64
-           ", i1 = t.first + r;\n"
-           "        float most = -INFINITE, total = 0.0f, sum = 0.0f;\n"
-           "#pragma unroll\n"
-           "        for (int s = 0; s < %" PRId64 "; s++)\n"
-           "            most = fmaxf(most, shares[((s * %" PRId64 " + head) * 16 + r) * %" PRId64 " + %" PRId64 "]);\n"
-           "        const float shift = most == -INFINITE ? 0.0f : most;\n"
-           "#pragma unroll\n"
-           "        for (int s = 0; s < %" PRId64 "; s++) {\n"
-           "            const float *const row = shares + ((s * %" PRId64 " + head) * 16 + r) * %" PRId64 ";\n"
-           "            const float factor = exp_fast(row[%" PRId64 "] - shift);\n"
-           "            total += row[%" PRId64 "] * factor;\n"
-           "            sum += row[channel] * factor;\n"
-           "        }\n"
-           "        const float value = total == 0.0f ? 0.0f : sum / total;\n",
-           pitch, 2 * width, 2 * width, width, width, a->value_dim, a->value_dim + 1, a->heads * a->value_dim,
-           cu_threads(f), a->value_dim, a->value_dim, a->heads, a->heads * a->value_dim, slices, a->heads, pitch,
-           a->value_dim, slices, a->heads, pitch, a->value_dim, a->value_dim + 1);
-    put_result(f, NULL, "head", "i1", "channel", "value", "        ");
-    cu_put(&f->body, "    }\n");
+    const char *text = "";
+    for (int64_t k = 0; k < count; k++)
+        text = ir_arena_printf(
+            f->arena, "%s                    tensor_mma(score[n], query[step + %" PRId64 "], w.word + %" PRId64 ");\n",
+            text, k, 2 * k);
+    return text;
 }
 
 static void emit_tensor(cu_function *f)
@@ -317,47 +156,71 @@ static void emit_tensor(cu_function *f)
                   CU_ROWS);
         return;
     }
-    int64_t slices = warp_slices(a, cu_schedule_of(f)), width = value_width(a);
+    int64_t slices = warp_slices(a, cu_schedule_of(f)), width = value_width(a), load = width < 8 ? width : 8;
     if (slices > 1) cu_work_pointer(f, "float", "shares");
-    cu_put(&f->body,
-           "    const int lane = threadIdx.x %% 32, keys = %s;\n"
-           "    for (int item = threadIdx.x / 32; item < %" PRId64 "; item += %d) {\n"
-           "        const int head = item %% %" PRId64 ", kv_head = head / %" PRId64 ", share = item / %" PRId64 ";\n",
-           cu_dim_text(f, a->keys), slices * a->heads, cu_warps(f), a->heads, a->heads / a->kv_heads, a->heads);
-    put_queries(f);
-    cu_put(&f->body,
-           "        float sum[%" PRId64 "][4] = {}, most[2] = {-INFINITE, -INFINITE}, total[2] = {};\n"
-           "#pragma unroll 2\n"
-           "        for (int first_key = share * %d; first_key < keys; first_key += %" PRId64 ") {\n",
-           width, KEYS, slices * KEYS);
-    put_value_loads(f);
-    put_scores(f);
-    put_weights(f);
-    put_weighted_values(f);
-    cu_put(&f->body, "        }\n        for (int h = 0; h < 2; h++) total[h] = quad_sum(total[h]);\n");
-    if (slices > 1)
-        put_joined_heads(f, slices);
-    else
-        put_whole_heads(f);
+    /* in the order in which the kernel declares the pointers */
+    const char *q = operand(f, &a->q, true, "q", NULL, "head", "i1");
+    const char *v = operand(f, &a->v, true, "v", NULL, "kv_head", "key");
+    const char *k = operand(f, &a->k, true, "k", NULL, "kv_head", "key");
+    const char *end = score_end(f, "s", NULL, "min(key, keys - 1)", "                ");
+    const cu_term keys[] = {
+        {"KEYS", cu_dim_text(f, a->keys)},
+        {"ITEMS", number(f, slices * a->heads)},
+        {"WARPS", number(f, cu_warps(f))},
+        {"HEADS", number(f, a->heads)},
+        {"GROUP", number(f, a->heads / a->kv_heads)},
+        {"STEPS", number(f, a->dim / 16)},
+        {"STEPS_PER_LOAD", number(f, key_width(a) / 4)},
+        {"KEY_WORDS", number(f, key_width(a) / 2)},
+        {"KEY_WIDTH", number(f, key_width(a))},
+        {"KEY_STEP", number(f, slices * KEYS)},
+        {"WIDTH", number(f, width)},
+        {"VALUE_WORDS", number(f, load / 2)},
+        {"VALUE_LOADS", number(f, width / load)},
+        {"QUERY_WORDS", query_words(f, key_width(a) / 4)},
+        {"SCORE_WORDS", score_words(f, key_width(a) / 4)},
+        {"SCALE", cu_float_text(f->arena, a->scale)},
+        {"CAUSAL",
+         a->causal ? ir_arena_printf(f->arena, " && key <= i1 + keys - (%s)", cu_dim_text(f, a->queries)) : ""},
+        {"Q", q},
+        {"V", v},
+        {"K", k},
+        {"SCORE_END", end},
+        {NULL}};
+    cu_put_template(&f->body, cu_attention_tensor, keys);
+    const cu_term result[] = {{"WIDTH", number(f, width)},
+                              {"LANE_CHANNELS", number(f, 2 * width)},
+                              {"PITCH", number(f, a->value_dim + 2)},
+                              {"MOST", number(f, a->value_dim)},
+                              {"TOTAL", number(f, a->value_dim + 1)},
+                              {"VALUE_DIM", number(f, a->value_dim)},
+                              {"ROW_CHANNELS", number(f, a->heads * a->value_dim)},
+                              {"HEADS", number(f, a->heads)},
+                              {"SLICES", number(f, slices)},
+                              {"THREADS", number(f, cu_threads(f))},
+                              {"RESULT", result_text(f, NULL, "head", "i1", "channel", "value",
+                                                     slices > 1 ? "        " : "                    ")},
+                              {NULL}};
+    cu_put_template(&f->body, slices > 1 ? cu_attention_shares : cu_attention_heads, result);
 }
 
-/* ---- One thread per query and head
- * -------------------------------------------------------------------------------- */
+/* ---- One thread per query and head ------------------------------------------------------------------------------ */
 
-/* Declares the batch i0 and the query i1 of row `row`. */
-static void put_row(cu_function *f)
+/* The batch and the query of row `row`. */
+static void row_place(cu_function *f, const char **out_batch, const char **out_query)
 {
-    const pl_attention *a = &f->step->kernel->attention;
     const cu_step *s = f->step;
-    const char *queries = cu_dim_text(f, a->queries);
-    if (s->distribution == CU_TILED && s->loop == 1)
-        cu_put(&f->body, "        const int i0 = 0, i1 = t.first * %" PRId64 " + row;\n", s->scale);
-    else if (s->distribution == CU_TILED)
-        cu_put(&f->body, "        const int i0 = t.first * %" PRId64 " + row / %s, i1 = row %% %s;\n", s->scale,
-               queries, queries);
-    else
-        cu_put(&f->body, "        const int i0 = (t.first + row) / (%s), i1 = (t.first + row) %% (%s);\n", queries,
-               queries);
+    const char *queries = cu_dim_text(f, s->kernel->attention.queries);
+    if (s->distribution == CU_TILED && s->loop == 1) {
+        *out_batch = "0";
+        *out_query = ir_arena_printf(f->arena, "t.first * %" PRId64 " + row", s->scale);
+    } else if (s->distribution == CU_TILED) {
+        *out_batch = ir_arena_printf(f->arena, "t.first * %" PRId64 " + row / %s", s->scale, queries);
+        *out_query = ir_arena_printf(f->arena, "row %% %s", queries);
+    } else {
+        *out_batch = ir_arena_printf(f->arena, "(t.first + row) / (%s)", queries);
+        *out_query = ir_arena_printf(f->arena, "(t.first + row) %% (%s)", queries);
+    }
 }
 
 static const char *row_count(cu_function *f)
@@ -370,56 +233,6 @@ static const char *row_count(cu_function *f)
     return ir_arena_printf(f->arena, "t.count * %" PRId64, s->scale * queries);
 }
 
-static void put_streaming(cu_function *f, int64_t slices)
-{
-    const pl_attention *a = &f->step->kernel->attention;
-    cu_put(&f->body,
-           "        float sum[%" PRId64 "] = {}, most = -INFINITE, total = 0.0f;\n"
-           "        const float *const query = %s;\n"
-           "        for (int key = share; key < keys; key += %" PRId64 ") {\n",
-           a->value_dim, operand(f, &a->q, false, "q", "i0", "head", "i1"), slices);
-    if (a->causal) cu_put(&f->body, "            if (key > i1 + keys - (%s)) continue;\n", cu_dim_text(f, a->queries));
-    cu_put(&f->body,
-           "            const float *const key_row = %s;\n"
-           "            const float *const value_row = %s;\n"
-           "            float score = 0.0f;\n"
-           "            for (int d = 0; d < %" PRId64 "; d++) score += query[d] * key_row[d];\n"
-           "            score *= %s;\n",
-           operand(f, &a->k, false, "k", "i0", "kv_head", "key"), operand(f, &a->v, false, "v", "i0", "kv_head", "key"),
-           a->dim, cu_float_text(f->arena, a->scale));
-    const char *index = a->mask >= 0 ? mask_index(f, "i0", "head", "i1", "key") : NULL;
-    put_score_end(f, "score",
-                  index != NULL ? at_index(f, a->mask, &cu_placement_of(f, a->mask)->plain, index, "mask") : NULL,
-                  "            ");
-    cu_put(&f->body,
-           "            if (score == -INFINITE) continue;\n"
-           "            const float most_now = fmaxf(most, score);\n"
-           "            const float shrink = expf(most - most_now), weight = expf(score - most_now);\n"
-           "            most = most_now;\n"
-           "            total = total * shrink + weight;\n"
-           "#pragma unroll\n"
-           "            for (int d = 0; d < %" PRId64 "; d++) sum[d] = sum[d] * shrink + weight * value_row[d];\n"
-           "        }\n",
-           a->value_dim);
-}
-
-/* Lanes with slices of one query's keys combine them pairwise. */
-static void put_join(cu_function *f, int64_t slices)
-{
-    cu_put(&f->body,
-           "        for (int distance = 1; distance < %" PRId64 "; distance *= 2) {\n"
-           "            const float other = __shfl_xor_sync(0xffffffffu, most, distance);\n"
-           "            const float both = fmaxf(most, other), shift = both == -INFINITE ? 0.0f : both;\n"
-           "            const float mine = expf(most - shift), theirs = expf(other - shift);\n"
-           "            most = both;\n"
-           "            total = total * mine + __shfl_xor_sync(0xffffffffu, total, distance) * theirs;\n"
-           "#pragma unroll\n"
-           "            for (int d = 0; d < %" PRId64 "; d++)\n"
-           "                sum[d] = sum[d] * mine + __shfl_xor_sync(0xffffffffu, sum[d], distance) * theirs;\n"
-           "        }\n",
-           slices, f->step->kernel->attention.value_dim);
-}
-
 static void emit_threads(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -430,25 +243,36 @@ static void emit_threads(cu_function *f)
                   MAX_CHANNELS);
         return;
     }
-    cu_put(&f->body,
-           "    const int keys = %s, items = %s * %" PRId64 ";\n"
-           "    for (int first = 0; first < items; first += %d) { // whole warps go round together\n"
-           "        const int at = first + threadIdx.x, item = min(at, items - 1) / %" PRId64 ", share = at %% %" PRId64
-           ";\n"
-           "        const int head = item %% %" PRId64 ", kv_head = head / %" PRId64 ", row = item / %" PRId64 ";\n",
-           cu_dim_text(f, a->keys), row_count(f), a->heads * slices, cu_threads(f), slices, slices, a->heads,
-           a->heads / a->kv_heads, a->heads);
-    put_row(f);
-    put_streaming(f, slices);
-    if (slices > 1) put_join(f, slices);
-    cu_put(&f->body,
-           "        if (at >= items || share != 0) continue;\n"
-           "        const float scale = total == 0.0f ? 0.0f : 1.0f / total;\n"
-           "#pragma unroll\n"
-           "        for (int d = 0; d < %" PRId64 "; d++) {\n",
-           a->value_dim);
-    put_result(f, "i0", "head", "i1", "d", "sum[d] * scale", "            ");
-    cu_put(&f->body, "        }\n    }\n");
+    const char *batch, *query, *queries = cu_dim_text(f, a->queries);
+    row_place(f, &batch, &query);
+    const char *q = operand(f, &a->q, false, "q", "i0", "head", "i1");
+    const char *v = operand(f, &a->v, false, "v", "i0", "kv_head", "key");
+    const char *k = operand(f, &a->k, false, "k", "i0", "kv_head", "key");
+    const char *end = score_end(f, "score", "i0", "key", "            ");
+    const cu_term terms[] = {
+        {"KEYS", cu_dim_text(f, a->keys)},
+        {"ROWS", row_count(f)},
+        {"ITEMS_PER_ROW", number(f, a->heads * slices)},
+        {"THREADS", number(f, cu_threads(f))},
+        {"SLICES", number(f, slices)},
+        {"HEADS", number(f, a->heads)},
+        {"GROUP", number(f, a->heads / a->kv_heads)},
+        {"BATCH", batch},
+        {"QUERY", query},
+        {"DIM", number(f, a->dim)},
+        {"VALUE_DIM", number(f, a->value_dim)},
+        {"SCALE", cu_float_text(f->arena, a->scale)},
+        {"CAUSAL",
+         a->causal ? ir_arena_printf(f->arena, "            if (key > i1 + keys - (%s)) continue;\n", queries) : ""},
+        {"Q", q},
+        {"V", v},
+        {"K", k},
+        {"SCORE_END", end},
+        {"RESULT", result_text(f, "i0", "head", "i1", "d", "sum[d] * scale", "            ")},
+        {NULL}};
+    cu_put_template(&f->body, cu_attention_threads, terms);
+    if (slices > 1) cu_put_template(&f->body, cu_attention_join, terms);
+    cu_put_template(&f->body, cu_attention_store, terms);
 }
 
 static void emit(cu_function *f)

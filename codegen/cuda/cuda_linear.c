@@ -4,6 +4,7 @@
  * global memory as fragments (fragments.c), with the loads of eight steps in flight; `a` comes from shared memory by
  * ldmatrix. In f32, a thread takes one column of eight rows. For few rows (the head), k is split over the threads
  * instead. */
+#include "codegen/cuda/cuda_program.h"
 #include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/cuda_target.h"
@@ -19,7 +20,6 @@ enum {
     MIN_ROWS = 8,      /* with fewer rows, distributing only rows would leave most threads idle */
     MAX_ROW_TILES = 4, /* tiles of 16 rows whose sums a warp keeps at once */
     STEPS_AHEAD = 8,   /* steps of k whose weights are loaded together */
-    THREAD_ROWS = 8,   /* f32: rows per thread */
     STAGE_PAD = 8      /* elements after a staged row, against bank conflicts */
 };
 
@@ -141,21 +141,12 @@ static void put_fragment_results(cu_function *f)
     const pl_linear *k = &f->step->kernel->linear;
     const pl_expr *index = cu_matrix_index(f, &k->out);
     bool is_whole = k->columns % CU_FRAGMENT == 0, is_odd = k->columns % 2 != 0;
-    cu_put(&f->body, "#pragma unroll\n"
-                     "            for (int part = 0; part < TILES * 4; part++) {\n"
-                     "                const int m = part / 4, h = part / 2 %% 2, j = part %% 2; // h: the lower rows\n"
-                     "                const int r = first + m * 16 + h * 8 + lane / 4, i0 = t.first * SCALE + r;\n"
-                     "                const int column = group * 16 + j * 8 + lane %% 4 * 2;\n");
-    cu_put(&f->body,
-           "                if (r < rows%s) {\n"
-           "                    float value[2];\n"
-           "#pragma unroll\n"
-           "                    for (int e = 0; e < 2; e++) {\n"
-           "                        const int i1 = %s;\n",
-           is_whole ? "" : " && column < COLUMNS", is_odd ? "min(column + e, COLUMNS - 1)" : "column + e");
-    cu_put(&f->body, "                        const float acc = sum[m][j][2 * h + e]%s;\n",
-           k->bias >= 0 ? " + bias_of[j][e]" : "");
-    cu_put(&f->body, "                        value[e] = %s;\n                    }\n", value_text(f, "acc"));
+    const cu_term terms[] = {{"IN_COLUMNS", is_whole ? "" : " && column < COLUMNS"},
+                             {"COLUMN", is_odd ? "min(column + e, COLUMNS - 1)" : "column + e"},
+                             {"BIAS", k->bias >= 0 ? " + bias_of[j][e]" : ""},
+                             {"VALUE", value_text(f, "acc")},
+                             {NULL}};
+    cu_put_template(&f->body, cu_linear_results, terms);
     if (stores_pairs(f)) {
         const cu_placement *placement = cu_placement_of(f, k->out.buffer);
         cu_put(&f->body, "                    const int i1 = column;\n");
@@ -274,43 +265,15 @@ static void put_staging(cu_function *f)
 /* While a warp multiplies, it loads the next k steps: for the same columns, or the next column group. */
 static void put_sums(cu_function *f, const char *a, const char *row_origin)
 {
-    const pl_linear *k = &f->step->kernel->linear;
+    const char *warps = ir_arena_printf(f->arena, "%d", cu_warps(f));
     cu_put(&f->body,
-           "        for (int group = warp; group < GROUPS; group += %d) {\n"
+           "        for (int group = warp; group < GROUPS; group += %s) {\n"
            "            float sum[TILES][2][4] = {};\n",
-           cu_warps(f));
-    if (k->bias >= 0)
-        cu_put(&f->body,
-               "            float bias_of[2][2];\n"
-               "#pragma unroll\n"
-               "            for (int i = 0; i < 4; i++)\n"
-               "                bias_of[i / 2][i %% 2] = %s[group * 16 + i / 2 * 8 + lane %% 4 * 2 + i %% 2];\n",
-               bias_pointer(f));
-    cu_put(&f->body,
-           "#pragma unroll 1\n"
-           "            for (int k = 0; k < STEPS; k += AHEAD) {\n"
-           "                const bool is_last = k + AHEAD == STEPS;\n"
-           "                const int next_group = is_last ? group + %d : group, next_k = is_last ? 0 : k + AHEAD;\n"
-           "                fragment next[AHEAD] = {};\n"
-           "                if (next_group < GROUPS) {\n"
-           "#pragma unroll\n"
-           "                    for (int j = 0; j < AHEAD; j++) next[j] = w[(next_group * STEPS + next_k + j) * 32];\n"
-           "                }\n"
-           "#pragma unroll\n"
-           "                for (int j = 0; j < AHEAD; j++) {\n"
-           "#pragma unroll\n"
-           "                    for (int m = 0; m < TILES; m++) {\n"
-           "                        const int row = min(first + m * 16 + lane %% 16, rows - 1)%s;\n"
-           "                        unsigned a_fragment[4];\n"
-           "                        ldmatrix_x4(a_fragment, %s + row * PITCH + (k + j) * 16 + lane / 16 * 8);\n"
-           "                        tensor_mma(sum[m][0], a_fragment, b[j].word);\n"
-           "                        tensor_mma(sum[m][1], a_fragment, b[j].word + 2);\n"
-           "                    }\n"
-           "                }\n"
-           "#pragma unroll\n"
-           "                for (int j = 0; j < AHEAD; j++) b[j] = next[j];\n"
-           "            }\n",
-           cu_warps(f), row_origin, a);
+           warps);
+    if (f->step->kernel->linear.bias >= 0)
+        cu_put_template(&f->body, cu_linear_bias, (const cu_term[]){{"BIAS", bias_pointer(f)}, {NULL}});
+    const cu_term terms[] = {{"WARPS", warps}, {"A", a}, {"ROW_ORIGIN", row_origin}, {NULL}};
+    cu_put_template(&f->body, cu_linear_sums, terms);
 }
 
 static void put_shape(cu_function *f, int64_t pitch)
@@ -379,31 +342,23 @@ static const char *biased(cu_function *f, const char *sum)
     return ir_arena_printf(f->arena, "%s + %s[i1]", sum, bias_pointer(f));
 }
 
+static const char *number(cu_function *f, int64_t value) { return cu_integer_text(f->arena, value); }
+
 static void emit_rows(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    int64_t scale = f->step->scale;
-    cu_put(&f->body,
-           "    const int rows = t.count * %" PRId64 ";\n"
-           "    for (int item = threadIdx.x; item < (rows + %d) / %d * %" PRId64 "; item += %d) {\n"
-           "        const int column = item %% %" PRId64 ", first = item / %" PRId64 " * %d;\n"
-           "        float sum[%d] = {};\n"
-           "        for (int i1 = 0; i1 < %" PRId64 "; i1++) {\n"
-           "            const float w = %s[i1 * %" PRId64 " + column];\n"
-           "#pragma unroll\n"
-           "            for (int j = 0; j < %d; j++) {\n"
-           "                const int r = min(first + j, rows - 1), i0 = t.first * %" PRId64 " + r;\n",
-           scale, THREAD_ROWS - 1, THREAD_ROWS, k->columns, cu_threads(f), k->columns, k->columns, THREAD_ROWS,
-           THREAD_ROWS, k->k, dense_weight(f), k->columns, THREAD_ROWS, scale);
-    cu_put(&f->body, "                sum[j] += %s * w;\n            }\n        }\n", plain_a(f));
-    cu_put(&f->body,
-           "#pragma unroll\n"
-           "        for (int j = 0; j < %d; j++) {\n"
-           "            const int r = first + j, i0 = t.first * %" PRId64 " + r, i1 = column;\n"
-           "            if (r < rows) {\n",
-           THREAD_ROWS, scale);
-    cu_put(&f->body, "                const float acc = %s;\n", biased(f, "sum[j]"));
-    cu_put(&f->body, "                const float value = %s;\n", value_text(f, "acc"));
+    /* in the order in which the kernel declares the pointers */
+    const char *weight = dense_weight(f), *a = plain_a(f), *sum = biased(f, "sum[j]");
+    const cu_term terms[] = {{"SCALE", number(f, f->step->scale)},
+                             {"COLUMNS", number(f, k->columns)},
+                             {"THREADS", number(f, cu_threads(f))},
+                             {"K", number(f, k->k)},
+                             {"WEIGHT", weight},
+                             {"A", a},
+                             {"SUM", sum},
+                             {"VALUE", value_text(f, "acc")},
+                             {NULL}};
+    cu_put_template(&f->body, cu_linear_rows, terms);
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "                ");
     cu_put(&f->body, "            }\n        }\n    }\n");
 }
@@ -426,31 +381,20 @@ static void emit_vector(cu_function *f)
             rows = tile_rows(f->step, cu_schedule_of(f));
     const char *weight = dense_weight(f);
     if (parts > 1) cu_work_pointer(f, "float", "sums");
-    cu_put(&f->body,
-           "    const int part = threadIdx.x / %" PRId64 ";\n"
-           "    for (int r = 0; r < %" PRId64 "; r++) {\n"
-           "        const int i0 = r;\n"
-           "        for (int column = threadIdx.x %% %" PRId64 "; column < %" PRId64 "; column += %" PRId64 ") {\n"
-           "            float sum = 0.0f;\n"
-           "#pragma unroll 8\n"
-           "            for (int i1 = part; i1 < %" PRId64 "; i1 += %" PRId64 ")\n",
-           columns, rows, columns, k->columns, columns, k->k, parts);
-    cu_put(&f->body, "                sum += %s * %s[i1 * %" PRId64 " + column];\n", plain_a(f), weight, k->columns);
-    if (parts == 1) {
-        put_vector_result(f, "sum");
-        cu_put(&f->body, "        }\n    }\n");
-        return;
-    }
-    cu_put(&f->body,
-           "            sums[(part * %" PRId64 " + r) * %" PRId64 " + column] = sum;\n        }\n    }\n"
-           "    __syncthreads(); // every part of the sums\n"
-           "    for (int item = threadIdx.x; item < %" PRId64 "; item += %d) {\n"
-           "            const int r = item / %" PRId64 ", i0 = r, column = item %% %" PRId64 ";\n"
-           "            float sum = 0.0f;\n"
-           "            for (int p = 0; p < %" PRId64 "; p++) sum += sums[p * %" PRId64 " + item];\n",
-           rows, k->columns, rows * k->columns, cu_threads(f), k->columns, k->columns, parts, rows * k->columns);
+    const cu_term terms[] = {{"SIDE_BY_SIDE", number(f, columns)},
+                             {"ROWS", number(f, rows)},
+                             {"COLUMNS", number(f, k->columns)},
+                             {"RESULTS", number(f, rows * k->columns)},
+                             {"THREADS", number(f, cu_threads(f))},
+                             {"K", number(f, k->k)},
+                             {"PARTS", number(f, parts)},
+                             {"WEIGHT", weight},
+                             {"A", plain_a(f)},
+                             {NULL}};
+    cu_put_template(&f->body, cu_linear_vector, terms);
+    if (parts > 1) cu_put_template(&f->body, cu_linear_parts, terms);
     put_vector_result(f, "sum");
-    cu_put(&f->body, "    }\n");
+    cu_put(&f->body, parts > 1 ? "    }\n" : "        }\n    }\n");
 }
 
 static void emit(cu_function *f)

@@ -33,13 +33,19 @@ typedef struct cu_program {
     cu_kernel *kernels; /* in the arena, as is all text */
 } cu_program;
 
-/* ---- source/: the fixed texts at the start of a kernel's source ------------------------------------------------ */
+/* ---- source/: texts of a kernel's source: those at its start, which are fixed, and templates -------------------- */
 
 extern const char cu_prelude[];          /* for the GPU */
 extern const char cu_common[];           /* portable, for every mode */
 extern const char cu_bf16[], cu_f16[];   /* the 16-bit type and its matrix instruction */
 extern const char cu_half_functions[];   /* functions on the 16-bit type */
 extern const char cu_exact[], cu_fast[]; /* functions for f32 and for 16-bit modes */
+
+/* Templates of steps, for cu_put_template (cuda_attention.c, cuda_linear.c). */
+extern const char cu_attention_tensor[], cu_attention_heads[], cu_attention_shares[];
+extern const char cu_attention_threads[], cu_attention_join[], cu_attention_store[];
+extern const char cu_linear_bias[], cu_linear_sums[], cu_linear_results[];
+extern const char cu_linear_rows[], cu_linear_vector[], cu_linear_parts[];
 
 /* Returns UNSUPPORTED with the plan kernel and the reason if a plan is not encoder-shaped; such entries run on the
  * CPU only. The caller frees the program with cu_program_done. */

@@ -3,10 +3,12 @@
 
 #include "base/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool reserve(cu_text *text, size_t more)
 {
@@ -35,6 +37,20 @@ void cu_put(cu_text *text, const char *format, ...)
     }
     va_end(again);
     va_end(args);
+}
+
+void cu_put_template(cu_text *text, const char *source, const cu_term *terms)
+{
+    for (const char *mark; (mark = strchr(source, '@')) != NULL;) {
+        size_t length = strcspn(mark + 1, "@");
+        const cu_term *term = terms;
+        while (term->name != NULL && (strlen(term->name) != length || memcmp(term->name, mark + 1, length) != 0))
+            term++;
+        assert(term->name != NULL);
+        cu_put(text, "%.*s%s", (int)(mark - source), source, term->text != NULL ? term->text : "");
+        source = mark + length + 2;
+    }
+    cu_put(text, "%s", source);
 }
 
 const char *cu_text_get(const cu_text *text) { return text->bytes != NULL ? text->bytes : ""; }

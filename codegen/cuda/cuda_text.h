@@ -12,6 +12,13 @@ typedef struct cu_text { /* zero-initialised: empty */
 } cu_text;
 
 void cu_put(cu_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+typedef struct cu_term {
+    const char *name, *text;
+} cu_term;
+/* Appends a template, with the terms' texts in place of @NAME@. The last term has no name. */
+void cu_put_template(cu_text *text, const char *source, const cu_term *terms);
+
 const char *cu_text_get(const cu_text *text); /* "" if empty */
 void cu_text_done(cu_text *text);
 
