@@ -48,7 +48,7 @@ fi
         od -An -v -t x4 -w4 "$out.rodata" | sort -u | tr -d '\n'
     echo
     MDOT_NVRTC=/nonexistent "$command" compile "$model" -o "$out.cuda.mdot" --quiet --target sm_80 --dump cuda \
-        2> /dev/null | sed 's|^ *//.*||' || true # without comments
+        2> /dev/null | sed '/^ *\/\//d' || true # without comments
 } > "$out.listing"
 rm -f "$out.mdot" "$out.cuda.mdot" "$out.rodata" "$out.refused"
 LISTING
