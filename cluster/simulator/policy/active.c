@@ -2,6 +2,7 @@
 #include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int by_number(const void *a, const void *b)
 {
@@ -28,24 +29,25 @@ size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count)
     return kept;
 }
 
-void sc_active_destroy(void *memory)
+mdot_status sc_state_create(size_t bytes, const sc_array *arrays, size_t count, void **out_self, mdot_error *err)
 {
-    sc_active *self = memory;
-    if (self == NULL) return;
-    free(self->jobs);
-    free(self->items);
-    free(self);
+    enum { ALIGNMENT = 16 };
+    size_t total = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, used = total;
+    for (size_t i = 0; i < count; i++) total += (arrays[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *self = calloc(1, total);
+    if (self == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < count; i++) {
+        void *array = self + used;
+        memcpy(self + arrays[i].at, &array, sizeof array);
+        used += (arrays[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    *out_self = self;
+    return MDOT_OK;
 }
 
 mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1;
-    sc_active *self = calloc(1, sizeof *self);
-    if (self != NULL) *self = (sc_active){.jobs = calloc(jobs, sizeof *self->jobs), .items = calloc(jobs, item_bytes)};
-    if (self == NULL || self->jobs == NULL || self->items == NULL) {
-        sc_active_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    const sc_array arrays[] = {SC_ARRAY(sc_active, jobs, jobs), {offsetof(sc_active, items), jobs * item_bytes}};
+    return SC_STATE(sc_active, arrays, out_self, err);
 }

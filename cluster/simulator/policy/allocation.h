@@ -5,6 +5,8 @@
 #include "simulator/core/job_order.h"
 #include "simulator/core/policy.h"
 
+#include <stddef.h>
+
 /* A job order, processed from the front, at the jobs' own widths. */
 
 /* Returns the type with enough free GPUs on which a job is predicted to end first; type_count: none. A restart counts
@@ -64,6 +66,23 @@ double sc_lease_s(const sc_view *view);
  * moves to the end. Returns the new job count. `jobs` has room for the whole workload. */
 size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count);
 
+/* ---- State ------------------------------------------------------------------------------------------------------- */
+
+/* A zeroed struct with arrays behind it in one allocation, which free() releases. `at` is the offset of an array's
+ * pointer in the struct. */
+typedef struct sc_array {
+    size_t at, bytes;
+} sc_array;
+
+#define SC_ARRAY(type, field, count)                                                                                   \
+    {                                                                                                                  \
+        offsetof(type, field), (size_t)(count) * sizeof *((type *)NULL)->field                                         \
+    }
+#define SC_STATE(type, arrays, out_self, err)                                                                          \
+    sc_state_create(sizeof(type), arrays, sizeof(arrays) / sizeof *(arrays), out_self, err)
+
+mdot_status sc_state_create(size_t bytes, const sc_array *arrays, size_t count, void **out_self, mdot_error *err);
+
 /* Policy state with one item per job. */
 typedef struct sc_active {
     uint32_t *jobs;
@@ -72,7 +91,6 @@ typedef struct sc_active {
 } sc_active;
 
 mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_self, mdot_error *err);
-void sc_active_destroy(void *self); /* an sc_active, which may be NULL */
 
 /* ---- Sorted jobs ------------------------------------------------------------------------------------------------- */
 

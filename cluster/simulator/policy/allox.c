@@ -36,17 +36,6 @@ typedef struct matching {
     sc_match *matches;
 } matching;
 
-static void free_matching(matching *m)
-{
-    free(m->jobs);
-    free(m->machines);
-    free(m->types);
-    free(m->delay_s);
-    free(m->sizes);
-    free(m->time_s);
-    free(m->matches);
-}
-
 static int by_time(const void *left, const void *right)
 {
     const waiting *a = left, *b = right;
@@ -145,22 +134,17 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     active->count = sc_active_update(view, active->jobs, active->count);
     sc_queue_keep_running(view, plan);
     if (active->count == view->running_count || sc_plan_most_free(view, plan) == 0) return MDOT_OK;
-    matching m = {.jobs = calloc(active->count, sizeof *m.jobs),
-                  .machines = calloc(gpus, sizeof *m.machines),
-                  .types = calloc(groups, sizeof *m.types),
-                  .delay_s = calloc(groups, sizeof *m.delay_s),
-                  .sizes = calloc(groups, sizeof *m.sizes),
-                  .time_s = calloc(MOST_MATCHED * groups, sizeof *m.time_s),
-                  .matches = calloc(active->count, sizeof *m.matches)};
-    mdot_status status = MDOT_OK;
-    if (m.jobs == NULL || m.machines == NULL || m.types == NULL || m.delay_s == NULL || m.sizes == NULL ||
-        m.time_s == NULL || m.matches == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) {
-        list_jobs(&m, view, active);
-        status = match(&m, view, plan, err);
-    }
-    free_matching(&m);
+    const sc_array arrays[] = {
+        SC_ARRAY(matching, jobs, active->count),   SC_ARRAY(matching, machines, gpus),
+        SC_ARRAY(matching, types, groups),         SC_ARRAY(matching, delay_s, groups),
+        SC_ARRAY(matching, sizes, groups),         SC_ARRAY(matching, time_s, MOST_MATCHED * groups),
+        SC_ARRAY(matching, matches, active->count)};
+    void *scratch;
+    mdot_status status = SC_STATE(matching, arrays, &scratch, err);
+    if (status != MDOT_OK) return status;
+    list_jobs(scratch, view, active);
+    status = match(scratch, view, plan, err);
+    free(scratch);
     return status;
 }
 
@@ -175,5 +159,5 @@ const sc_policy sc_policy_allox = {
     .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = sc_active_destroy,
+    .destroy = free,
 };

@@ -18,7 +18,8 @@
 
 enum { ORDERS = 4, MOST_ENDANGERING = 32 };
 
-typedef enum standing { GUARANTEED, WITHOUT_DEADLINE, REFUSED } standing;
+/* GUARANTEED_FIRST: ahead of all other guarantees. */
+typedef enum standing { GUARANTEED_FIRST, GUARANTEED, WITHOUT_DEADLINE, REFUSED } standing;
 
 typedef struct entry {
     sc_outlook_job ahead;
@@ -28,7 +29,8 @@ typedef struct entry {
 } entry;
 
 typedef struct chronus {
-    sc_active *active; /* its items are each job's standing */
+    uint32_t *active;
+    standing *standings; /* of each job */
     entry *entries;
     sc_outlook_job *outlook; /* scratch */
     size_t count;
@@ -36,35 +38,12 @@ typedef struct chronus {
     double lease_end_s;
 } chronus;
 
-static void destroy(void *memory)
-{
-    chronus *self = memory;
-    if (self == NULL) return;
-    sc_active_destroy(self->active);
-    free(self->entries);
-    free(self->outlook);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1;
-    void *active = NULL;
-    mdot_status status = sc_active_create(view, sizeof(standing), &active, err);
-    chronus *self = calloc(1, sizeof *self);
-    if (self != NULL)
-        *self = (chronus){.active = active,
-                          .entries = calloc(jobs, sizeof *self->entries),
-                          .outlook = calloc(jobs, sizeof *self->outlook)};
-    if (status == MDOT_OK && (self == NULL || self->entries == NULL || self->outlook == NULL))
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK)
-        *out_self = self;
-    else if (self != NULL)
-        destroy(self);
-    else
-        sc_active_destroy(active);
-    return status;
+    const sc_array arrays[] = {SC_ARRAY(chronus, active, jobs), SC_ARRAY(chronus, standings, jobs),
+                               SC_ARRAY(chronus, entries, jobs), SC_ARRAY(chronus, outlook, jobs)};
+    return SC_STATE(chronus, arrays, out_self, err);
 }
 
 static int by_key(const void *left, const void *right)
@@ -78,7 +57,8 @@ static int by_key(const void *left, const void *right)
 static double key_of(const sc_view *view, const entry *e, int order)
 {
     const sc_job *j = &view->workload->jobs[e->ahead.job];
-    if (e->standing != GUARANTEED) return e->ahead.left_s;
+    bool is_hopeless = view->now_s + e->ahead.left_s > j->deadline_s;
+    if (e->standing > GUARANTEED) return e->ahead.left_s + (is_hopeless ? 1e15 : 0);
     switch (order) {
     case 0: return j->deadline_s;
     case 1: return j->deadline_s - sc_estimate_duration_s(view->estimate, e->ahead.job); /* the latest start */
@@ -98,10 +78,10 @@ static bool is_safe(chronus *self, const sc_view *view)
 {
     size_t count = 0;
     for (size_t i = 0; i < self->count; i++)
-        if (self->entries[i].standing == GUARANTEED || self->entries[i].is_granted) {
+        if (self->entries[i].standing <= GUARANTEED || self->entries[i].is_granted) {
             self->outlook[count] = self->entries[i].ahead;
             self->outlook[count].holds = self->entries[i].is_granted;
-            if (self->entries[i].standing != GUARANTEED) self->outlook[count].deadline_s = INFINITY;
+            if (self->entries[i].standing > GUARANTEED) self->outlook[count].deadline_s = INFINITY;
             count++;
         }
     return sc_outlook_meets(view, self->outlook, count, sc_lease_s(view), self->lease_end_s);
@@ -110,30 +90,28 @@ static bool is_safe(chronus *self, const sc_view *view)
 /* Lists all jobs with their standing. Jobs within a lease are granted. */
 static void list_jobs(chronus *self, const sc_view *view, bool is_lease_end)
 {
-    const standing *standings = self->active->items;
-    self->count = self->active->count;
     for (size_t i = 0; i < self->count; i++) {
-        uint32_t job = self->active->jobs[i];
-        self->entries[i] = (entry){.ahead = sc_outlook_of(view, job), .standing = standings[job]};
+        uint32_t job = self->active[i];
+        self->entries[i] = (entry){.ahead = sc_outlook_of(view, job), .standing = self->standings[job]};
         self->entries[i].is_granted = !is_lease_end && sc_view_is_running(view, job);
     }
 }
 
 static void admit(chronus *self, const sc_view *view, uint32_t job)
 {
-    standing *standings = self->active->items;
     entry *e = self->entries;
-    if (standings[job] == WITHOUT_DEADLINE) return;
-    while (e->ahead.job != job) e++;
-    e->standing = standings[job] = GUARANTEED;
-    for (int i = 0, order = self->order; i < ORDERS; i++, order = (order + 1) % ORDERS) {
+    if (self->standings[job] == WITHOUT_DEADLINE) return;
+    for (int attempt = 0; attempt < 2 * ORDERS; attempt++) {
+        int order = (self->order + attempt) % ORDERS;
+        for (e = self->entries; e->ahead.job != job;) e++;
+        e->standing = self->standings[job] = attempt < ORDERS ? GUARANTEED : GUARANTEED_FIRST;
         sort(self, view, order);
         if (!is_safe(self, view)) continue;
         self->order = order;
         return;
     }
     for (e = self->entries; e->ahead.job != job;) e++;
-    e->standing = standings[job] = REFUSED;
+    e->standing = self->standings[job] = REFUSED;
 }
 
 static bool grant(const sc_view *view, sc_plan *plan, entry *e)
@@ -150,7 +128,7 @@ static void grant_others(chronus *self, const sc_view *view, sc_plan *plan, doub
     for (size_t i = 0; i < self->count && sc_plan_most_free(view, plan) > 0; i++) {
         entry *e = &self->entries[i];
         bool yields = isfinite(most_s) && (e->standing == REFUSED || e->ahead.left_s >= most_s);
-        if (e->standing == GUARANTEED || e->is_granted || yields) continue;
+        if (e->standing <= GUARANTEED || e->is_granted || yields) continue;
         if (waits && looked_at++ == MOST_ENDANGERING) return;
         sc_plan before = *plan;
         if (!grant(view, plan, e) || !waits || is_safe(self, view)) continue;
@@ -163,7 +141,7 @@ static void grant_others(chronus *self, const sc_view *view, sc_plan *plan, doub
 static double grant_guaranteed(chronus *self, const sc_view *view, sc_plan *plan, bool only_looks)
 {
     double longest_s = 0;
-    for (size_t i = 0; i < self->count && self->entries[i].standing == GUARANTEED; i++) {
+    for (size_t i = 0; i < self->count && self->entries[i].standing <= GUARANTEED; i++) {
         entry *e = &self->entries[i];
         if (!e->is_granted && (only_looks || !grant(view, plan, e))) longest_s = fmax(longest_s, e->ahead.left_s);
     }
@@ -174,12 +152,11 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 {
     (void)err;
     chronus *self = memory;
-    standing *standings = self->active->items;
     bool is_lease_end = view->now_s >= self->lease_end_s, others_hold = false;
     if (is_lease_end) self->lease_end_s = sc_lease_end_s(view->now_s, sc_lease_s(view));
-    self->active->count = sc_active_update(view, self->active->jobs, self->active->count);
+    self->count = sc_active_update(view, self->active, self->count);
     for (size_t i = 0; i < view->arrived_count; i++)
-        standings[view->arrived[i]] =
+        self->standings[view->arrived[i]] =
             isfinite(view->workload->jobs[view->arrived[i]].deadline_s) ? REFUSED : WITHOUT_DEADLINE;
     list_jobs(self, view, is_lease_end);
     for (size_t i = 0; i < view->arrived_count; i++) admit(self, view, view->arrived[i]);
@@ -190,7 +167,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     waiting_s = grant_guaranteed(self, view, plan, false);
     grant_others(self, view, plan, INFINITY, waiting_s > 0);
     for (size_t i = 0; i < self->count; i++)
-        others_hold |= self->entries[i].is_granted && self->entries[i].standing != GUARANTEED;
+        others_hold |= self->entries[i].is_granted && self->entries[i].standing > GUARANTEED;
     bool waits = self->count > plan->grant_count;
     if (waits && (!is_lease_end || (waiting_s > 0 && others_hold))) plan->wake_s = self->lease_end_s;
     return MDOT_OK;
@@ -204,5 +181,5 @@ const sc_policy sc_policy_chronus = {
     .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = free,
 };

@@ -12,6 +12,8 @@
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
 
+#include <stdlib.h>
+
 enum { LOOKED_AT = 64 };
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
@@ -75,5 +77,5 @@ const sc_policy sc_policy_cognn = {
     .summary = "a queue in groups of two that share GPUs, by --pairs (CoGNN, reduced)",
     .create = create,
     .decide = decide,
-    .destroy = sc_active_destroy,
+    .destroy = free,
 };

@@ -13,6 +13,8 @@
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
+#include <stdlib.h>
+
 /* Jobs that run after this decision. */
 typedef struct shares {
     sc_share *items;
@@ -104,5 +106,5 @@ const sc_policy sc_policy_elastic = {
     .summary = "first come, first served; widths between the jobs' bounds by marginal gain (Optimus)",
     .create = create,
     .decide = decide,
-    .destroy = sc_active_destroy,
+    .destroy = free,
 };

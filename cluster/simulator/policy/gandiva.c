@@ -31,7 +31,8 @@ typedef struct move { /* move of a running job */
 } move;
 
 typedef struct gandiva {
-    sc_active *active; /* its items are the times since which each job has waited or had its turn */
+    uint32_t *active;
+    double *since_s; /* time since which each job has waited or had its turn */
     turn *turns;
     size_t count;
     move *moves;    /* capacity: maximum running jobs */
@@ -39,36 +40,13 @@ typedef struct gandiva {
     double slice_end_s;
 } gandiva;
 
-static void destroy(void *memory)
-{
-    gandiva *self = memory;
-    if (self == NULL) return;
-    sc_active_destroy(self->active);
-    free(self->turns);
-    free(self->moves);
-    free(self->node_free);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    void *active = NULL;
-    mdot_status status = sc_active_create(view, sizeof(double), &active, err);
-    gandiva *self = status == MDOT_OK ? calloc(1, sizeof *self) : NULL;
-    if (self != NULL)
-        *self = (gandiva){.active = active,
-                          .turns = calloc(view->workload->job_count + 1, sizeof *self->turns),
-                          .moves = calloc((size_t)view->cluster->gpus, sizeof *self->moves),
-                          .node_free = calloc(view->cluster->node_count, sizeof *self->node_free)};
-    if (status == MDOT_OK && (self == NULL || self->turns == NULL || self->moves == NULL || self->node_free == NULL))
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK)
-        *out_self = self;
-    else if (self != NULL)
-        destroy(self);
-    else
-        sc_active_destroy(active);
-    return status;
+    size_t jobs = view->workload->job_count + 1, gpus = (size_t)view->cluster->gpus;
+    const sc_array arrays[] = {SC_ARRAY(gandiva, active, jobs), SC_ARRAY(gandiva, since_s, jobs),
+                               SC_ARRAY(gandiva, turns, jobs), SC_ARRAY(gandiva, moves, gpus),
+                               SC_ARRAY(gandiva, node_free, view->cluster->node_count)};
+    return SC_STATE(gandiva, arrays, out_self, err);
 }
 
 /* ---- Turns ------------------------------------------------------------------------------------------------------- */
@@ -85,16 +63,14 @@ static int by_turn(const void *left, const void *right)
 
 static void list_turns(gandiva *self, const sc_view *view)
 {
-    double *since_s = self->active->items;
-    self->active->count = sc_active_update(view, self->active->jobs, self->active->count);
-    self->count = self->active->count;
-    for (size_t i = 0; i < view->arrived_count; i++) since_s[view->arrived[i]] = view->now_s;
+    self->count = sc_active_update(view, self->active, self->count);
+    for (size_t i = 0; i < view->arrived_count; i++) self->since_s[view->arrived[i]] = view->now_s;
     for (size_t i = 0; i < self->count; i++) {
-        uint32_t job = self->active->jobs[i];
+        uint32_t job = self->active[i];
         self->turns[i] = (turn){.job = job,
                                 .guest = SC_NONE,
                                 .gpus = view->workload->jobs[job].gpus,
-                                .since_s = since_s[job],
+                                .since_s = self->since_s[job],
                                 .runs = sc_view_is_running(view, job)};
     }
     qsort(self->turns, self->count, sizeof *self->turns, by_turn);
@@ -276,7 +252,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 {
     (void)err;
     gandiva *self = memory;
-    double *since_s = self->active->items;
     bool is_slice_end = view->now_s >= self->slice_end_s;
     if (is_slice_end) self->slice_end_s = view->now_s + sc_lease_s(view);
     list_turns(self, view);
@@ -287,7 +262,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     place(self, view, plan);
     for (size_t i = 0; i < self->count; i++) {
         const turn *t = &self->turns[i];
-        if (t->runs != (t->is_granted || t->is_guest)) since_s[t->job] = view->now_s;
+        if (t->runs != (t->is_granted || t->is_guest)) self->since_s[t->job] = view->now_s;
     }
     if (waits) plan->wake_s = self->slice_end_s;
     return MDOT_OK;
@@ -299,5 +274,5 @@ const sc_policy sc_policy_gandiva = {
     .period_s = 60,
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = free,
 };

@@ -28,46 +28,26 @@ typedef struct candidate {
 } candidate;
 
 typedef struct hydra {
-    sc_active *active;
+    uint32_t *active;
+    size_t count;
     candidate *waiting;
     double *free_s[SC_MAX_TYPES], *used_s[SC_MAX_TYPES]; /* when each type's GPUs become free, ascending; scratch */
     size_t gpus[SC_MAX_TYPES];
 } hydra;
 
-static void destroy(void *memory)
-{
-    hydra *self = memory;
-    if (self == NULL) return;
-    for (unsigned type = 0; type < SC_MAX_TYPES; type++) {
-        free(self->free_s[type]);
-        free(self->used_s[type]);
-    }
-    sc_active_destroy(self->active);
-    free(self->waiting);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    hydra *self = calloc(1, sizeof *self);
-    void *active = NULL;
-    mdot_status status =
-        self != NULL ? sc_active_create(view, 1, &active, err) : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) {
-        self->active = active;
-        self->waiting = calloc(view->workload->job_count + 1, sizeof *self->waiting);
-        if (self->waiting == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
+    size_t jobs = view->workload->job_count + 1, gpus = (size_t)view->cluster->gpus, first = 0;
+    const sc_array arrays[] = {SC_ARRAY(hydra, active, jobs), SC_ARRAY(hydra, waiting, jobs),
+                               SC_ARRAY(hydra, free_s[0], gpus), SC_ARRAY(hydra, used_s[0], gpus)};
+    mdot_status status = SC_STATE(hydra, arrays, out_self, err);
     for (unsigned type = 0; status == MDOT_OK && type < view->cluster->type_count; type++) {
+        hydra *self = *out_self;
         self->gpus[type] = (size_t)view->cluster->types[type].gpus;
-        self->free_s[type] = calloc(self->gpus[type], sizeof(double));
-        self->used_s[type] = calloc(self->gpus[type], sizeof(double));
-        if (self->free_s[type] == NULL || self->used_s[type] == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        self->free_s[type] = self->free_s[0] + first;
+        self->used_s[type] = self->used_s[0] + first;
+        first += self->gpus[type];
     }
-    if (status == MDOT_OK)
-        *out_self = self;
-    else
-        destroy(self);
     return status;
 }
 
@@ -223,8 +203,8 @@ static void list_gpus(hydra *self, const sc_view *view)
 static size_t list_waiting(hydra *self, const sc_view *view)
 {
     size_t count = 0;
-    for (size_t i = 0; i < self->active->count; i++) {
-        uint32_t job = self->active->jobs[i];
+    for (size_t i = 0; i < self->count; i++) {
+        uint32_t job = self->active[i];
         if (sc_view_is_running(view, job)) continue;
         candidate *c = &self->waiting[count++];
         *c = (candidate){.job = job, .fastest_s = INFINITY};
@@ -243,7 +223,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 {
     (void)err;
     hydra *self = memory;
-    self->active->count = sc_active_update(view, self->active->jobs, self->active->count);
+    self->count = sc_active_update(view, self->active, self->count);
     sc_queue_keep_running(view, plan);
     size_t count = list_waiting(self, view);
     if (count == 0 || sc_plan_most_free(view, plan) == 0) return MDOT_OK;
@@ -263,5 +243,5 @@ const sc_policy sc_policy_hydra = {
     .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = free,
 };

@@ -32,16 +32,6 @@ typedef struct miso {
     gpu *gpus;       /* one per node */
 } miso;
 
-static void destroy(void *memory)
-{
-    miso *self = memory;
-    if (self == NULL) return;
-    free(self->active);
-    free(self->is_placed);
-    free(self->gpus);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     const sc_cluster *c = view->cluster;
@@ -50,17 +40,10 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                              "policy miso requires nodes of 7 GPUs, which are the slices of one; node %s has %d",
                              c->nodes[node].name, c->nodes[node].gpus);
-    miso *self = calloc(1, sizeof *self);
-    if (self != NULL)
-        *self = (miso){.active = calloc(view->workload->job_count + 1, sizeof *self->active),
-                       .is_placed = calloc(view->workload->job_count + 1, sizeof *self->is_placed),
-                       .gpus = calloc(c->node_count + 1, sizeof *self->gpus)};
-    if (self == NULL || self->active == NULL || self->is_placed == NULL || self->gpus == NULL) {
-        destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    size_t jobs = view->workload->job_count + 1;
+    const sc_array arrays[] = {SC_ARRAY(miso, active, jobs), SC_ARRAY(miso, is_placed, jobs),
+                               SC_ARRAY(miso, gpus, c->node_count)};
+    return SC_STATE(miso, arrays, out_self, err);
 }
 
 /* Divides the GPU among the jobs; the sum is -INFINITY if they do not fit. */
@@ -143,5 +126,5 @@ const sc_policy sc_policy_miso = {
     .needs_kinds = true,
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = free,
 };

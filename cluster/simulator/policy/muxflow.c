@@ -33,20 +33,6 @@ typedef struct muxflow {
     int *capacity; /* free GPUs, then 1 for each host */
 } muxflow;
 
-static void destroy(void *memory)
-{
-    muxflow *self = memory;
-    if (self == NULL) return;
-    free(self->active);
-    free(self->partner);
-    free(self->runs);
-    free(self->hosts);
-    free(self->waiting);
-    free(self->options);
-    free(self->capacity);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1, gpus = (size_t)view->cluster->gpus + 1;
@@ -54,22 +40,12 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     if (status != MDOT_OK) return status;
     if (!sc_linear_solves_integers())
         return mdot_fail(err, MDOT_UNSUPPORTED, "built without COIN-OR CBC, which solves the program of this policy");
-    muxflow *self = calloc(1, sizeof *self);
-    if (self != NULL)
-        *self = (muxflow){.active = calloc(jobs, sizeof *self->active),
-                          .partner = calloc(jobs, sizeof *self->partner),
-                          .runs = calloc(jobs, sizeof *self->runs),
-                          .hosts = calloc(gpus, sizeof *self->hosts),
-                          .waiting = calloc(jobs, sizeof *self->waiting),
-                          .options = calloc((gpus + 1) * MOST_MATCHED, sizeof *self->options),
-                          .capacity = calloc(gpus + 1, sizeof *self->capacity)};
-    if (self == NULL || self->active == NULL || self->partner == NULL || self->runs == NULL || self->hosts == NULL ||
-        self->waiting == NULL || self->options == NULL || self->capacity == NULL) {
-        destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    const sc_array arrays[] = {
+        SC_ARRAY(muxflow, active, jobs),      SC_ARRAY(muxflow, partner, jobs),
+        SC_ARRAY(muxflow, runs, jobs),        SC_ARRAY(muxflow, hosts, gpus),
+        SC_ARRAY(muxflow, waiting, jobs),     SC_ARRAY(muxflow, options, (gpus + 1) * MOST_MATCHED),
+        SC_ARRAY(muxflow, capacity, gpus + 1)};
+    return SC_STATE(muxflow, arrays, out_self, err);
 }
 
 static int width(const sc_view *view, uint32_t job) { return view->workload->jobs[job].gpus; }
@@ -189,5 +165,5 @@ const sc_policy sc_policy_muxflow = {
     .summary = "offline jobs matched to the GPUs of online services, by --pairs (MuxFlow, reduced)",
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = free,
 };

@@ -107,5 +107,5 @@ const sc_policy sc_policy_powerflow = {
     .summary = "GPUs to the jobs with the largest time saving per energy, within a power limit (PowerFlow, reduced)",
     .create = create,
     .decide = decide,
-    .destroy = sc_active_destroy,
+    .destroy = free,
 };

@@ -1,6 +1,7 @@
 /* rounds.c — turns time fractions into the next round's jobs. */
 #include "simulator/policy/rounds.h"
 #include "simulator/core/workload.h"
+#include "simulator/policy/allocation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,80 +43,46 @@ typedef struct rounds {
     entry *queue;
 } rounds;
 
-void sc_rounds_destroy(void *memory)
+void sc_rounds_destroy(void *self) { free(self); }
+
+static mdot_status create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, size_t couples,
+                          void **out_self, mdot_error *err)
 {
-    rounds *self = memory;
-    if (self == NULL) return;
-    free(self->accounts);
-    free(self->active);
-    free(self->speed);
-    free(self->scale);
-    free(self->weight);
-    free(self->remaining);
-    free(self->since_start_s);
-    free(self->isolated_s);
-    free(self->fractions);
-    free(self->previous);
-    free(self->queue);
-    free(self->couples);
-    free(self->pairs);
-    free(self);
+    size_t jobs = view->workload->job_count + 1, types = view->cluster->type_count;
+    const sc_array arrays[] = {SC_ARRAY(rounds, accounts, jobs),
+                               SC_ARRAY(rounds, active, jobs),
+                               SC_ARRAY(rounds, speed, jobs * types),
+                               SC_ARRAY(rounds, scale, jobs),
+                               SC_ARRAY(rounds, weight, jobs),
+                               SC_ARRAY(rounds, remaining, jobs),
+                               SC_ARRAY(rounds, since_start_s, jobs),
+                               SC_ARRAY(rounds, isolated_s, jobs),
+                               SC_ARRAY(rounds, fractions, (jobs + couples) * types),
+                               SC_ARRAY(rounds, previous, jobs * types),
+                               SC_ARRAY(rounds, queue, jobs + couples),
+                               SC_ARRAY(rounds, couples, 2 * couples),
+                               SC_ARRAY(rounds, pairs, couples)};
+    mdot_status status = SC_STATE(rounds, arrays, out_self, err);
+    if (status != MDOT_OK) return status;
+    rounds *self = *out_self;
+    self->allocate = allocate;
+    self->computed_s = -INFINITY;
+    self->looks_at_types = looks_at_types;
+    self->random = 1;
+    self->shares = couples > 0;
+    return MDOT_OK;
 }
 
 mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
                              mdot_error *err)
 {
-    size_t jobs = view->workload->job_count + 1, types = view->cluster->type_count;
-    rounds *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        *self = (rounds){.allocate = allocate,
-                         .accounts = calloc(jobs, sizeof(account)),
-                         .active = calloc(jobs, sizeof(uint32_t)),
-                         .computed_s = -INFINITY,
-                         .looks_at_types = looks_at_types,
-                         .random = 1,
-                         .speed = calloc(jobs * types, sizeof(double)),
-                         .scale = calloc(jobs, sizeof(double)),
-                         .weight = calloc(jobs, sizeof(double)),
-                         .remaining = calloc(jobs, sizeof(double)),
-                         .since_start_s = calloc(jobs, sizeof(double)),
-                         .isolated_s = calloc(jobs, sizeof(double)),
-                         .fractions = calloc(jobs * types, sizeof(double)),
-                         .previous = calloc(jobs * types, sizeof(double)),
-                         .queue = calloc(jobs, sizeof(entry))};
-    }
-    if (self == NULL || self->accounts == NULL || self->active == NULL || self->speed == NULL || self->scale == NULL ||
-        self->weight == NULL || self->remaining == NULL || self->since_start_s == NULL || self->isolated_s == NULL ||
-        self->fractions == NULL || self->previous == NULL || self->queue == NULL) {
-        sc_rounds_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    return create(view, allocate, looks_at_types, 0, out_self, err);
 }
 
 mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err)
 {
-    void *memory;
     mdot_status status = sc_couples_check(view, err);
-    if (status != MDOT_OK) return status;
-    status = sc_rounds_create(view, allocate, true, &memory, err);
-    if (status != MDOT_OK) return status;
-    rounds *self = memory;
-    size_t jobs = view->workload->job_count + 1 + MOST_COUPLES;
-    free(self->fractions);
-    free(self->queue);
-    self->shares = true;
-    self->fractions = calloc(jobs * view->cluster->type_count, sizeof(double));
-    self->queue = calloc(jobs, sizeof(entry));
-    self->couples = calloc(2 * MOST_COUPLES, sizeof *self->couples);
-    self->pairs = calloc(MOST_COUPLES, sizeof *self->pairs);
-    if (self->fractions == NULL || self->queue == NULL || self->couples == NULL || self->pairs == NULL) {
-        sc_rounds_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    return status == MDOT_OK ? create(view, allocate, true, MOST_COUPLES, out_self, err) : status;
 }
 
 /* ---- Accounts ---------------------------------------------------------------------------------------------------- */

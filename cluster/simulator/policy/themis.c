@@ -21,29 +21,11 @@ typedef struct themis {
     size_t count;
 } themis;
 
-static void destroy(void *memory)
-{
-    themis *self = memory;
-    if (self == NULL) return;
-    free(self->active);
-    free(self->order);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1;
-    themis *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        self->active = calloc(jobs, sizeof *self->active);
-        self->order = calloc(jobs, sizeof *self->order);
-    }
-    if (self == NULL || self->active == NULL || self->order == NULL) {
-        destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    const sc_array arrays[] = {SC_ARRAY(themis, active, jobs), SC_ARRAY(themis, order, jobs)};
+    return SC_STATE(themis, arrays, out_self, err);
 }
 
 /* In an equal part of the cluster, a job is slower by the ratio of requested GPUs to existing GPUs. */
@@ -107,5 +89,5 @@ const sc_policy sc_policy_themis = {
     .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = destroy,
+    .destroy = free,
 };
