@@ -227,7 +227,7 @@ class Job:
 
         def read(inputs: tuple[Any, Any, Any], samples: int | None) -> tuple[Job, Traced]:
             made = trace(model, inputs[0], inputs[1], loss=loss, targets=inputs[2], batch=samples, name=name)
-            return cls._of_trace(model, made), made
+            return cls._of_trace(made), made
 
         inputs = (tuple(args), dict(example_kwargs or {}), tuple(expected))
         job, traced = read(inputs, batch)
@@ -249,7 +249,7 @@ class Job:
         return cls.of_lengths(jobs)
 
     @classmethod
-    def _of_trace(cls, model: Any, traced: Traced) -> Job:
+    def _of_trace(cls, traced: Traced) -> Job:
         from mdot.trace.check import compare, compare_memory
         from mdot.trace.onnx_file import BATCH, serialise
 
@@ -265,7 +265,7 @@ class Job:
         if traced.program is not None:
             from mdot.trace.traced_program import describe
 
-            made = describe(traced.program, traced.graph, model, job._blocks(), work)
+            made = describe(traced.program, traced.graph, job._blocks(), work)
             if made.recorded:
                 work, differs = compare_memory(traced.program, made.recorded, traced.batch, work)
                 traced.notes += [differs] if differs is not None else []

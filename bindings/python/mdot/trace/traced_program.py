@@ -16,7 +16,6 @@ from mdot.program import RecordedMemory, WorkCheck
 from mdot.trace.autocast import HALVES
 from mdot.trace.batch import other_than
 from mdot.trace.graph import Graph
-from mdot.trace.modules import prepare
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.timeline import Kind, Timeline
 from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
@@ -36,6 +35,8 @@ class Program:
     runs: dict[str, TrainingRun]
     """By precision: fp32, amp-fp16 (autocast to either type), bf16."""
     notes: list[str]
+    framework: int = 0
+    """The number of the choice, from the modules' packages."""
     at_batch: TrainingRun | None = None
     """The program's own step at the batch of the examples."""
     times: dict[tuple[str, str], list[int]] = dataclasses.field(default_factory=dict)
@@ -58,7 +59,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
     trained, frozen, halves = _weights(model)
     buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
     is_half = 2 * halves > trained + frozen
-    program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [])
+    program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [], _framework_of(model))
     first = _attempt(model, args, kwargs, batch)
     second = _attempt(model, args, kwargs, batch, autocast=True) if is_half else first
     if isinstance(first, TrainingRun) and not is_half and first.timeline.autocast_dtype is not None:
@@ -226,15 +227,15 @@ FRAMEWORKS = {"megatron": "megatron", "transformer_engine": "transformer-engine"
 """Packages whose modules tell the framework, the most telling first, and its name as a choice."""
 
 
-def _framework_of(model: Any) -> int:
+def _framework_of(model: nn.Module) -> int:
     """The number of the choice; 0 if the modules come from none of FRAMEWORKS."""
-    packages = {type(module).__module__.partition(".")[0] for module in prepare(model).modules()}
+    packages = {type(module).__module__.partition(".")[0] for module in model.modules()}
     return next((CHOICES["framework"].index(name) for package, name in FRAMEWORKS.items() if package in packages), 0)
 
 
-def describe(traced: Program, graph: Graph, model: Any, blocks: Sequence[str], check: WorkCheck) -> JobProgram:
-    """What a job records of its program. `model` is the traced object; `blocks` are those of `records`."""
+def describe(traced: Program, graph: Graph, blocks: Sequence[str], check: WorkCheck) -> JobProgram:
+    """The job's record of its program. `blocks` are those of `records`."""
     attention = "flash" if graph.fused_attentions > 0 else "program"
     sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
     recorded = records(traced, blocks)
-    return JobProgram(traced.precision, attention, *sizes, graph.has_loss, recorded, _framework_of(model), check=check)
+    return JobProgram(traced.precision, attention, *sizes, graph.has_loss, recorded, traced.framework, check=check)
