@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any, Iterator, Mapping, Sequence
 
 import torch
@@ -78,6 +79,57 @@ def resized(tree: Any, batch: int, other: int) -> Any:
 
     made = pytree.tree_map(resize, tree)
     return made if found else None
+
+
+_METHODS = ("view", "reshape", "expand", "repeat", "broadcast_to", "new_zeros", "new_ones", "new_empty", "new_full")
+_MAKERS = ("zeros", "ones", "empty", "full", "rand", "randn", "arange")
+"""Methods of tensors, and functions, whose arguments are sizes."""
+
+
+class FixedBatch:
+    """Lets a module that holds the number of samples as a constant, for example `x.view(32, 24)`, run at another batch: a first
+    size that is `batch` becomes `other`, and one that is a multiple of it becomes the same multiple if the call fails. The
+    functions are replaced, because modes are off while the backward pass recomputes a checkpointed region. Calls by PyTorch
+    below a dispatch mode stay as they are."""
+
+    def __init__(self, batch: int, other: int) -> None:
+        self.batch, self.other = batch, other
+
+    def __enter__(self) -> None:
+        self._depth = torch._C._len_torch_dispatch_stack()
+        self._makers = {name: getattr(torch, name) for name in _MAKERS}
+        for name in _METHODS:
+            setattr(torch.Tensor, name, self._changed(getattr(torch.Tensor, name), 1))
+        for name, func in self._makers.items():
+            setattr(torch, name, self._changed(func, 0))
+
+    def __exit__(self, *reason: Any) -> None:
+        for name in _METHODS:
+            delattr(torch.Tensor, name)  # the methods are those of a base class
+        for name, func in self._makers.items():
+            setattr(torch, name, func)
+
+    def _changed(self, func: Any, place: int) -> Any:
+        """`place` is the position of the first size."""
+
+        @functools.wraps(func)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            is_list = len(args) > place and isinstance(args[place], (tuple, list))
+            sizes = args[place] if is_list else args[place:]
+            first = sizes[0] if sizes else None
+            is_below = torch._C._len_torch_dispatch_stack() < self._depth
+            if is_below or type(first) is not int or first <= 0 or first % self.batch != 0:
+                return func(*args, **kwargs)
+            changed = (first // self.batch * self.other, *sizes[1:])
+            others = (*args[:place], changed, *args[place + 1 :]) if is_list else (*args[:place], *changed)
+            if first == self.batch:
+                return func(*others, **kwargs)
+            try:
+                return func(*args, **kwargs)
+            except RuntimeError:
+                return func(*others, **kwargs)
+
+        return call
 
 
 def choose(dimensions: tuple[int, ...], seen: SequenceFirst) -> tuple[int, list[str]]:

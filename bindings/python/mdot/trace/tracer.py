@@ -141,28 +141,40 @@ def _at_other_batch(
 ) -> tuple[Graph, int] | None:
     """Records the operators at a prime batch."""
     other = batches.other_than(batch)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            inputs = batches.resized((list(args), dict(kwargs)), batch, other)
-            if inputs is None:
-                return None
-            with replacements.active([]), failures.quiet():
-                made, _ = _run(model, inputs[0], inputs[1], name, fake=True)
-    except Exception as reason:  # a module can raise any exception
-        line = next(iter(str(reason).splitlines()), "")[:200]
-        notes.append(
-            f"all work counts per sample, because a run at batch {other} failed: {type(reason).__name__}: {line}"
-        )
-        return None
-    return made, other
+    fixed: list[batches.FixedBatch | None] = [None, batches.FixedBatch(batch, other)]
+    reasons: list[Exception] = []
+    for sizes in fixed if batch > 1 else fixed[:1]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                inputs = batches.resized((list(args), dict(kwargs)), batch, other)
+                if inputs is None:
+                    return None
+                with replacements.active([]), failures.quiet():
+                    made, _ = _run(model, inputs[0], inputs[1], name, fake=True, sizes=sizes)
+        except Exception as reason:  # a module can raise any exception
+            reasons.append(reason)
+            continue
+        if reasons:
+            notes.append(f"its functions hold the batch of {batch} as a number; for other batches, mdot replaces this number")
+        return made, other
+    line = next(iter(str(reasons[0]).splitlines()), "")[:200]
+    notes.append(
+        f"all work counts per sample, because a run at batch {other} failed: {type(reasons[0]).__name__}: {line}"
+    )
+    return None
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
 
 
 def _run(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, fake: bool
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    name: str,
+    fake: bool,
+    sizes: batches.FixedBatch | None = None,
 ) -> tuple[Graph, Recorder]:
     graph = Graph(name)
     recorder = Recorder(graph, fake)
@@ -172,7 +184,7 @@ def _run(
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
-        with recorder.gradient_mode.observed(), recorder:
+        with recorder.gradient_mode.observed(), recorder, sizes or contextlib.nullcontext():
             out = model(*inputs, **named)
         _add_outputs(out, recorder)
     if not graph.outputs:

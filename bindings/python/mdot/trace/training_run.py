@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
+from mdot.trace.batch import FixedBatch
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known_calls import DataDependent, KnownContents, outside
 from mdot.trace.losses import own_loss
@@ -67,23 +68,28 @@ def run(
         samples = like.timeline.samples if like is not None else SAMPLES
     needs_contents = like is not None and like.timeline.known is not None
 
-    def attempt(count: int) -> TrainingRun:
+    def attempt(count: int, sizes: FixedBatch | None = None) -> TrainingRun:
         nonlocal needs_contents
         if not needs_contents:
             try:
-                return _run(count, None, model, args, kwargs, batch, **options)
+                return _run(count, None, model, args, kwargs, batch, sizes=sizes, **options)
             except DataDependent:  # it may depend on values other than the parameters
                 needs_contents = True
-        return _run(count, KnownContents(), model, args, kwargs, batch, **options)
+        return _run(count, KnownContents(), model, args, kwargs, batch, sizes=sizes, **options)
 
-    if batch < 2 or fixed or samples == batch:
+    if batch < 2 or samples == batch:
         return attempt(samples)
     try:
         return attempt(samples)
     except (*DataDependent, TooLong):
         raise
-    except Exception:  # for example a shape with the batch as a number: the batch of the examples distinguishes less
-        return attempt(batch)
+    except Exception:  # for example a shape with the batch as a number
+        try:
+            return attempt(samples, FixedBatch(batch, samples))
+        except Exception:  # the batch of the examples distinguishes less
+            if fixed:
+                raise
+            return attempt(batch)
 
 
 def _run(
@@ -97,6 +103,7 @@ def _run(
     dtype: torch.dtype | None = None,
     autocast: bool = False,
     counts_work: bool = True,
+    sizes: FixedBatch | None = None,
 ) -> TrainingRun:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     timeline = Timeline(samples, known, MetaKernels(mode), counts_work)
@@ -110,6 +117,8 @@ def _run(
         stack.enter_context(unpacked_sequences())
         stack.enter_context(GpuKernels())
         stack.enter_context(timeline)
+        if sizes is not None:
+            stack.enter_context(sizes)
         with torch.enable_grad():
             with torch.autocast("cpu", dtype=torch.bfloat16) if autocast else contextlib.nullcontext():
                 scalar: Any = loss_of(model(*inputs, **named))

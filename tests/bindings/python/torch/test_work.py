@@ -361,6 +361,40 @@ class Kinds(support.TestCase):
         self.assertNotIn("Traceback", text.getvalue())
 
 
+    def test_a_batch_in_the_program_follows_the_inputs(self) -> None:
+        """Functions with the number of samples as a constant; a table of the parameters alone stays as it is."""
+        from torch.utils import checkpoint
+
+        forms = {
+            "view": lambda x, n: x.view(n, 24),
+            "parts": lambda x, n: x.view(n * 3, 8).reshape(n, 24),
+            "expand": lambda x, n: x + torch.ones(1, 24).expand(n, -1),
+            "zeros": lambda x, n: x + torch.zeros((n, 24)),
+        }
+
+        class Scores(nn.Module):
+            def __init__(self, form: Any, batch: int, repeats: bool) -> None:
+                super().__init__()
+                self.table, self.layers = nn.Parameter(torch.zeros(192, 64)), nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64))
+                self.head, self.form, self.batch, self.repeats = nn.Linear(24, 64), form, batch, repeats
+
+            def read(self, x: torch.Tensor) -> torch.Tensor:
+                return self.head(self.form(x, self.batch or len(x))).tanh()
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                x = checkpoint.checkpoint(self.read, x, use_reentrant=False) if self.repeats else self.read(x)
+                return x @ self.layers(self.table).T
+
+        for name, form in forms.items():
+            for traced, asked, repeats in ((4, 64, False), (64, 4, True)):
+                with self.subTest(name, traced=traced):
+                    free, _ = read(Scores(form, 0, repeats), torch.zeros(traced, 24))
+                    fixed, reported = read(Scores(form, traced, repeats), torch.zeros(traced, 24))
+                    self.assertTrue(any(f"hold the batch of {traced} as a number" in text for text in reported), reported)
+                    self.assertEqual(flops(fixed, asked, "forward", "weight_gradient"), flops(free, asked, "forward", "weight_gradient"))
+                    a, b = (mdot.Predictor().predict(job, "A100-40GB", asked) for job in (fixed, free))
+                    self.assertAlmostEqual(a.peak_memory_bytes / b.peak_memory_bytes, 1, delta=0.001)
+
     def test_long_texts_take_little_memory(self) -> None:
         """131,072 tokens, whose mask has 17 billion elements and whose passes have more than 2^53 FLOPs."""
         code = (
