@@ -70,6 +70,8 @@ def _read(model: Model | Network):
             return Step(Language(model), (tokens, tokens), {})
         network = build(f"{model.kind}{'LMHeadModel' if model.kind == 'GPT2' else 'ForCausalLM'}", f"{model.kind}Config",
                         {"max_position_embeddings": model.sequence, **dict(model.values)}, None)
+        if model.loss.startswith("shifted") and model.type == "float32":
+            programs.attend_in_half(network)
         if model.lora_rank:
             import peft
 
@@ -83,7 +85,7 @@ def _read(model: Model | Network):
         if model.loss in programs.LOSSES:
             base.loss_function = programs.LOSSES[model.loss]
         tokens = integers(TRACED_BATCH, model.sequence)
-        return Step(programs.Autocast(LabelLoss(network)) if model.is_prepared else LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
+        return Step(programs.Autocast(LabelLoss(network)) if model.is_prepared or model.has_autocast else LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
 
     is_half = isinstance(model, Model) and model.type == "bfloat16"
     step = building.on_meta(make, "bf16" if is_half else "fp32")

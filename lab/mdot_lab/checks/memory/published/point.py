@@ -28,6 +28,8 @@ class Model:
     """Products with frozen weights keep their operand (bitsandbytes up to 0.44: MatMul4Bit)."""
     is_prepared: bool = False
     """Tensors besides the products' weights are fp32 (peft's prepare_model_for_kbit_training), and Trainer runs autocast."""
+    has_autocast: bool = False
+    """Trainer runs the forward pass in bf16 autocast, although FSDP converts the parameters."""
     loss: str = ""
     """A loss other than the library's own, by its name in programs.LOSSES."""
     saves_every_second_product: bool = False
@@ -63,10 +65,10 @@ Reader = Callable[[dict[str, str]], "Point | None"]
 
 
 def model(kind: str, sequence: int, lora_rank: int = 0, lora_modules: tuple[str, ...] = (), type: str = "bfloat16",
-          lora_dropout: float = 0.0, keeps_operands: bool = False, is_prepared: bool = False, loss: str = "",
+          lora_dropout: float = 0.0, keeps_operands: bool = False, is_prepared: bool = False, has_autocast: bool = False, loss: str = "",
           saves_every_second_product: bool = False, **values: Any) -> Model:
     return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout, keeps_operands,
-                 is_prepared, loss, saves_every_second_product)
+                 is_prepared, has_autocast, loss, saves_every_second_product)
 
 
 LLAMA_3 = {

@@ -40,6 +40,21 @@ def _contexts() -> Any:
     return create_selective_checkpoint_contexts(policy)
 
 
+def _half_attention(module: nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any, **keywords: Any) -> Any:
+    halves = [tensor.bfloat16() for tensor in (query, key, value)]
+    made = F.scaled_dot_product_attention(*halves, dropout_p=keywords.get("dropout") or 0.0, is_causal=True, enable_gqa=True)
+    return made.to(query.dtype).transpose(1, 2).contiguous(), None
+
+
+def attend_in_half(network: nn.Module) -> None:
+    """FlashAttention 2 in a network that computes in fp32: transformers converts the operands."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register("half", _half_attention)
+    AttentionMaskInterface.register("half", lambda *_, **__: None)
+    network.config._attn_implementation = "half"
+
+
 def save_every_second_product(blocks: nn.ModuleList) -> None:
     """Checkpoints each block. Attention and every second matmul, from the first on, save results."""
     for block in blocks:
@@ -58,8 +73,8 @@ def prepare(network: nn.Module) -> None:
 
 class _InPlace(torch.autograd.Function):
     @staticmethod
-    def forward(context, logits, labels):
-        copy = logits.float()
+    def forward(context, logits, labels, is_own=False):
+        copy = logits if is_own else logits.float()
         picked = copy.gather(1, labels[:, None])
         largest = copy.amax(1, keepdim=True)
         total = copy.sub_(largest).exp_().sum(1, keepdim=True)
@@ -71,7 +86,7 @@ class _InPlace(torch.autograd.Function):
     def backward(context, gradient):
         copy, labels = context.saved_tensors
         copy.scatter_add_(1, labels[:, None], torch.full_like(labels[:, None], -1, dtype=copy.dtype))
-        return copy.mul_(gradient / len(labels)).to(context.dtype), None
+        return copy.mul_(gradient / len(labels)).to(context.dtype), None, None
 
 
 def _next_tokens(labels: torch.Tensor) -> torch.Tensor:
@@ -83,12 +98,22 @@ def _in_place(logits: torch.Tensor, labels: torch.Tensor, **_: Any) -> torch.Ten
     return _InPlace.apply(logits.flatten(0, 1), _next_tokens(labels))
 
 
-def _unconverted(logits: torch.Tensor, labels: torch.Tensor, **_: Any) -> torch.Tensor:
-    """GPTBigCode's before transformers 4.46."""
-    return F.cross_entropy(logits.flatten(0, 1), _next_tokens(labels))
+def _shifted(logits: torch.Tensor, labels: torch.Tensor, is_fused: bool = False, **_: Any) -> torch.Tensor:
+    """GPTBigCode's before transformers 4.46: in the type of the logits, or of autocast, on a copy without the last position. The
+    model's output keeps the logits until the step ends, and accelerate converts it to fp32 after autocast. A fused kernel writes
+    the gradient over the copy."""
+    copy, words = logits[..., :-1, :].contiguous().flatten(0, 1), labels[..., 1:].flatten()
+    has_autocast = torch.is_autocast_enabled("cpu")
+    if is_fused:
+        loss = _InPlace.apply(copy.float() if has_autocast else copy, words, True)
+    else:
+        loss = F.cross_entropy(copy, words)
+    if loss.grad_fn is not None:  # a trace without gradients comes first
+        loss.grad_fn.metadata["logits"] = logits.detach().float() if has_autocast else logits
+    return loss
 
 
-LOSSES = {"in place": _in_place, "in the type of the logits": _unconverted}
+LOSSES = {"in place": _in_place, "shifted": _shifted, "shifted, in place": functools.partial(_shifted, is_fused=True)}
 
 
 class Autocast(nn.Module):
