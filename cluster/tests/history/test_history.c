@@ -354,6 +354,44 @@ static void hostile_values_are_refused_and_leave_the_history(void **state)
     mdot_history_destroy(h);
 }
 
+/* Jobs of the night take 16 times as long. The estimate of a user whom nobody knows follows the hour. */
+static void the_hour_of_the_day_is_a_key(void **state)
+{
+    (void)state;
+    mdot_history *h = create();
+    for (int day = 0; day < 60; day++)
+        for (int user = 0; user < 6; user++) {
+            char name[8];
+            snprintf(name, sizeof name, "u%d", 100 * day + user);
+            add(h, name, NULL, 86400. * day + 3600 * 2, 16000);
+            add(h, name, NULL, 86400. * day + 3600 * 14, 1000);
+        }
+    mdot_history_job job = {.struct_size = sizeof job, .user = "new", .gpus = 1};
+    mdot_history_estimate night = MDOT_INIT(mdot_history_estimate), noon = MDOT_INIT(mdot_history_estimate);
+    job.submit_s = 86400. * 63 + 3600 * 2;
+    assert_int_equal(mdot_history_ask(h, &job, &night, NULL), MDOT_OK);
+    job.submit_s = 86400. * 63 + 3600 * 14;
+    assert_int_equal(mdot_history_ask(h, &job, &noon, NULL), MDOT_OK);
+    assert_true(night.median_s > 4 * noon.median_s);
+    mdot_history_destroy(h);
+}
+
+/* After many equal jobs, one that takes a thousand times as long, or as short, moves the estimate by less than a
+ * factor of ten. */
+static void one_job_moves_an_estimate_by_a_bounded_factor(void **state)
+{
+    (void)state;
+    for (int longer = 0; longer < 2; longer++) {
+        mdot_history *h = create();
+        for (int i = 0; i < 40; i++) add(h, "alice", "train", 1e4 * i, 1000 + i % 3);
+        double before = ask(h, "alice", "train", 5e5).median_s;
+        add(h, "alice", "train", 5e5, longer == 1 ? 1e6 : 1);
+        double factor = ask(h, "alice", "train", 1.6e6).median_s / before;
+        assert_true(longer == 1 ? factor >= 1 && factor < 10 : factor <= 1 && factor > .1);
+        mdot_history_destroy(h);
+    }
+}
+
 static void any_order_and_size_of_durations_stays_finite(void **state)
 {
     (void)state;
@@ -437,6 +475,8 @@ int main(void)
         cmocka_unit_test(sweeps_do_not_feign_precision),
         cmocka_unit_test(the_rest_of_a_job_follows_its_distribution),
         cmocka_unit_test(hostile_values_are_refused_and_leave_the_history),
+        cmocka_unit_test(the_hour_of_the_day_is_a_key),
+        cmocka_unit_test(one_job_moves_an_estimate_by_a_bounded_factor),
         cmocka_unit_test(any_order_and_size_of_durations_stays_finite),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_flood_of_names_leaves_the_keys_in_use),

@@ -124,6 +124,41 @@ static void damaged_files_are_refused(void **state)
     }
 }
 
+/* Weights and spreads of a key are at least 0: the second number of its line, and the fifth to eighth. */
+static void negative_weights_are_refused(void **state)
+{
+    static const int columns[] = {2, 5, 6, 7, 8};
+    static char text[1 << 20], line[4096];
+    mdot_history *h = make(), *read = NULL;
+    assert_int_equal(mdot_history_save(h, path, NULL), MDOT_OK);
+    mdot_history_destroy(h);
+    FILE *file = fopen(path, "rb");
+    size_t bytes = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[bytes] = '\0';
+    text[bytes - 1] = '\0';
+    char *last = strrchr(text, '\n') + 1;
+    for (size_t k = 0; k <= sizeof columns / sizeof *columns; k++) { /* the last round changes nothing */
+        char *rest = strcpy(line, last);
+        file = fopen(path, "wb");
+        fwrite(text, 1, (size_t)(last - text), file);
+        for (int column = 0; rest != NULL; column++) {
+            char *word = strsep(&rest, " ");
+            bool is_changed = k < sizeof columns / sizeof *columns && column == columns[k];
+            fprintf(file, "%s%s", is_changed ? "-0.5" : word, rest != NULL ? " " : "\n");
+        }
+        fclose(file);
+        mdot_error err = {0};
+        mdot_status status = mdot_history_load(path, NULL, &read, &err);
+        if (k == sizeof columns / sizeof *columns) break;
+        assert_int_equal(status, MDOT_MALFORMED);
+        assert_non_null(strstr(err.message, "weights of at least 0"));
+    }
+    assert_non_null(read);
+    mdot_history_destroy(read);
+    (void)state;
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -142,10 +177,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_gives_the_same_estimates),
-        cmocka_unit_test(a_smaller_table_keeps_the_latest_keys),
-        cmocka_unit_test(a_missing_file_is_not_found),
-        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(a_file_gives_the_same_estimates), cmocka_unit_test(a_smaller_table_keeps_the_latest_keys),
+        cmocka_unit_test(a_missing_file_is_not_found),     cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(negative_weights_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -24,6 +25,13 @@ static void names_lose_digits_dates_and_hashes(void **state)
         {"0123-4567", ""},
         {"deadbeef", "deadbeef"}, /* a hash has digits */
         {"d3adb33f", ""},
+        {"a1b2c", "abc"}, /* five characters are too few */
+        {"1deadbeef", ""},
+        {"k8s9x7", "ksx"}, /* seven are too few for changes */
+        {"k8s9x7q", "ksxq"},
+        {"kk8s9999", "kks"}, /* three changes */
+        {"k8s9x7zw", ""},
+        {"8k9s7xzw", ""},
         {"a1b2c3d4e5", ""},
         {"k8s9x7q2w1", ""}, /* changes between letters and digits */
         {"3f2504e0-4f89-11d3-9a0c-0305e82c3301", "f-d-ac"},
@@ -41,6 +49,28 @@ static void names_lose_digits_dates_and_hashes(void **state)
     }
     mdot_history_normalise_name(NULL, out);
     assert_string_equal(out, "");
+}
+
+/* Two times share a class if both are on a working day or both at a weekend, in the same four hours of the day. */
+static void hours_have_twelve_classes(void **state)
+{
+    (void)state;
+    const uint64_t seed[2] = {1, 2};
+    uint64_t random = 1, class[2][6] = {{0}};
+    for (int i = 0; i < 20000; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        time_t at = (time_t)(random >> 32) / 2;                               /* up to 2038 */
+        if (i % 4 == 0) at = at / 14400 * 14400 - (i % 8 == 0 && at > 14400); /* where a class begins, and before */
+        struct tm day;
+        gmtime_r(&at, &day);
+        mdot_history_job job = {.struct_size = sizeof job, .submit_s = (double)at};
+        uint64_t hash = hs_keys_of(seed, &job).hash[MDOT_HISTORY_KEY_HOUR];
+        uint64_t *known = &class[day.tm_wday == 0 || day.tm_wday == 6][day.tm_hour / 4];
+        assert_true(hash != 0 && (*known == 0 || *known == hash));
+        *known = hash;
+    }
+    for (int a = 0; a < 12; a++)
+        for (int b = 0; b < a; b++) assert_true(class[a / 6][a % 6] != class[b / 6][b % 6]);
 }
 
 static void model_names_keep_digits_joined_to_letters(void **state)
@@ -157,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_lose_digits_dates_and_hashes),
+        cmocka_unit_test(hours_have_twelve_classes),
         cmocka_unit_test(model_names_keep_digits_joined_to_letters),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(hashes_are_siphash),

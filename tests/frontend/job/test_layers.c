@@ -159,10 +159,13 @@ static void inner_level_is_used_without_outer_blocks(void **state)
     expect_blocks(end(b, at), "0 1/2 1/2 2/2 2/2 3/3 3/3 4/3 4/3 5/3 5/3 0");
 }
 
-/* A chain of pointwise operators, given by initials: S(igmoid), T(anh), R(elu), E(xp), A(bs). */
+/* A chain of pointwise operators, given by initials: S(igmoid), T(anh), R(elu), E(xp), A(bs), and P(roduct), the
+ * operator Mul, which also reads the result three operators before it. */
+enum { BEFORE = 3 };
+
 static onnx_builder *chain(const char *letters)
 {
-    static const char *const types[] = {"Sigmoid", "Tanh", "Relu", "Exp", "Abs"};
+    static const char *const types[] = {"Sigmoid", "Tanh", "Relu", "Exp", "Abs", "Product"};
     onnx_builder *b = onnx_begin(17);
     char in[16] = "x", out[16];
     onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
@@ -170,7 +173,13 @@ static onnx_builder *chain(const char *letters)
         size_t t = 0;
         while (types[t][0] != letters[i]) t++;
         snprintf(out, sizeof out, "v%d", i);
-        onnx_node(b, types[t], in, out);
+        if (letters[i] == 'P') {
+            char both[40];
+            snprintf(both, sizeof both, "%s,v%d", in, i - BEFORE);
+            onnx_node(b, "Mul", both, out);
+        } else {
+            onnx_node(b, types[t], in, out);
+        }
         memcpy(in, out, sizeof in);
     }
     onnx_output(b, in);
@@ -215,7 +224,19 @@ static bool is_before(const repeat *a, const repeat *b)
     return a->first < b->first;
 }
 
-/* Tries all periods and all places. A chain passes on one result everywhere, so a run is cut as late as possible. */
+/* The number of results before operator `at` that it or a later one reads. */
+static int crossing(const char *letters, int n, int at)
+{
+    int results = 0;
+    for (int i = 0; i < at; i++) {
+        bool is_read = i + 1 < n && i + 1 >= at;
+        if (i + BEFORE < n && i + BEFORE >= at && letters[i + BEFORE] == 'P') is_read = true;
+        results += is_read;
+    }
+    return results;
+}
+
+/* Tries all periods and all places. A run is cut where the fewest results cross, as late as possible. */
 static void expect_all_periods(const char *letters)
 {
     repeat found[MOST_LETTERS * MOST_LETTERS];
@@ -244,9 +265,12 @@ static void expect_all_periods(const char *letters)
         for (int i = r->first; i < r->first + r->length; i++) {
             int length = 0;
             while (i + length < r->first + r->length && !taken[i + length]) length++;
-            for (int at = i + length % r->period; length >= 2 * r->period && at < i + length; at++) {
-                taken[at] = true;
-                block[at] = (at - i - length % r->period) % r->period == 0 ? r->period : 0;
+            int begin = i;
+            for (int at = i; at <= i + length % r->period; at++)
+                if (crossing(letters, n, at + r->period) <= crossing(letters, n, begin + r->period)) begin = at;
+            for (; length >= 2 * r->period && begin + r->period <= i + length; begin += r->period) {
+                block[begin] = r->period;
+                for (int at = begin; at < begin + r->period; at++) taken[at] = true;
             }
             i += length;
         }
@@ -276,7 +300,7 @@ static void expect_all_periods(const char *letters)
 static void repetitions_are_those_of_all_periods(void **state)
 {
     (void)state;
-    static const char alphabet[] = "STREA";
+    static const char alphabet[] = "STREAP";
     uint32_t seed = 7;
     for (int round = 0; round < 400; round++) {
         char letters[MOST_LETTERS + 1] = "", block[8];
@@ -286,7 +310,7 @@ static void repetitions_are_those_of_all_periods(void **state)
             int period = 2 + (int)(seed >> 20) % 4, times = 1 + (int)(seed >> 24) % 4;
             for (int k = 0; k < period; k++) {
                 seed = seed * 1664525u + 1013904223u;
-                block[k] = alphabet[(seed >> 20) % 5];
+                block[k] = alphabet[(seed >> 20) % (used < BEFORE ? 5 : 6)];
             }
             for (int k = 0; k < period * times; k++) letters[used++] = block[k % period];
         }
