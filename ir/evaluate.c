@@ -233,7 +233,7 @@ static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target,
         for (int i = 0; i < node->attr_count; i++) marked.attrs[i] = node->attrs[i];
         marked.attrs[marked.attr_count++] = (ir_attr){.name = IR_EVALUATED_IN_F32, .kind = IR_ATTR_INT, .i = 1};
     }
-    if (status == MDOT_OK) status = node->op->eval(target, &marked, input, out, err);
+    if (status == MDOT_OK) status = ir_eval_node(target, &marked, input, out, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;

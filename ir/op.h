@@ -54,7 +54,8 @@ typedef mdot_status (*ir_shape_fn)(struct ir_graph *graph, struct ir_node *node,
 typedef mdot_status (*ir_result_fn)(const struct ir_operands *args, ir_type *out_type);
 /* Sets the FLOPs in *io_cost, and corrects the bytes and parameters of ir_node_cost, which calls it. */
 typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *io_cost);
-/* Evaluates on concrete tensors. Inputs that the node lacks are NULL. Allocates each present output in the arena. */
+/* Evaluates on concrete tensors; ir_eval_node calls it. Inputs that the node lacks are NULL. Allocates each present
+ * output in the arena, except for one that `result` types: that is there, with zeros. */
 typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const struct ir_node *node, ir_inputs in, ir_wide **out,
                                   mdot_error *err);
 

@@ -160,9 +160,8 @@ mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, ir_inputs 
 {
     convolution c;
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = read_convolution(&args, &c);
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &c.output, &out[0], err);
-    if (status != MDOT_OK || out[0]->count == 0) return status;
+    BS_TRY(read_convolution(&args, &c));
+    if (out[0]->count == 0) return MDOT_OK;
     bool transposed = is_transposed(node);
     const ir_wide *x = input[0], *slid = transposed ? x : out[0], *wide = transposed ? out[0] : x;
     plane p = {.window = &c.window,

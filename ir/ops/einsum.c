@@ -213,7 +213,6 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, ir_inputs input
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     einsum e;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_einsum, &out[0], err));
     BS_TRY(read_einsum(&args, &e));
     term *terms = IR_NEW_ARRAY(arena, term, node->input_count);
     if (terms == NULL) return ir_fail_memory(node, err);

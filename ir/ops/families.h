@@ -102,6 +102,8 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_
 
 /* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) ---------------------------------------------------------- */
 
+/* Runs the node's evaluator. Allocates the output that the operator's `result` types. */
+mdot_status ir_eval_node(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err);
 /* Allocates a result tensor. MALFORMED naming the node for a negative dimension, else OUT_OF_MEMORY. dims may be NULL
  * if rank is 0. */
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,

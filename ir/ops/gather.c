@@ -46,7 +46,6 @@ mdot_status ir_result_gather(const ir_operands *args, ir_type *out_type)
 mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_gather, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     int64_t count = input[1]->count;
@@ -83,7 +82,6 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, ir_inp
                                     mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_gather_elements, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
@@ -136,7 +134,6 @@ mdot_status ir_result_gather_nd(const ir_operands *args, ir_type *out_type)
 
 mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_gather_nd, &out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -193,7 +190,6 @@ mdot_status ir_result_one_hot(const ir_operands *args, ir_type *out_type)
 mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_one_hot, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), out[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(out[0], axis);
     for (int64_t k = 0; k < out[0]->count; k++) {

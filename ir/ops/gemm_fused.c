@@ -55,6 +55,7 @@ mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, ir_inputs i
     ir_activation activation;
     ir_wide *product;
     BS_TRY(ir_fused_gemm_activation(node, &activation, err));
+    BS_TRY(ir_make_by(arena, node, input, ir_result_gemm, &product, err));
     BS_TRY(ir_eval_gemm(arena, node, input, &product, err));
     if (activation.opcode == IR_OP_COUNT) {
         out[0] = product;

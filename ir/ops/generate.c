@@ -222,7 +222,6 @@ mdot_status ir_result_eye_like(const ir_operands *args, ir_type *out_type)
 
 mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_eye_like, &out[0], err));
     int64_t k = ir_node_int(node, "k", 0), columns = out[0]->dims[1];
     for (int64_t row = 0; row < out[0]->dims[0]; row++) {
         int64_t column;

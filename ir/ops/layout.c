@@ -178,7 +178,6 @@ mdot_status ir_result_unsqueeze(const ir_operands *args, ir_type *out_type)
 
 mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, node->op->result, &out[0], err));
     ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
     return MDOT_OK;
 }
@@ -227,10 +226,9 @@ mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, ir_inputs in
 {
     int64_t perm[MDOT_MAX_RANK];
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = ir_make_by(arena, node, input, ir_result_transpose, &out[0], err);
-    if (status == MDOT_OK) status = read_permutation(&args, input[0]->rank, perm);
-    if (status == MDOT_OK) copy_permuted(out[0], input[0], input[0]->rank, input[0]->dims, perm);
-    return status;
+    BS_TRY(read_permutation(&args, input[0]->rank, perm));
+    copy_permuted(out[0], input[0], input[0]->rank, input[0]->dims, perm);
+    return MDOT_OK;
 }
 
 /* DepthToSpace and SpaceToDepth exchange channels and blocksize × blocksize pixels. `grow` selects the direction. */
@@ -269,7 +267,6 @@ mdot_status ir_result_space_to_depth(const ir_operands *args, ir_type *out_type)
 mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                    mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_depth_to_space, &out[0], err));
     const int64_t *dims = input[0]->dims;
     int64_t b = ir_node_int(node, "blocksize", 0), channels = out[0]->dims[1];
     if (strcmp(ir_node_string(node, "mode", "DCR"), "CRD") == 0)
@@ -284,7 +281,6 @@ mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, ir_inpu
 mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                    mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_space_to_depth, &out[0], err));
     int64_t b = ir_node_int(node, "blocksize", 0);
     const int64_t *dims = out[0]->dims;
     copy_permuted(out[0], input[0], 6, (int64_t[]){dims[0], input[0]->dims[1], dims[2], b, dims[3], b},
@@ -311,7 +307,6 @@ mdot_status ir_result_expand(const ir_operands *args, ir_type *out_type)
 mdot_status ir_eval_expand(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int64_t strides[MDOT_MAX_RANK];
-    BS_TRY(ir_make_by(arena, node, input, ir_result_expand, &out[0], err));
     ir_broadcast_strides(input[0]->rank, input[0]->dims, out[0]->rank, strides);
     ir_copy_strided(out[0], input[0], 0, strides);
     return MDOT_OK;
@@ -343,7 +338,6 @@ mdot_status ir_result_tile(const ir_operands *args, ir_type *out_type)
 
 mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_tile, &out[0], err));
     const ir_wide *source = input[0];
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(source->rank, source->dims, strides);
@@ -370,7 +364,6 @@ mdot_status ir_result_trilu(const ir_operands *args, ir_type *out_type)
 /* Keeps the elements on and above diagonal k (upper) or on and below it. The rest of the new tensor is zero. */
 mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_trilu, &out[0], err));
     const ir_wide *diagonal = ir_tensor_input(node, input, 1);
     if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k must be an integer");
     bool upper = ir_node_int(node, "upper", 1) != 0;

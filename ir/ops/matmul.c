@@ -166,10 +166,9 @@ mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, ir_inputs inpu
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    mdot_status status = ir_make_by(arena, node, input, ir_result_mat_mul, &out[0], err);
-    if (status == MDOT_OK) status = read_mat_mul(&args, &p);
-    if (status == MDOT_OK) multiply(&p, input[0], input[1], out[0]);
-    return status;
+    BS_TRY(read_mat_mul(&args, &p));
+    multiply(&p, input[0], input[1], out[0]);
+    return MDOT_OK;
 }
 
 /* `factor` times an integer, exact if the factor is 1. The result saturates at the ends of 64 bits, as in Cast. */
@@ -255,7 +254,6 @@ mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, ir_inputs input, 
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_gemm, &out[0], err));
     BS_TRY(read_gemm(&args, &p));
     multiply(&p, input[0], input[1], out[0]);
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
@@ -298,7 +296,6 @@ mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, ir_inputs input
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     matmul p;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_linear, &out[0], err));
     BS_TRY(read_linear(&args, &p));
     multiply(&p, input[0], input[1], out[0]);
     const ir_wide *bias = ir_tensor_input(node, input, 2);

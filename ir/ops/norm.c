@@ -97,7 +97,6 @@ static void softmax_row(const double *x, double *out, int64_t count, int64_t str
 mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_softmax, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     for (int64_t row = 0; row < view.outer * view.inner; row++) {

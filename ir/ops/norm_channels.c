@@ -43,7 +43,6 @@ mdot_status ir_result_group_norm(const ir_operands *args, ir_type *out_type)
 
 mdot_status ir_eval_group_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_group_norm, &out[0], err));
     bool instance = ir_node_opcode(node) == IR_OP_InstanceNormalization;
     int64_t groups = input[0]->dims[0] * (instance ? input[0]->dims[1] : ir_node_int(node, "num_groups", 0));
     double epsilon = ir_node_float(node, "epsilon", 1e-5), mean, inverse;
@@ -67,7 +66,6 @@ mdot_status ir_result_batch_normalization(const ir_operands *args, ir_type *out_
 mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                         mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_batch_normalization, &out[0], err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     ir_axis_view view = ir_view_axis(input[0], 1);
     for (int64_t k = 0; k < input[0]->count; k++) {
@@ -110,9 +108,8 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, ir_inputs input, i
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_type type;
     unsigned mask = 0;
-    mdot_status status = ir_make_by(arena, node, input, ir_result_mvn, &out[0], err);
-    if (status == MDOT_OK) status = read_mvn_axes(&args, &type, &mask);
-    if (status != MDOT_OK || input[0]->count == 0) return status;
+    BS_TRY(read_mvn_axes(&args, &type, &mask));
+    if (input[0]->count == 0) return MDOT_OK;
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     int64_t groups = statistics_strides(input[0], mask, strides);
     double *mean = IR_NEW_ARRAY(arena, double, groups), *variance = IR_NEW_ARRAY(arena, double, groups);
@@ -150,7 +147,6 @@ mdot_status ir_result_lp_norm(const ir_operands *args, ir_type *out_type)
 mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_lp_norm, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     bool squares = ir_node_int(node, "p", 2) == 2;
     ir_axis_view view = ir_view_axis(input[0], axis);

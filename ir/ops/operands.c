@@ -187,6 +187,12 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, ir_inputs input, ir
     return status != MDOT_OK ? status : ir_make_typed(arena, node, &type, out, err);
 }
 
+mdot_status ir_eval_node(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
+{
+    if (node->op->result != NULL) BS_TRY(ir_make_by(arena, node, input, node->op->result, &out[0], err));
+    return node->op->eval(arena, node, input, out, err);
+}
+
 /* Element count of a type; -1 if it is large or has symbolic dimensions. */
 static int known_size(const ir_type *type)
 {
@@ -243,7 +249,7 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
         input[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
         if (input[i] == NULL) return ir_arena_failed(scratch) ? ir_fail_memory(node, err) : MDOT_OK;
     }
-    BS_TRY(node->op->eval(scratch, node, input, out, err));
+    BS_TRY(ir_eval_node(scratch, node, input, out, err));
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL) BS_TRY(record(graph, node, i, out[i], &pool, err));
     return MDOT_OK;

@@ -189,7 +189,6 @@ void ir_cost_global_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_global_pool, &out[0], err));
     int64_t plane = ir_product(input[0]->dims, 2, input[0]->rank);
     bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
     for (int64_t k = 0; k < out[0]->count; k++) {
@@ -223,7 +222,6 @@ void ir_cost_lrn(const ir_node *node, int64_t length, ir_cost *out_cost)
 /* y = x / (bias + alpha / size * sum of squares over `size` channels around it) ^ beta (ONNX LRN-13). */
 mdot_status ir_eval_lrn(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    BS_TRY(ir_make_by(arena, node, input, ir_result_lrn, &out[0], err));
     ir_axis_view view = ir_view_axis(input[0], 1);
     int64_t size = ir_node_int(node, "size", 0), before = (size - 1) / 2, after = size - 1 - before;
     double alpha = ir_node_float(node, "alpha", 1e-4), beta = ir_node_float(node, "beta", 0.75);

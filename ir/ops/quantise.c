@@ -116,7 +116,6 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, ir_inp
     int64_t block = is_blocked(node) && scale->rank == x->rank ? ir_node_int(node, "block_size", 0) : 0;
     bool has_axis = block > 0 || scale->count > 1 || (zero != NULL && zero->count > 1);
     int axis = 0;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_quantise_linear, &out[0], err));
     if (has_axis) BS_TRY(ir_operand_axis(&args, "axis", 1, x->rank, &axis));
     ir_axis_view view = has_axis ? ir_view_axis(x, axis) : (ir_axis_view){1, 1, 1};
     for (int64_t k = 0; k < x->count; k++) {
@@ -202,6 +201,7 @@ mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, ir_inp
     if (factors[0] == NULL || factors[1] == NULL) return ir_fail_memory(node, err);
     ir_node like = *node;
     like.input_count = 2;
+    BS_TRY(ir_make_by(arena, &like, factors, ir_result_mat_mul, &out[0], err));
     return ir_eval_mat_mul(arena, &like, factors, out, err);
 }
 

@@ -354,7 +354,6 @@ mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, ir_inputs input
         return ir_fail(node, err, MDOT_UNSUPPORTED, "integers can be resized in mode nearest only");
     for (int i = 0; i < r.count; i++)
         if (!ir_resize_keeps(&r, &r.axes[i])) BS_TRY(resize_axis(arena, node, &r, &r.axes[i], &x, err));
-    BS_TRY(ir_make_typed(arena, node, &type, &out[0], err));
     ir_copy_elements(out[0], 0, x, 0, x->count);
     return MDOT_OK;
 }

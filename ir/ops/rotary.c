@@ -105,7 +105,6 @@ mdot_status ir_eval_rotary_embedding(ir_arena *arena, const ir_node *node, ir_in
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_rotary_embedding, &out[0], err));
     BS_TRY(read_geometry(&args, &g));
     const ir_wide *positions = ir_tensor_input(node, input, POSITIONS);
     bool interleaved = ir_node_int(node, "interleaved", 0) != 0;

@@ -115,7 +115,6 @@ mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, ir_inputs input,
     ir_type type;
     cut cuts[MDOT_MAX_RANK];
     BS_TRY(read_cuts(&args, &type, cuts));
-    BS_TRY(ir_make_by(arena, node, input, ir_result_slice, &out[0], err));
     int64_t strides[MDOT_MAX_RANK], base = 0;
     ir_strides(input[0]->rank, input[0]->dims, strides);
     for (int i = 0; i < input[0]->rank; i++) {

@@ -43,7 +43,6 @@ static void cumulate(ir_wide *out, const ir_wide *input, int64_t offset, bool ex
 mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_cum_sum, &out[0], err));
     BS_TRY(ir_normalize_axis(node, input[1]->i[0], input[0]->rank, &axis, err));
     bool exclusive = ir_node_int(node, "exclusive", 0) != 0, reverse = ir_node_int(node, "reverse", 0) != 0;
     ir_axis_view view = ir_view_axis(input[0], axis);
@@ -247,15 +246,14 @@ mdot_status ir_result_scatter_elements(const ir_operands *args, ir_type *out_typ
     return ir_operand_need_indices(args, 1, 0, 1, data.dim[axis]);
 }
 
-/* Allocates the output of a scatter and copies the data into it. */
-static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, ir_inputs input, ir_result_fn result,
-                                 reduction *out_how, ir_wide **out, mdot_error *err)
+/* Copies the data into the output of a scatter. */
+static mdot_status begin_scatter(const ir_node *node, ir_inputs input, reduction *out_how, ir_wide *out,
+                                 mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = ir_make_by(arena, node, input, result, out, err);
-    if (status == MDOT_OK) status = read_reduction(&args, out_how);
-    if (status == MDOT_OK) ir_copy_elements(*out, 0, input[0], 0, input[0]->count);
-    return status;
+    BS_TRY(read_reduction(&args, out_how));
+    ir_copy_elements(out, 0, input[0], 0, input[0]->count);
+    return MDOT_OK;
 }
 
 mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
@@ -263,7 +261,7 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, ir_in
 {
     int axis;
     reduction how = REDUCE_NONE;
-    BS_TRY(begin_scatter(arena, node, input, ir_result_scatter_elements, &how, &out[0], err));
+    BS_TRY(begin_scatter(node, input, &how, out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
@@ -306,7 +304,7 @@ mdot_status ir_result_scatter_nd(const ir_operands *args, ir_type *out_type)
 mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     reduction how = REDUCE_NONE;
-    BS_TRY(begin_scatter(arena, node, input, ir_result_scatter_nd, &how, &out[0], err));
+    BS_TRY(begin_scatter(node, input, &how, out[0], err));
     const ir_wide *data = input[0], *indices = input[1];
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
@@ -362,7 +360,6 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, ir_inpu
                                    mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, ir_result_tensor_scatter, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -2), input[0]->rank, &axis, err));
     ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
     const ir_wide *starts = ir_tensor_input(node, input, 2);

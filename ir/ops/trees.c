@@ -173,7 +173,6 @@ mdot_status ir_eval_trees(ir_arena *arena, const ir_node *node, ir_inputs input,
     ir_operands args = ir_operands_of_tensors(node, input, err);
     ir_trees t;
     BS_TRY(ir_read_trees(&args, &t));
-    BS_TRY(ir_make_by(arena, node, input, ir_result_trees, &out[0], err));
     const double *values = input[VALUES]->f;
     for (int64_t r = 0; r < t.rows.offset; r++) {
         double *to = &out[0]->f[r * t.targets];

@@ -8,6 +8,7 @@
 #include "ir/passes/graph_builder.h"
 
 #include "ir/ops.h"
+#include "ir/ops/families.h"
 #include "ir/passes.h"
 
 /* Upper limit for folded constants, because larger ones would only move work from the CPU to the file. */
@@ -132,7 +133,7 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
         b->status = BS_OUT_OF_MEMORY(b->err, "folding %s of %s", node->name, b->graph->name);
         return;
     }
-    b->status = node->op->eval(arena, node, input, out, b->err);
+    b->status = ir_eval_node(arena, node, input, out, b->err);
     for (int i = 0; b->status == MDOT_OK && i < node->output_count; i++) {
         if (node->outputs[i] == NULL || out[i] == NULL) continue;
         ir_tensor *tensor = ir_tensor_from_wide(b->graph->arena, out[i]);
