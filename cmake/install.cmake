@@ -49,7 +49,7 @@ install_mdot_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "l
 install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
 install(TARGETS mdot_cli_compiler DESTINATION libexec/mdot COMPONENT command)
 install(
-  FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR} docs/schema.json
+  FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_INTERFERENCE} ${MDOT_PUBLISHED_PREDICTOR} docs/schema.json
   DESTINATION share/mdot
   COMPONENT command)
 install(

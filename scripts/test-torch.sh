@@ -13,7 +13,7 @@ if [ ! -x "$python" ]; then
 fi
 cmake --preset release > build-torch.log 2>&1 || { cat build-torch.log; exit 1; }
 rm -f build-torch.log
-cmake --build --preset release --target mdot_shared mdotjob_shared mdotc_shared predictor mdot_cli -- --quiet
+cmake --build --preset release --target mdot_shared mdotjob_shared mdotc_shared predictor interference mdot_cli -- --quiet
 build=$PWD/build/release
 export PYTHONPATH="$PWD/bindings/python:$PWD/tests/bindings/python" PYTHONDONTWRITEBYTECODE=1 MDOT_CLI="$build/cli/mdot" \
     MDOT_LIBRARIES="$build/runtime:$build/frontend:$build/compiler" MDOT_PREDICTOR="$build/share/mdot/predictor.mdot"

@@ -44,7 +44,7 @@ mkdir -p "$stage/mdot/mdot/bin" "$stage/mdot/mdot/lib" "$stage/mdot/mdot/share/m
 soname=.so.${version%.*}
 cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$stage/mdot/mdot/lib/"
 cp "$build/without_compiler/mdot" "$stage/mdot/mdot/bin/"
-cp "$build/share/mdot/predictor.mdot" docs/schema.json "$stage/mdot/mdot/share/mdot/"
+cp "$build/share/mdot/predictor.mdot" "$build/share/mdot/interference.mdot" docs/schema.json "$stage/mdot/mdot/share/mdot/"
 cp -r weights/jobs "$stage/mdot/mdot/share/mdot/"
 cp -L "$build/compiler/libmdotc$soname" "$stage/compiler/mdot_compiler/lib/"
 cp -L "$build/cluster/store/libmdotstore$soname" "$stage/store/mdot_store/lib/"

@@ -1,0 +1,54 @@
+"""Fits the predictor of slowdowns and judges it.
+
+    python3 -m mdot_lab.interference gavel_pairs.csv --out WEIGHTS [--jobs FOLDER] [--table RESULTS/interference.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+
+from mdot_lab.interference import evaluation, export, pairs, process
+
+QUANTILE = 0.9
+TOLERANCE = 2e-3
+"""Relative; f32 against double precision."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pairs", type=Path, help="gavel_pairs.csv")
+    parser.add_argument("--out", type=Path, required=True, help="folder for interference.onnx")
+    parser.add_argument("--jobs", type=Path, default=Path("interference-jobs"), help="folder for the seven networks")
+    parser.add_argument("--table", type=Path, help="file for the table of errors")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    measured = pairs.read(options.pairs, options.jobs)
+    answers = {}
+    for name, split in evaluation.SPLITS.items():
+        answers[name] = evaluation.predict_left_out(measured, split(measured))
+        print(evaluation.line(name, measured, answers[name], 1.645), flush=True)
+    distances = [evaluation.deviations(measured, answers[name]) for name in ("networks", "cards")]
+    factor = float(np.quantile(np.concatenate(distances), QUANTILE))
+    lines = [evaluation.HEADING, evaluation.line("nothing: busy shares add", measured, evaluation.obvious_rule(measured), factor)]
+    lines += [evaluation.line(name, measured, answer, factor) for name, answer in answers.items()]
+    text = "\n".join(lines) + f"\n\n{len(measured.gpus)} pairs; half the interval is {factor:.2f} deviations.\n"
+    print(text)
+    if options.table:
+        options.table.write_text(text, encoding="utf-8")
+    fitted = process.fit(measured.loads, measured.slowdowns)
+    model = export.to_onnx(fitted, factor)
+    worst = export.difference(model, fitted, measured.loads)
+    if worst > TOLERANCE:
+        raise SystemExit(f"ONNX Runtime differs by {worst:.1e} from the fitted process")
+    onnx.save(model, options.out / "interference.onnx")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
