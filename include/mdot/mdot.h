@@ -29,6 +29,7 @@
 #define MDOT_H
 
 #include "mdot_base.h"
+#include "mdot_beside.h"
 #include "mdot_calibrate.h"
 #include "mdot_explain.h"
 #include "mdot_job.h"

@@ -347,6 +347,28 @@ static void explain(void)
     predict_close(&f);
 }
 
+static void beside(void)
+{
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_gpu_load load = MDOT_INIT(mdot_gpu_load), unsized_load = {0};
+    mdot_beside answer = MDOT_INIT(mdot_beside), unsized_answer = {0};
+    EXPECT_REFUSAL(mdot_gpu_load_of(NULL, misuse_job, &c, &load, &misuse_err));
+    EXPECT_REFUSAL(mdot_gpu_load_of(f.context, NULL, &c, &load, &misuse_err));
+    EXPECT_REFUSAL(mdot_gpu_load_of(f.context, misuse_job, NULL, &load, &misuse_err));
+    EXPECT_REFUSAL(mdot_gpu_load_of(f.context, misuse_job, &c, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_gpu_load_of(f.context, misuse_job, &c, &unsized_load, &misuse_err));
+    assert_int_equal(mdot_gpu_load_of(f.context, misuse_job, &c, &load, &misuse_err), MDOT_OK);
+    EXPECT_REFUSAL(mdot_predict_beside(NULL, &load, &load, &answer, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_beside(f.context, NULL, &load, &answer, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_beside(f.context, &load, NULL, &answer, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_beside(f.context, &load, &load, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_beside(f.context, &load, &load, &unsized_answer, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_beside(f.context, &unsized_load, &load, &answer, &misuse_err));
+    predict_close(&f);
+}
+
 static void plan(void)
 {
     predict_fixture f;
@@ -412,5 +434,6 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_plan_create mdot_plan_destroy mdot_plan_get_info mdot_plan_get_layout mdot_training_cost_of", plan},
     {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
+    {"mdot_gpu_load_of mdot_predict_beside", beside},
     {NULL, NULL},
 };

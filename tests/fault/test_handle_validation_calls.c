@@ -113,6 +113,8 @@ static mdot_job *no_job;
 static mdot_encoding *no_encoding;
 static mdot_job_inputs *no_set;
 static mdot_explanation *no_explanation;
+static mdot_gpu_load no_load = MDOT_INIT(mdot_gpu_load);
+static mdot_beside no_beside = MDOT_INIT(mdot_beside);
 static mdot_calibration *no_calibration;
 static mdot_plan *no_plan;
 static const mdot_context_options context_options = MDOT_INIT(mdot_context_options);
@@ -155,6 +157,8 @@ static mdot_input input;
     ROW(context, mdot_encoding_create, mdot_encoding_create(o, alive.job, &no_encoding, &err)) \
     ROW(context, mdot_job_inputs_create, mdot_job_inputs_create(o, 0, alive.job, &configuration, &no_set, &err)) \
     ROW(context, mdot_explain, mdot_explain(o, alive.job, &configuration, &no_explanation, &err)) \
+    ROW(context, mdot_gpu_load_of, mdot_gpu_load_of(o, alive.job, &configuration, &no_load, &err)) \
+    ROW(context, mdot_predict_beside, mdot_predict_beside(o, &no_load, &no_load, &no_beside, &err)) \
     ROW(context, mdot_calibrate, mdot_calibrate(o, NULL, NULL, NULL, 0, &no_calibration, &err)) \
     ROW(context, mdot_calibrate_measured, mdot_calibrate_measured(o, NULL, 0, &no_calibration, &err)) \
     ROW(context, mdot_plan_create, \
@@ -179,6 +183,7 @@ static mdot_input input;
     ROW(job, mdot_encoding_create, mdot_encoding_create(f.context, o, &no_encoding, &err)) \
     ROW(job, mdot_job_inputs_create, mdot_job_inputs_create(f.context, 0, o, &configuration, &no_set, &err)) \
     ROW(job, mdot_explain, mdot_explain(f.context, o, &configuration, &no_explanation, &err)) \
+    ROW(job, mdot_gpu_load_of, mdot_gpu_load_of(f.context, o, &configuration, &no_load, &err)) \
     ROW(job, mdot_calibrate, mdot_calibrate(f.context, JOBS, &configuration, &one_ms, 1, &no_calibration, &err)) \
     ROW(job, mdot_calibration_apply_to_job, \
         mdot_calibration_apply_to_job(alive.calibration, o, &configuration, &prediction, &err)) \
@@ -408,9 +413,10 @@ static size_t find_kinds(const char *headers, char out[MOST_KINDS][NAME_BYTES])
 static void every_function_that_takes_an_object_has_a_row(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mdot_base.h",    "mdot.h",         "mdot_run.h",     "mdot_job.h",
-                                        "mdot_predict.h", "mdot_program.h", "mdot_explain.h", "mdot_calibrate.h",
-                                        "mdot_record.h",  "mdot_plan.h",    "mdotjob.h",      "mdotc.h"};
+    static const char *const names[] = {"mdot_base.h",      "mdot.h",         "mdot_run.h",     "mdot_job.h",
+                                        "mdot_predict.h",   "mdot_program.h", "mdot_explain.h", "mdot_beside.h",
+                                        "mdot_calibrate.h", "mdot_record.h",  "mdot_plan.h",    "mdotjob.h",
+                                        "mdotc.h"};
     static const char *const maps[] = {"runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map"};
     enum { HEADERS = sizeof names / sizeof names[0], MAPS = sizeof maps / sizeof maps[0] };
     char *headers[HEADERS], kinds[MOST_KINDS][NAME_BYTES], parameters[2048], path[128], line[NAME_BYTES];

@@ -1,0 +1,224 @@
+/* test_beside.c — runtime/predict/beside.c with the shipped interference.mdot. The laws: no job gets faster, an idle
+ * partner costs nothing, and the answer depends on the two loads alone. */
+#include "mdot/mdot_beside.h"
+#include "mdot/mdotjob.h"
+#include "tests/support/assertions.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static mdot_predictor *predictor, *interference;
+static mdot_context *jobs, *pairs;
+
+static int set_up(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(predictor, &jobs, &err);
+    if (status == MDOT_OK) status = mdot_predictor_open(MDOT_INTERFERENCE, NULL, &interference, &err);
+    if (status == MDOT_OK) status = mdot_context_create(interference, &pairs, &err);
+    if (status != MDOT_OK) print_error("%s\n", err.message);
+    return status == MDOT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    mdot_context_destroy(pairs);
+    mdot_predictor_close(interference);
+    mdot_context_destroy(jobs);
+    mdot_predictor_close(predictor);
+    return 0;
+}
+
+static uint64_t random_state = 50;
+
+/* From least to most, evenly on a logarithmic scale. */
+static double between(double least, double most)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return least * pow(most / least, (double)(random_state >> 11) / 9007199254740992.0);
+}
+
+static mdot_gpu_load random_load(double tflops, double gbps)
+{
+    double step = between(.5, 5e3);
+    return (mdot_gpu_load){.struct_size = sizeof(mdot_gpu_load),
+                           .step_ms = step,
+                           .gpu_busy_ms = step * between(.01, 1),
+                           .host_busy_ms = step * between(.001, 1),
+                           .operator_count = between(5, 2000),
+                           .compute_share = between(.001, 1),
+                           .memory_share = between(.001, 1),
+                           .fp32_tflops = tflops,
+                           .memory_gbps = gbps,
+                           .peak_memory_bytes = (uint64_t)between(1e7, 8e10),
+                           .reserved_bytes = (uint64_t)between(1e8, 8e10),
+                           .usable_bytes = (uint64_t)8e10};
+}
+
+static mdot_beside beside(const mdot_gpu_load *own, const mdot_gpu_load *partner)
+{
+    mdot_beside answer = MDOT_INIT(mdot_beside);
+    mdot_error err = {0};
+    if (mdot_predict_beside(pairs, own, partner, &answer, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return answer;
+}
+
+static void no_job_gets_faster_and_the_interval_ascends(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        double tflops = between(1, 200), gbps = between(100, 8000);
+        mdot_gpu_load own = random_load(tflops, gbps), partner = random_load(tflops, gbps);
+        mdot_beside a = beside(&own, &partner), again = beside(&own, &partner);
+        assert_compare(a.lower_slowdown, >=, 1);
+        assert_compare(a.slowdown, >=, a.lower_slowdown);
+        assert_compare(a.upper_slowdown, >=, a.slowdown);
+        assert_true(a.step_ms == own.step_ms * a.slowdown);
+        assert_true(a.reserved_bytes == (double)own.reserved_bytes + (double)partner.reserved_bytes);
+        assert_int_equal(a.fits, a.reserved_bytes <= (double)own.usable_bytes);
+        assert_true(again.slowdown == a.slowdown);
+    }
+}
+
+static void an_idle_partner_costs_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        mdot_gpu_load own = random_load(15.7, 900), partner = random_load(15.7, 900);
+        partner.gpu_busy_ms = partner.host_busy_ms = 0;
+        mdot_beside idle = beside(&own, &partner);
+        assert_true(idle.slowdown == 1 && idle.upper_slowdown == 1);
+        partner.host_busy_ms = 1e-3 * partner.step_ms; /* busy for a thousandth of the step */
+        assert_compare(beside(&own, &partner).slowdown, <=, 1.02);
+    }
+}
+
+/* The model returns to one prior far from all measured pairs, and is least certain there. */
+static void unfamiliar_loads_get_wide_intervals(void **state)
+{
+    (void)state;
+    mdot_gpu_load own = random_load(1e4, 1e6), partner = random_load(1e4, 1e6);
+    own.step_ms = partner.step_ms = 1e7;
+    own.gpu_busy_ms = partner.gpu_busy_ms = 1e7;
+    mdot_beside far = beside(&own, &partner), other = beside(&partner, &own);
+    assert_compare(fabs(far.slowdown - other.slowdown), <=, 1e-3);
+    assert_compare(far.upper_slowdown / far.lower_slowdown, >=, 2);
+}
+
+static void loads_are_those_of_explanation_and_prediction(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    mdot_job *job = NULL;
+    mdot_explanation *explanation = NULL;
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_gpu_load load = MDOT_INIT(mdot_gpu_load);
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 16, .gpu = "V100-SXM-16GB"};
+    if (mdot_job_read(MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", NULL, &job, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    if (mdot_gpu_load_of(jobs, job, &c, &load, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_int_equal(mdot_explain(jobs, job, &c, &explanation, &err), MDOT_OK);
+    assert_int_equal(mdot_explanation_get_info(explanation, &info), MDOT_OK);
+    assert_int_equal(mdot_predict(jobs, job, &c, &p, &err), MDOT_OK);
+    assert_true(load.step_ms == p.step_ms && load.gpu_busy_ms == fmin(info.gpu_busy_ms, p.step_ms));
+    assert_true(load.host_busy_ms == info.host_busy_ms && load.operator_count == (double)info.operator_count);
+    assert_true(load.compute_share == p.compute_share && load.memory_share == p.memory_share);
+    assert_true(load.fp32_tflops == 15.7 && load.memory_gbps == 900);
+    assert_int_equal(load.reserved_bytes, p.reserved_bytes);
+    mdot_beside twice = beside(&load, &load); /* two ResNet-50 share a V100: measured 2.94 to 3.5 at batch 16 */
+    assert_compare(twice.slowdown, >=, 2);
+    assert_compare(twice.slowdown, <=, 4);
+    mdot_explanation_destroy(explanation);
+    mdot_job_destroy(job);
+}
+
+/* Slowdowns by ONNX Runtime 1.30 from weights/interference.onnx, for measured pairs: ResNet-18 (CIFAR-10, batch 16) and
+ * ResNet-50 (32) on K80, Transformer (128 and 64) on P100, LM (10 and 5) on V100. */
+static void the_answers_are_those_of_onnx_runtime(void **state)
+{
+    (void)state;
+    static const struct {
+        double load[2][9], slowdowns[2][3];
+    } golden[] = {{{{19.758577, .979837784, .403337514, .618663553, .281034193, .528884125, .185089041, 4.37, 240},
+                    {378.757109, .999993203, 3.10454545, .473204456, .346621958, .0722098699, 2.78242862, 4.37, 240}},
+                   {{1.4739606, 2.098046, 2.9863737}, {1.3729353, 1.9904454, 2.8856947}}},
+                  {{{163.753183, .998299094, .477996069, .675996711, .190368722, .287017250, 2.54545096, 9.3, 732},
+                    {89.4548788, .980379165, .256431870, .618728768, .190856151, .525404503, 1.45532182, 9.3, 732}},
+                   {{1.3493646, 2.047254, 3.106091}, {1.286747, 1.8726703, 2.7253952}}},
+                  {{{7.95842112, .999792937, .994596653, .124338147, .151041507, .169631655, .235492952, 15.7, 900},
+                    {6.86208405, .999625290, .857439094, .0721016626, .133092597, .196733239, .169854641, 15.7, 900}},
+                   {{1.0091128, 1.3498628, 1.8056748}, {1.322376, 1.6900967, 2.1600714}}}};
+    for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
+        mdot_gpu_load loads[2];
+        for (int side = 0; side < 2; side++) {
+            const double *n = golden[i].load[side];
+            loads[side] = (mdot_gpu_load){.struct_size = sizeof loads[side],
+                                          .step_ms = n[0],
+                                          .gpu_busy_ms = n[0] * n[1],
+                                          .operator_count = n[0] * n[1] / n[2],
+                                          .compute_share = n[3],
+                                          .memory_share = n[4],
+                                          .host_busy_ms = n[0] * n[5],
+                                          .peak_memory_bytes = (uint64_t)(n[6] * (1u << 30)),
+                                          .fp32_tflops = n[7],
+                                          .memory_gbps = n[8]};
+        }
+        for (int side = 0; side < 2; side++) {
+            mdot_beside answer = beside(&loads[side], &loads[1 - side]);
+            const double *want = golden[i].slowdowns[side];
+            if (fabs(answer.lower_slowdown / want[0] - 1) > 2e-3 || fabs(answer.slowdown / want[1] - 1) > 2e-3 ||
+                fabs(answer.upper_slowdown / want[2] - 1) > 2e-3)
+                fail_msg("pair %zu, side %d: %.5f %.5f %.5f", i, side, answer.lower_slowdown, answer.slowdown,
+                         answer.upper_slowdown);
+        }
+    }
+}
+
+static void refuse(const mdot_gpu_load *own, const mdot_gpu_load *partner, mdot_context *context, mdot_status status,
+                   const char *words)
+{
+    mdot_beside answer = MDOT_INIT(mdot_beside);
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict_beside(context, own, partner, &answer, &err), status);
+    if (strstr(err.message, words) == NULL) fail_msg("\"%s\" lacks \"%s\"", err.message, words);
+    assert_true(answer.slowdown == 0);
+}
+
+static void bad_loads_and_artefacts_are_refused(void **state)
+{
+    (void)state;
+    const mdot_gpu_load good = random_load(15.7, 900);
+    mdot_gpu_load bad = good;
+    bad.fp32_tflops = 9.5;
+    refuse(&good, &bad, pairs, MDOT_INVALID_ARGUMENT, "two GPU models");
+    bad = good;
+    bad.step_ms = 0;
+    refuse(&bad, &good, pairs, MDOT_INVALID_ARGUMENT, "the load has a value");
+    bad = good;
+    bad.memory_share = -1;
+    refuse(&good, &bad, pairs, MDOT_INVALID_ARGUMENT, "the partner has a value");
+    bad.memory_share = NAN;
+    refuse(&good, &bad, pairs, MDOT_INVALID_ARGUMENT, "the partner has a value");
+    refuse(&good, &good, jobs, MDOT_INCOMPATIBLE, "interference.mdot");
+    refuse(&good, NULL, pairs, MDOT_INVALID_ARGUMENT, "NULL");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_job_gets_faster_and_the_interval_ascends),
+                                       cmocka_unit_test(an_idle_partner_costs_nothing),
+                                       cmocka_unit_test(unfamiliar_loads_get_wide_intervals),
+                                       cmocka_unit_test(loads_are_those_of_explanation_and_prediction),
+                                       cmocka_unit_test(the_answers_are_those_of_onnx_runtime),
+                                       cmocka_unit_test(bad_loads_and_artefacts_are_refused)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
