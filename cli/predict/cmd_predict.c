@@ -117,9 +117,19 @@ static const cli_option options[] = {
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
+    {.heading = "Output",
+     .name = "beside",
+     .value = "JOB",
+     .help =
+         "a second job on the same GPU, with the same options: the slowdown of both, the memory of both, and whether "
+         "packing pays",
+     .kind = CLI_TEXT,
+     .at = offsetof(predict_request, beside_path),
+     .files = "onnx|job"},
+    CLI_VALUE_ROW(CLI_WHOLE, "beside-batch", "N", predict_request, beside_batch,
+                  "batch of the job in --beside (default: the file's batch, or 1)", .least = 1, .most = CLI_MAX_BATCH),
     CLI_FLAG_ROW("explain", predict_request, explain,
-                 "break down the time and the memory of one prediction by phase, block, operator and module",
-                 .heading = "Output"),
+                 "break down the time and the memory of one prediction by phase, block, operator and module"),
     CLI_FLAG_ROW("fit", predict_request, fit, "find the largest batch that fits the memory of each GPU",
                  .excludes = "batch"),
     CLI_PRICE_OPTION(predict_request, total),
@@ -383,6 +393,7 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
     bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
     if (status == MDOT_OK && r->explain) status = explain_all(context, answers, err);
     if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);
+    if (status == MDOT_OK && r->beside_path != NULL) status = predict_beside(r, context, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     return status;
@@ -419,6 +430,11 @@ static int run(int argc, char **argv)
                    request.training.torch_count > 1 || cli_combination_count(&request.lists) > 1;
     if (request.explain && several && !request.json)
         return cli_usage_error("predict", "--explain requires a single prediction, or --json");
+    if (request.beside_path != NULL && several)
+        return cli_usage_error("predict",
+                               "--beside requires a single prediction: one GPU model, batch and option value");
+    if (request.beside_path == NULL && request.beside_batch > 0)
+        return cli_usage_error("predict", "--beside-batch requires --beside JOB");
     if (request.explain) request.reading.keep_names = true;
     request.job_path = operands.item[0];
 

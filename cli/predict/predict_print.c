@@ -464,6 +464,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     if (answers->servings != NULL) predict_json_serving(answers, i);
     if (r->explain) predict_json_explanation(answers, i);
     if (answers->factors != NULL) predict_json_correction(answers, i);
+    if (r->beside_path != NULL) predict_json_beside(r, answers);
     printf("}");
 }
 
@@ -490,6 +491,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
         print_json(request, answers);
     } else if (answers->count == 1 && answers->left_out == 0) {
         print_one(request, answers);
+        if (request->beside_path != NULL) predict_print_beside(request, answers);
         if (answers->factors != NULL) predict_correction(answers);
         if (request->explain) status = predict_explain(answers, err);
     } else {

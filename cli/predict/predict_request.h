@@ -27,6 +27,8 @@ typedef struct predict_request {
     int64_t output_tokens; /* of a request to a language model */
     int sort;              /* predict_order, or CLI_NO_CHOICE */
     bool fit, explain, json, wide;
+    const char *beside_path; /* a second job on the same GPU; NULL: none */
+    int64_t beside_batch;    /* 0: the file's */
 } predict_request;
 
 /* Order of a table's lines, best first. */
@@ -73,6 +75,8 @@ typedef struct predict_answers {
     size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
     predict_serving *servings;         /* one per prediction; NULL: not requested */
     size_t count;
+    mdot_beside beside[2]; /* of the only prediction and its partner, with --beside */
+    int64_t beside_batch;
 } predict_answers;
 
 /* ---- predict_explain.c ------------------------------------------------------------------------------------------- */
@@ -90,6 +94,14 @@ void predict_json_explanation(const predict_answers *answers, size_t i);
  * JSON field. */
 void predict_correction(const predict_answers *answers);
 void predict_json_correction(const predict_answers *answers, size_t i);
+
+/* ---- predict_beside.c: two jobs on one GPU ---------------------------------------------------------------------- */
+
+/* Predicts both jobs' steps beside each other, for the only prediction. `context` is the predictor's. */
+mdot_status predict_beside(const predict_request *r, mdot_context *context, predict_answers *answers, mdot_error *err);
+/* Print them to stdout, as lines and as a JSON field. */
+void predict_print_beside(const predict_request *r, const predict_answers *answers);
+void predict_json_beside(const predict_request *r, const predict_answers *answers);
 
 /* ---- sort_predictions.c: values that compare answers, and their order -------------------------------------------- */
 

@@ -43,6 +43,31 @@ static void one_configuration_prints_a_paragraph(void **state)
     assert_null(strstr(f->result.out, "total"));
 }
 
+/* --beside prints both steps as C answers them, and whether both fit. */
+static void a_job_beside_another_has_a_slowdown(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, resnet, "--gpu", "V100-SXM-16GB", "--batch", "16", "--precision", "fp32", "--beside", resnet,
+        "--beside-batch", "64", "--json", "--quiet");
+    assert_int_equal(f->result.status, OK);
+    assert_true(json_is_valid(f->result.out));
+    double step[3], slowdown[2], gain;
+    assert_int_equal(json_numbers(f->result.out, "step_ms", step, 3), 3); /* alone, and both beside each other */
+    assert_int_equal(json_numbers(f->result.out, "slowdown", slowdown, 2), 2);
+    assert_int_equal(json_numbers(f->result.out, "gain", &gain, 1), 1);
+    assert_true(slowdown[0] > 1 && slowdown[1] > 1);
+    assert_true(fabs(step[1] / step[0] - slowdown[0]) < 1e-6);
+    assert_true(fabs(gain - 1 / slowdown[0] - 1 / slowdown[1]) < 1e-6);
+    RUN(f, resnet, "--gpu", "V100-SXM-16GB", "--batch", "64", "--beside", resnet, "--beside-batch", "128", "-q");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "of 15.8 GiB usable: do not fit\n  packing     does not pay");
+    RUN(f, resnet, "--gpu", "V100,A100", "--beside", resnet);
+    assert_int_equal(f->result.status, 2);
+    expect_contains(f->result.err, "--beside requires a single prediction");
+    RUN(f, resnet, "--gpu", "V100", "--beside-batch", "2");
+    assert_int_equal(f->result.status, 2);
+}
+
 /* A job with an unknown operator and zero parameters. */
 static void warnings_of_a_prediction_are_printed(void **state)
 {
@@ -518,6 +543,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_configuration_prints_a_paragraph, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_job_beside_another_has_a_slowdown, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(warnings_of_a_prediction_are_printed, predict_command_set_up,
                                         predict_command_tear_down),
