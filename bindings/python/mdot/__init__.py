@@ -12,6 +12,7 @@ less trust in an answer are issued as `mdot.Warning`.
 """
 
 from mdot.artefact import Entry, Image, Tensor
+from mdot.beside import Beside, GpuLoad, Pair, beside
 from mdot.calibration import Calibration, Correction, Effect, Factors, Measurement
 from mdot.compiler import Check, CompilerWarning, Verification, check, compile, verify
 from mdot.configuration import Configuration
@@ -84,6 +85,7 @@ __all__ = [
     "AnalyticEstimateWarning",
     "BatchAboveDataWarning",
     "BatchBelowDataWarning",
+    "Beside",
     "Calibration",
     "Effect",
     "Factors",
@@ -102,6 +104,7 @@ __all__ = [
     "FallbackWarning",
     "FoldedWarning",
     "GPU",
+    "GpuLoad",
     "GpuNotMeasuredWarning",
     "Image",
     "ImplausibleWarning",
@@ -123,6 +126,7 @@ __all__ = [
     "OutOfRangeError",
     "OutsideTrainingWarning",
     "PrecisionNotMeasuredWarning",
+    "Pair",
     "Plan",
     "Prediction",
     "PredictionWarning",
@@ -147,6 +151,7 @@ __all__ = [
     "Verification",
     "Warning",
     "__version__",
+    "beside",
     "check",
     "compile",
     "explain",

@@ -145,7 +145,7 @@ class Plan(Sequence[Layout]):
         for one in self._layouts:
             row: dict[str, Any] = {name: getattr(one.configuration, name) for name in OPTIONS}
             row["gpu"] = one.configuration.gpu_name
-            row.update({f.name: getattr(one.prediction, f.name) for f in dataclasses.fields(Prediction)})
+            row.update({f.name: getattr(one.prediction, f.name) for f in dataclasses.fields(Prediction) if f.name != "beside"})
             del row["configuration"]
             row.update(samples=one.samples, pipeline_share=one.pipeline_share)
             row.update(dataclasses.asdict(one.cost) if one.cost is not None else {})

@@ -16,6 +16,8 @@ from mdot.library.libraries import read_text, runtime
 if TYPE_CHECKING:
     import pandas
 
+    from mdot.beside import Pair
+
 GIB = float(1 << 30)
 WARNING_BITS = 32
 
@@ -75,6 +77,8 @@ class Prediction:
     """Peak of a pipeline's last stage, which Megatron logs."""
     host_share: float
     """Change of the step with the host's time, both as logarithms: 0 (the GPU is busy) to 1 (it waits for launches)."""
+    beside: Pair | None = None
+    """Both jobs on one GPU, if the call named a partner."""
 
     @property
     def samples_per_second(self) -> float:
@@ -163,7 +167,8 @@ def implausible_text(name: str) -> str:
     return read_text(runtime().mdot_implausible_text(found))
 
 
-_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in ("configuration", "warnings", "implausible")]
+_MADE = ("configuration", "warnings", "implausible", "beside")
+_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in _MADE]
 
 
 def of_struct(configuration: Configuration, answer: c.mdot_prediction) -> Prediction:

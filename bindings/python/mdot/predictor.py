@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import itertools
 import os
@@ -11,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
 
 from mdot.artefact import Entry, Image, compute_inputs, read_entries, read_images, run_entry, run_entry_many
+from mdot.beside import GpuLoad, load_of, pair
 from mdot.calibration import Calibration, Measurement
 from mdot.configuration import Configuration, Options, as_array, read_options
 from mdot.encoding import Encoding
@@ -230,6 +232,8 @@ class Predictor:
         batch: int | None = None,
         *,
         measured: Iterable[MeasuredLike] = (),
+        beside: JobLike | None = None,
+        beside_batch: int | None = None,
         **options: Unpack[Options],
     ) -> Prediction:
         """Predicts one step: `predict(job, "A100", 64, precision="amp")`.
@@ -240,6 +244,9 @@ class Predictor:
         `measured` are steps that correct the prediction: a Measurement, or a dictionary with options for this job,
         and `ms`, `gib` or both: `measured=[{"gpu": "A100", "batch": 32, "precision": "amp", "ms": 123}]`. Other
         options are the prediction's.
+
+        `beside` is a second job on the same GPU, with the batch `beside_batch` and the same options. The prediction's
+        `beside` then has the slowdown of both.
         """
         read = as_job(job)
         asked = {"gpu": gpu, "batch": batch, **options}
@@ -248,7 +255,17 @@ class Predictor:
         if isinstance(answer, Error):
             raise answer
         _warn_of([answer], read)
-        return answer
+        if beside is None:
+            return answer
+        partner = as_job(beside)
+        asked_beside = configure(partner, gpu, beside_batch, options)
+        return dataclasses.replace(answer, beside=pair(self, (read, partner), (answer.configuration, asked_beside)))
+
+    def load(self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> GpuLoad:
+        """The job's load on a GPU, of which `mdot.beside` predicts the slowdown of two jobs."""
+        read = as_job(job)
+        keep: list[Any] = []
+        return load_of(self, read, as_array([configure(read, gpu, batch, options)], keep)[0])
 
     def sweep(
         self,
@@ -410,10 +427,14 @@ def predict(
     batch: int | None = None,
     *,
     measured: Iterable[MeasuredLike] = (),
+    beside: JobLike | None = None,
+    beside_batch: int | None = None,
     **options: Unpack[Options],
 ) -> Prediction:
     """Calls `Predictor.predict` with the package's predictor, which is opened once."""
-    return _shipped().predict(job, gpu, batch, measured=measured, **options)
+    return _shipped().predict(
+        job, gpu, batch, measured=measured, beside=beside, beside_batch=beside_batch, **options
+    )
 
 
 def sweep(

@@ -382,6 +382,19 @@ class Threads(support.TestCase):
         self.assertEqual(len(seen), 32)
         self.assertTrue(all(answers == expected for answers in seen))
 
+    def test_a_job_beside_another_is_the_command_s_answer(self) -> None:
+        answer = mdot.predict(support.RESNET, "V100-SXM-16GB", 16, precision="fp32", beside=support.RESNET, beside_batch=64)
+        options = ("--gpu", "V100-SXM-16GB", "--batch", "16", "--precision", "fp32", "--beside", str(support.RESNET))
+        both = support.ask_command(str(support.RESNET), *options, "--beside-batch", "64")["predictions"][0]["beside"]
+        assert answer.beside is not None
+        self.assertAlmostEqual(answer.beside.own.slowdown, both["own"]["slowdown"], delta=1e-6)
+        self.assertAlmostEqual(answer.beside.partner.step_ms, both["partner"]["step_ms"], delta=1e-4)
+        self.assertAlmostEqual(answer.beside.gain, both["gain"], delta=1e-6)
+        predictor = mdot.Predictor()
+        loads = [predictor.load(support.RESNET, "V100-SXM-16GB", batch, precision="fp32") for batch in (16, 64)]
+        self.assertEqual(mdot.beside(*loads), answer.beside.own)
+        self.assertIsNone(mdot.predict(support.RESNET, "T4", 1).beside)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -98,6 +98,14 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],
     ),
+    "mdot_gpu_load_of": (
+        c_int,
+        [c_void_p, c_void_p, POINTER(c.mdot_configuration), POINTER(c.mdot_gpu_load), _ERROR],
+    ),
+    "mdot_predict_beside": (
+        c_int,
+        [c_void_p, POINTER(c.mdot_gpu_load), POINTER(c.mdot_gpu_load), POINTER(c.mdot_beside), _ERROR],
+    ),
     "mdot_explain": (c_int, [c_void_p, c_void_p, POINTER(c.mdot_configuration), POINTER(c_void_p), _ERROR]),
     "mdot_explanation_destroy": (None, [c_void_p]),
     "mdot_explanation_get_info": (c_int, [c_void_p, POINTER(c.mdot_explanation_info)]),

@@ -1,4 +1,4 @@
-"""mdot_predict.h and mdot_explain.h: GPUs, configurations, predictions and explanations."""
+"""mdot_predict.h, mdot_explain.h and mdot_beside.h: GPUs, configurations, predictions and explanations."""
 
 from __future__ import annotations
 
@@ -100,4 +100,37 @@ class mdot_operator_time(Sized):
         ("gradient_bytes", c_double),
         ("optimizer_bytes", c_double),
         ("activation_bytes", c_double),
+    ]
+
+
+# ---- mdot_beside.h ---------------------------------------------------------------------------------------------------
+
+
+class mdot_gpu_load(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("step_ms", c_double),
+        ("gpu_busy_ms", c_double),
+        ("host_busy_ms", c_double),
+        ("operator_count", c_double),
+        ("compute_share", c_double),
+        ("memory_share", c_double),
+        ("fp32_tflops", c_double),
+        ("memory_gbps", c_double),
+        ("peak_memory_bytes", c_uint64),
+        ("reserved_bytes", c_uint64),
+        ("usable_bytes", c_uint64),
+    ]
+
+
+class mdot_beside(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("slowdown", c_double),
+        ("lower_slowdown", c_double),
+        ("upper_slowdown", c_double),
+        ("step_ms", c_double),
+        ("reserved_bytes", c_double),
+        ("fits", c_bool),
+        ("reserved", c_uint32),
     ]

@@ -1,0 +1,102 @@
+"""Two jobs on one GPU (mdot_beside.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mdot.library import structs as c
+from mdot.library.errors import NotFoundError
+from mdot.library.libraries import call, runtime, shipped_predictor
+
+if TYPE_CHECKING:
+    from mdot.configuration import Configuration
+    from mdot.job import Job
+    from mdot.predictor import Predictor
+
+
+@dataclasses.dataclass(frozen=True)
+class GpuLoad:
+    """One job alone on one GPU, as far as another job on this GPU feels it (mdot_gpu_load)."""
+
+    step_ms: float
+    """Step time alone; a measured one may replace it: `dataclasses.replace(load, step_ms=…)`."""
+    gpu_busy_ms: float
+    host_busy_ms: float
+    operator_count: float
+    compute_share: float
+    memory_share: float
+    fp32_tflops: float
+    memory_gbps: float
+    peak_memory_bytes: int
+    reserved_bytes: int
+    usable_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """A job's step beside a partner (mdot_beside)."""
+
+    slowdown: float
+    """Step time beside the partner, relative to alone; at least 1."""
+    lower_slowdown: float
+    upper_slowdown: float
+    """Bounds of the 90 % interval."""
+    step_ms: float
+    reserved_bytes: float
+    """Memory of both processes."""
+    fits: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Two jobs on one GPU."""
+
+    own: Beside
+    partner: Beside
+
+    @property
+    def gain(self) -> float:
+        """Work of both together, relative to the same jobs in turn. Packing pays above 1, if the pair fits."""
+        return 1 / self.own.slowdown + 1 / self.partner.slowdown
+
+
+def load_of(predictor: Predictor, job: Job, asked: Any) -> GpuLoad:
+    out = c.new(c.mdot_gpu_load)
+    call(runtime().mdot_gpu_load_of, predictor._context(), job._handle, ctypes.byref(asked), ctypes.byref(out))
+    return GpuLoad(*(getattr(out, field.name) for field in dataclasses.fields(GpuLoad)))
+
+
+@functools.lru_cache(maxsize=None)
+def _shipped() -> Predictor:
+    from mdot.predictor import Predictor
+
+    path = shipped_predictor().parent / "interference.mdot"
+    if not path.is_file():
+        raise NotFoundError(f"there is no {path}; it ships beside the predictor")
+    return Predictor(Path(path), device="cpu")
+
+
+def beside(load: GpuLoad, partner: GpuLoad) -> Beside:
+    """A job's step beside a partner on the same GPU, in microseconds."""
+    loads = [c.new(c.mdot_gpu_load, **dataclasses.asdict(side)) for side in (load, partner)]
+    out = c.new(c.mdot_beside)
+    call(
+        runtime().mdot_predict_beside,
+        _shipped()._context(),
+        ctypes.byref(loads[0]),
+        ctypes.byref(loads[1]),
+        ctypes.byref(out),
+    )
+    return Beside(*(getattr(out, field.name) for field in dataclasses.fields(Beside)))
+
+
+def pair(predictor: Predictor, jobs: tuple[Job, Job], configurations: tuple[Configuration, Configuration]) -> Pair:
+    from mdot.configuration import as_array
+
+    keep: list[Any] = []
+    loads = [load_of(predictor, job, as_array([asked], keep)[0]) for job, asked in zip(jobs, configurations)]
+    return Pair(beside(loads[0], loads[1]), beside(loads[1], loads[0]))
