@@ -23,7 +23,8 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
     if (status == MDOT_OK && request->steps_path != NULL)
         status = sc_read_step_times(request->steps_path, request->noise_path, cluster, workload, err);
     if (status == MDOT_OK && request->sweep_path != NULL)
-        status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, cluster, workload, err);
+        status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, request->interference_path, cluster,
+                                      workload, err);
     if (status == MDOT_OK && request->steps_path == NULL && request->noise_path != NULL)
         status = sc_read_noise(request->noise_path, workload, err);
     if (status == MDOT_OK && request->pairs_path != NULL)

@@ -256,6 +256,12 @@ static const cli_option options[] = {
      .kind = CLI_TEXT,
      .at = offsetof(sc_request, predictor_path),
      .files = "mdot"},
+    {.name = "interference",
+     .value = "FILE",
+     .help = "the compiled interference.mdot, for the speeds of pairs that --pairs lacks; requires --sweep",
+     .kind = CLI_TEXT,
+     .at = offsetof(sc_request, interference_path),
+     .files = "mdot"},
     {.heading = "Estimates and limits",
      .name = "estimate",
      .value = "E",
@@ -404,7 +410,7 @@ static bool check_outputs(const sc_request *request)
     const char *const inputs[] = {request->trace_path,       request->cluster_path,  request->factors_path,
                                   request->throughputs_path, request->idle_path,     request->sweep_path,
                                   request->predictor_path,   request->accounts_path, request->pairs_path,
-                                  request->steps_path,       request->noise_path};
+                                  request->steps_path,       request->noise_path,    request->interference_path};
     mdot_error err;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
@@ -432,6 +438,8 @@ static bool check(const sc_request *request)
     if (request->policy_count == 0) return refuse("no --policy given");
     if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
         return refuse("--sweep and --predictor require each other");
+    if (request->interference_path != NULL && request->sweep_path == NULL)
+        return refuse("--interference requires --sweep");
     if (request->steps_path != NULL && request->noise_path == NULL)
         return refuse("--step-times requires --gradient-noise");
     if (request->noise_path != NULL && request->steps_path == NULL && request->sweep_path == NULL)

@@ -86,8 +86,25 @@ mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_jo
  * The slowdown on several nodes is libmdot's, for the smallest number of nodes, at least two, that holds the width.
  * Optional columns give the link between GPUs (link: pcie or nvlink) and between nodes (network_gbps). A job that
  * exceeds a GPU's memory is estimated not to run there, unless it fits nowhere. The estimates replace unknown speeds
- * and spreads. Kinds that the workload lacks are skipped. */
-mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const sc_cluster *cluster,
-                                 sc_workload *workload, mdot_error *err);
+ * and spreads. Kinds that the workload lacks are skipped.
+ *
+ * With the path of interference.mdot, every pair of these kinds gets a predicted speed (sc_workload_pair_speed). */
+mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const char *interference_path,
+                                 const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
+
+/* ---- Pairs on shared GPUs ---------------------------------------------------------------------------------------- */
+
+/* The load of each kind on each type, alone on one GPU; NULL: none. The caller frees `items`. */
+typedef struct sc_loads {
+    mdot_gpu_load *items;
+} sc_loads;
+
+mdot_status sc_loads_create(const sc_workload *workload, sc_loads *out_loads, mdot_error *err);
+/* Adds a kind's loads. `alone` is its configuration on one GPU, except for the GPU model. */
+mdot_status sc_loads_add(const sc_loads *loads, mdot_context *context, const mdot_job *job, mdot_configuration alone,
+                         const sc_cluster *cluster, size_t kind, mdot_error *err);
+/* Sets the speeds of all pairs with loads, by the artefact at `path`. The slowdown on several GPUs is that on one. */
+mdot_status sc_predict_pairs(const char *path, const sc_loads *loads, const sc_cluster *cluster, sc_workload *workload,
+                             mdot_error *err);
 
 #endif

@@ -195,7 +195,8 @@ static mdot_status read_links(const bs_csv *csv, const sweep_columns *fields, md
 }
 
 static mdot_status sweep_row(mdot_context *context, const bs_csv *csv, const sweep_columns *fields,
-                             const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
+                             const sc_cluster *cluster, sc_workload *workload, sc_kind *kind, const sc_loads *loads,
+                             mdot_error *err)
 {
     mdot_job *job;
     mdot_error reason = {0};
@@ -208,12 +209,14 @@ static mdot_status sweep_row(mdot_context *context, const bs_csv *csv, const swe
     if (status == MDOT_OK &&
         (s.rule == BATCH_ADAPTED ? sweep_batches(&s, kind, &reason) : sweep_widths(&s, kind, &reason)) != MDOT_OK)
         status = bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
+    if (status == MDOT_OK && loads->items != NULL)
+        status = sc_loads_add(loads, context, job, s.base, cluster, (size_t)(kind - workload->kinds), err);
     mdot_job_destroy(job);
     return status;
 }
 
 static mdot_status sweep_table(mdot_context *context, const char *path, const sc_cluster *cluster,
-                               sc_workload *workload, mdot_error *err)
+                               sc_workload *workload, const sc_loads *loads, mdot_error *err)
 {
     bs_csv csv;
     sweep_columns fields;
@@ -229,20 +232,25 @@ static mdot_status sweep_table(mdot_context *context, const char *path, const sc
         status = bs_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
         sc_kind *kind = sc_workload_find_kind(workload, csv.field[fields.type], SIZE_MAX);
-        if (kind != NULL) status = sweep_row(context, &csv, &fields, cluster, kind, err);
+        if (kind != NULL) status = sweep_row(context, &csv, &fields, cluster, workload, kind, loads, err);
     }
     bs_csv_close(&csv);
     return status;
 }
 
-mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const sc_cluster *cluster,
-                                 sc_workload *workload, mdot_error *err)
+mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, const char *interference_path,
+                                 const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
+    sc_loads loads = {0};
     mdot_status status = mdot_predictor_open(predictor_path, NULL, &predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
-    if (status == MDOT_OK) status = sweep_table(context, path, cluster, workload, err);
+    if (status == MDOT_OK && interference_path != NULL) status = sc_loads_create(workload, &loads, err);
+    if (status == MDOT_OK) status = sweep_table(context, path, cluster, workload, &loads, err);
+    if (status == MDOT_OK && interference_path != NULL)
+        status = sc_predict_pairs(interference_path, &loads, cluster, workload, err);
+    free(loads.items);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     return status;

@@ -22,7 +22,8 @@ static int by_jobs(const void *left, const void *right)
 mdot_status sc_couples_check(const sc_view *view, mdot_error *err)
 {
     if (view->workload->pair_speeds != NULL) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "space sharing requires the speeds of pairs of jobs; give --pairs");
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "space sharing requires the speeds of pairs of jobs; give --pairs, or --sweep and --interference");
 }
 
 double sc_couples_kept(const sc_view *view, uint32_t job, uint32_t partner, unsigned type)

@@ -174,7 +174,7 @@ static void simulate(const lone_job *l, sc_state *out_state)
              "kind,%zu.job,%d,amp,nchw,sgd,%g,%s,%d\n",
              l->network, l->batch, l->network_gbps, rule_names[l->batch_rule], l->most_batch);
     char *path = workload_write_file(folder, "sweep.csv", text);
-    if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &l->cluster, &workload, &err) != MDOT_OK)
+    if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, NULL, &l->cluster, &workload, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     assert_int_equal(sc_policy_find(l->policy, &policy, NULL), MDOT_OK);
     char *log = NULL, completed[64];

@@ -53,7 +53,7 @@ static mdot_status sweep(fixture *f, const char *row, mdot_error *err)
     char text[1024];
     snprintf(text, sizeof text, "job_type,job,batch,precision,layout,optimizer\n%s", row);
     char *path = workload_write_file(f->folder, "sweep.csv", text);
-    mdot_status status = sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &f->cluster, &f->workload, err);
+    mdot_status status = sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, NULL, &f->cluster, &f->workload, err);
     free(path);
     return status;
 }
@@ -139,7 +139,7 @@ static void spread_over_nodes_is_predicted(void **state)
     snprintf(rows, sizeof rows,
              "job_type,job,batch,precision,layout,optimizer,network_gbps\nresnet,%s,64,amp,nchw,sgd,1\n", resnet);
     char *path = workload_write_file(f->folder, "n.csv", rows);
-    if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &f->cluster, &f->workload, &err) != MDOT_OK)
+    if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, NULL, &f->cluster, &f->workload, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     expect_near(k->estimated_spread[0][1], step_ms(2, 2, 1) / step_ms(2, 1, 1));
     expect_near(k->estimated_spread[0][2], step_ms(4, 2, 1) / step_ms(4, 1, 1));
@@ -152,7 +152,7 @@ static void spread_over_nodes_is_predicted(void **state)
     snprintf(rows, sizeof rows,
              "job_type,job,batch,precision,layout,optimizer,link\nresnet,%s,64,amp,nchw,sgd,ethernet\n", resnet);
     path = workload_write_file(f->folder, "n.csv", rows);
-    assert_int_equal(sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &f->cluster, &f->workload, &err),
+    assert_int_equal(sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, NULL, &f->cluster, &f->workload, &err),
                      MDOT_MALFORMED);
     expect_contains(err.message, "n.csv:2: link is \"ethernet\"");
     free(path);
@@ -220,6 +220,35 @@ static void policies_use_predicted_speeds(void **state)
     free(table);
 }
 
+/* A pair's speed is each kind's alone over the predicted slowdown; measured pairs replace it. */
+static void pairs_get_predicted_speeds(void **state)
+{
+    fixture *f = *state;
+    char rows[512];
+    uint32_t idle;
+    mdot_error err = {0};
+    assert_int_equal(sc_workload_add_kind(&f->workload, "unknown", &idle, NULL), MDOT_OK);
+    snprintf(rows, sizeof rows, "job_type,job,batch,precision,layout,optimizer\nresnet,%s,64,amp,nchw,sgd\n", resnet);
+    char *path = workload_write_file(f->folder, "p.csv", rows);
+    if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, MDOT_INTERFERENCE, &f->cluster, &f->workload, &err) !=
+        MDOT_OK)
+        fail_msg("%s", err.message);
+    const sc_kind *k = &f->workload.kinds[f->kind];
+    double alone = k->speed[0][0] / 64, together = sc_workload_pair_speed(&f->workload, f->kind, f->kind, 0, 1);
+    assert_true(together > .2 * alone && together < alone);
+    expect_near(sc_workload_pair_speed(&f->workload, f->kind, f->kind, 0, 2) / (k->speed[0][1] / 128),
+                together / alone);
+    expect_number(sc_workload_pair_speed(&f->workload, f->kind, idle, 0, 1), 0);
+    free(path);
+    path =
+        workload_write_file(f->folder, "measured.csv",
+                            "gpu,job_a,job_b,gpus,together_a_steps_s,together_b_steps_s\nA100,resnet,resnet,1,9,9\n");
+    assert_int_equal(sc_read_pairs(path, &f->cluster, &f->workload, &err), MDOT_OK);
+    expect_number(sc_workload_pair_speed(&f->workload, f->kind, f->kind, 0, 1), 9);
+    assert_true(sc_workload_pair_speed(&f->workload, f->kind, f->kind, 1, 1) > 0);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(configurations_that_do_not_fit_get_no_speed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(spread_over_nodes_is_predicted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(predictions_are_kept_beside_measurements, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pairs_get_predicted_speeds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(faults_name_the_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(policies_use_predicted_speeds, set_up, tear_down),
     };
