@@ -82,9 +82,10 @@ typedef struct rt_roofline_inputs {
     bool is_fp32;                 /* kept in fp32 by autocast */
     bool is_loss;
     bool uses_tensor_cores, is_in_block;
-    bool is_replicated; /* in a block, and whole on each GPU of tensor parallelism */
-    bool is_selected;   /* recomputed by selective recomputation */
-    bool is_recomputed; /* by the program (MDOT_OPERATOR_RECOMPUTED) */
+    bool is_replicated;     /* in a block, and whole on each GPU of tensor parallelism */
+    bool is_selected;       /* recomputed by selective recomputation */
+    bool is_recomputed;     /* by the program (MDOT_OPERATOR_RECOMPUTED) */
+    bool ran_in_other_type; /* rt_ran_in_other_type */
 } rt_roofline_inputs;
 
 rt_work rt_work_of(const mdot_job_operator *op);
@@ -137,6 +138,7 @@ typedef struct rt_job_totals {
     double attention_count, attention_flops; /* flops of one sample's forward pass */
     double key_value_bytes;                  /* fp32 bytes of all keys and values in one sample */
     bool is_recomputed;                      /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
+    bool mixes_types;                        /* rt_ran_in_other_type holds for some operators */
     bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
     bool compiles_in_nhwc[2];                /* by mdot_mode (compiled_layout.c) */
 } rt_job_totals;

@@ -60,6 +60,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         tensor_core_flops += flops;
         if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolution_flops += flops;
         t.is_recomputed = t.is_recomputed || (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0;
+        t.mixes_types = t.mixes_types || rt_ran_in_other_type(op);
         if (rt_is_loss(op)) t.logits = larger_logits(job, t.logits, find_logits(job, i));
         if (rt_score_bytes(op) > 0) add_attention(&t, &op->per_sample[MDOT_PHASE_FORWARD]);
         uint32_t type_id = op->traits.number;

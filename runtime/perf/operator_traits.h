@@ -14,6 +14,13 @@ static inline bool rt_uses_tensor_cores(const mdot_job_operator *op)
     return op->traits.autocast == MDOT_AUTOCAST_HALF;
 }
 
+/* True for a matmul that the program ran in another type than its own: fp32 in a network in half precision, or the
+ * reverse. */
+static inline bool rt_ran_in_other_type(const mdot_job_operator *op)
+{
+    return rt_uses_tensor_cores(op) && (op->flags & (MDOT_OPERATOR_RAN_FULL | MDOT_OPERATOR_RAN_HALF)) != 0;
+}
+
 /* True if a table's gradient has only the rows that a step looks up (torch.nn.Embedding, sparse=True). Its bytes then
  * grow with the batch, whereas a dense gradient has the size of the table. */
 static inline bool rt_has_sparse_gradient(const mdot_job_operator *op)

@@ -209,6 +209,20 @@ static double in_flight_at_end(const rt_resolved_configuration *resolved)
     return ((last - in_last) * fmin(group_of(c), resolved->steps) + in_last) / last;
 }
 
+/* Matmuls in half precision reach this part of the peak that those in fp32 reach. */
+#define HALF_EFFICIENCY 0.5
+
+static rt_rates other_rates_of(const rt_configuration *configuration)
+{
+    rt_configuration other = *configuration;
+    bool is_half = rt_is_half(configuration->c.precision);
+    other.c.precision = is_half ? MDOT_PRECISION_FP32 : MDOT_PRECISION_AMP;
+    rt_rates rates = rt_rates_of(&other);
+    for (int rate = RT_RATE_VECTOR + 1; rate < RT_RATE_COUNT; rate++)
+        rates.ms_per_flop[rate] *= is_half ? HALF_EFFICIENCY : 1 / HALF_EFFICIENCY;
+    return rates;
+}
+
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     bool is_open = configuration->c.framework == MDOT_FRAMEWORK_PROGRAM;
@@ -227,7 +241,10 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->sequence = c->context_parallel;
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;
     out_resolved->fused = rt_framework_fused(c);
-    out_resolved->rates = rt_rates_of(configuration);
+    out_resolved->rates = out_resolved->other_rates = rt_rates_of(configuration);
+    out_resolved->runs_as_program =
+        job->analysis->totals.mixes_types && job->program != NULL && c->precision == job->program->program.precision;
+    if (out_resolved->runs_as_program) out_resolved->other_rates = other_rates_of(configuration);
     out_resolved->widths = rt_widths_of(c, out_resolved->has_half_weights);
     out_resolved->activation_case = activation_case_of(c, out_resolved->recomputes_as_program);
 }

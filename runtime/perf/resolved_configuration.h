@@ -51,7 +51,8 @@ typedef struct rt_resolved_configuration {
     bool has_half_weights;          /* the program's weights are in half precision */
     bool recomputes_as_program; /* operators that the program checkpoints run again. Predictors know no such jobs, so
                                      * that they are queried for the job without */
-    bool assumes_framework;     /* neither the configuration nor the program states the framework */
+    bool runs_as_program;   /* matmuls run in the types in which the program ran them; predictors do not know either */
+    bool assumes_framework; /* neither the configuration nor the program states the framework */
     rt_shard shard; /* the part of the job on one GPU; in an uneven pipeline, on the GPU with the largest part */
     double steps;   /* micro-steps that a GPU computes in a step */
     double
@@ -61,7 +62,7 @@ typedef struct rt_resolved_configuration {
     double sequence;          /* factor by which context parallelism shortens sequences on a GPU */
     double replicated; /* factor by which sequence parallelism divides tensors that tensor parallelism replicates */
     double fused;      /* the part of compiled code's saving by fusion (framework.h) */
-    rt_rates rates;
+    rt_rates rates, other_rates; /* in the precision; of matmuls that ran in another type than the program's */
     rt_widths widths;
     rt_activation_case activation_case; /* includes the recomputation that compiled code does by itself */
 } rt_resolved_configuration;

@@ -38,12 +38,18 @@
 /* libm's fmax checks for NaN, in a function call. */
 static double larger(double a, double b) { return a > b ? a : b; }
 
+/* A matmul of a program that mixes types by hand runs at the rates of its own type. */
+static const rt_rates *rates_of(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved)
+{
+    return inputs->ran_in_other_type && resolved->runs_as_program ? &resolved->other_rates : &resolved->rates;
+}
+
 static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phase phase,
                                      const rt_resolved_configuration *resolved)
 {
     const rt_flops_and_bytes *sample = &inputs->sample[phase], *step = &inputs->step[phase];
     const mdot_configuration *c = &resolved->configuration.c;
-    const rt_rates *rates = &resolved->rates;
+    const rt_rates *rates = rates_of(inputs, resolved);
     double divisor = inputs->is_replicated ? resolved->sequence * resolved->replicated : resolved->sequence;
     double batch = (double)resolved->configuration.micro_batch;
     if (divisor != 1) batch /= divisor; /* a division takes longer than the rest of most phases */

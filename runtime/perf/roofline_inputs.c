@@ -69,7 +69,8 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
                                  .is_loss = rt_is_loss(op),
                                  .is_selected = op->known && !rt_uses_tensor_cores(op),
-                                 .is_recomputed = (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0};
+                                 .is_recomputed = (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0,
+                                 .ran_in_other_type = rt_ran_in_other_type(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         inputs.sample[phase] = (rt_flops_and_bytes){sample->flops, sample->bytes_read + sample->bytes_written};
@@ -95,7 +96,8 @@ static bool equal_kinds(const rt_roofline_inputs *a, const rt_roofline_inputs *b
     return a->rate == b->rate && a->position == b->position && a->is_fp32 == b->is_fp32 && a->is_loss == b->is_loss &&
            a->uses_tensor_cores == b->uses_tensor_cores && a->is_in_block == b->is_in_block &&
            a->is_replicated == b->is_replicated && a->is_selected == b->is_selected &&
-           a->is_recomputed == b->is_recomputed && (a->score_bytes > 0) == (b->score_bytes > 0);
+           a->is_recomputed == b->is_recomputed && a->ran_in_other_type == b->ran_in_other_type &&
+           (a->score_bytes > 0) == (b->score_bytes > 0);
 }
 
 static rt_roofline_inputs empty_of_kind(const rt_roofline_inputs *inputs)
@@ -109,7 +111,8 @@ static rt_roofline_inputs empty_of_kind(const rt_roofline_inputs *inputs)
                                 .is_in_block = inputs->is_in_block,
                                 .is_replicated = inputs->is_replicated,
                                 .is_selected = inputs->is_selected,
-                                .is_recomputed = inputs->is_recomputed};
+                                .is_recomputed = inputs->is_recomputed,
+                                .ran_in_other_type = inputs->ran_in_other_type};
 }
 
 static void add_inputs(rt_roofline_inputs *sum, const rt_roofline_inputs *inputs)

@@ -202,8 +202,10 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
                            const mdot_job *job, rt_step_parts *parts)
 {
     bool same_work = requested->recomputes_as_program == queried->recomputes_as_program;
+    bool same_types = requested->runs_as_program == queried->runs_as_program;
     bool fuses = rt_replaces_fused_kernels(requested, job, parts);
-    if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work && !fuses) return;
+    if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work && same_types && !fuses)
+        return;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
     if (fuses) typical.fused = queried->fused;
@@ -244,7 +246,8 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
-    bool differs = recompute_differs || rt_replaces_fused_kernels(requested, job, queried_parts);
+    bool types_differ = requested->runs_as_program != queried->runs_as_program;
+    bool differs = recompute_differs || types_differ || rt_replaces_fused_kernels(requested, job, queried_parts);
     if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);

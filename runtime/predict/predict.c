@@ -343,7 +343,7 @@ static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *
     pair->block = block;
     pair->at = rt_add_configuration(schema, &queried, block);
     rt_resolve(job, &queried, &pair->queried);
-    pair->queried.recomputes_as_program = false;
+    pair->queried.recomputes_as_program = pair->queried.runs_as_program = false;
     return true;
 }
 
