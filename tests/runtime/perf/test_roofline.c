@@ -65,6 +65,36 @@ static void expect(const mdot_job *job, size_t index, const rt_resolved_configur
     assert_float_equal(ms[MDOT_PHASE_WEIGHT_GRADIENT], weight, 1e-9);
 }
 
+/* Rates of matmuls alone follow the type in which the program ran them. */
+static void a_matmul_of_another_type_has_that_type_s_rates(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    mdot_job_operator operators[OPERATORS];
+    for (int i = 0; i < OPERATORS; i++) operators[i] = job->operators[i];
+    operators[MATMUL].flags = operators[NORM].flags = MDOT_OPERATOR_RAN_FULL;
+    mdot_job *mixed = predict_make_job(operators, OPERATORS);
+    const mdot_configuration c = {.struct_size = sizeof c};
+    for (int as_program = 0; as_program < 2; as_program++) {
+        rt_resolved_configuration r = resolve(mixed, c, false);
+        r.runs_as_program = as_program != 0;
+        r.other_rates = r.rates;
+        for (int rate = 0; rate < RT_RATE_COUNT; rate++) r.other_rates.ms_per_flop[rate] *= 8;
+        for (size_t i = 0; i < OPERATORS; i++) {
+            double ms[MDOT_PHASE_COUNT], alone[MDOT_PHASE_COUNT], times = as_program != 0 && i == MATMUL ? 8 : 1;
+            rt_operator_roofline(mixed, i, &r, ms);
+            rt_operator_roofline(job, i, &r, alone);
+            for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+                assert_float_equal(ms[phase], times * alone[phase], 1e-9);
+        }
+        assert_float_equal(rt_step_roofline_terms(mixed, &r).compute_ms >
+                               1.5 * rt_step_roofline_terms(job, &r).compute_ms,
+                           as_program, 0);
+    }
+    mdot_job_destroy(mixed);
+    mdot_job_destroy(job);
+}
+
 static void phases_have_their_flops_and_bytes(void **state)
 {
     (void)state;
@@ -292,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_have_their_flops_and_bytes),
+        cmocka_unit_test(a_matmul_of_another_type_has_that_type_s_rates),
         cmocka_unit_test(decomposed_attention_moves_its_scores),
         cmocka_unit_test(recomputed_operators_run_forward_again),
         cmocka_unit_test(a_fused_loss_has_no_backward_operation),
