@@ -2,8 +2,10 @@
  *
  * A launch is one phase of an operator, with all work in interpreter, framework and driver. Hosts of newer GPU models
  * are faster: PyTorch takes 45 to 80 µs beside GPUs up to Ampere (torchvision's benchmark, SuperBench, vTrain), and 25
- * to 45 beside Hopper (NeuSight, our own records, a LoRA of half a billion parameters). Megatron's modules take two to
- * three times as long: its tests with 12 layers of 512 channels wait for the host alone (lab/notes/accuracy.md).
+ * to 45 beside Hopper (NeuSight, our own records, a LoRA of half a billion parameters). Megatron's modules take twice as
+ * long: its tests with 12 layers of 512 channels wait for the host alone (lab/notes/accuracy.md). By the number of blocks
+ * and micro-steps, their steps have a constant part, too (scaling, norms, logging), and parts for each block with experts
+ * (router, permutations), each exchange between virtual stages, and each attention of context parallelism.
  *
  * Fused operators pass results on without memory traffic, as compiled code does. The part that a framework saves of
  * torch.compile's saving is an estimate from the operators that it fuses: bias, activation and gate, dropout and sum,
@@ -13,6 +15,7 @@
 
 #define HOPPER_CAPABILITY 9.0
 #define BLACKWELL_CAPABILITY 10.0
+#define US_PER_MS 1e3
 #define INFERENCE_PART 0.6 /* an evaluation records no gradients: 30 of 47 to 50 µs on an H200's host */
 
 static const struct {
@@ -20,11 +23,9 @@ static const struct {
     double fused;
     bool is_engine; /* has the kernels of Transformer Engine */
 } frameworks[] = {
-    [MDOT_FRAMEWORK_PYTORCH] = {{50, 35, 30}, 0, false},
-    [MDOT_FRAMEWORK_HF_TRAINER] = {{50, 35, 30}, 0, false},
-    [MDOT_FRAMEWORK_LIGER] = {{50, 35, 30}, 1, false},
-    [MDOT_FRAMEWORK_TRANSFORMER_ENGINE] = {{60, 50, 45}, 1, true},
-    [MDOT_FRAMEWORK_MEGATRON] = {{170, 110, 70}, 1, true},
+    [MDOT_FRAMEWORK_PYTORCH] = {{50, 35, 30}, 0, false},  [MDOT_FRAMEWORK_HF_TRAINER] = {{50, 35, 30}, 0, false},
+    [MDOT_FRAMEWORK_LIGER] = {{50, 35, 30}, 1, false},    [MDOT_FRAMEWORK_TRANSFORMER_ENGINE] = {{60, 50, 45}, 1, true},
+    [MDOT_FRAMEWORK_MEGATRON] = {{115, 92, 70}, 1, true},
 };
 
 static mdot_framework framework_of(const mdot_configuration *c)
@@ -39,6 +40,28 @@ double rt_framework_launch_us(const rt_configuration *configuration)
     int years = is_old ? 0 : capability < BLACKWELL_CAPABILITY ? 1 : 2;
     double launch_us = frameworks[framework_of(&configuration->c)].launch_us[years];
     return configuration->c.mode == MDOT_MODE_INFERENCE ? INFERENCE_PART * launch_us : launch_us;
+}
+
+enum { LAUNCHES_OF_STEP = 120, LAUNCHES_OF_EXPERTS = 42, LAUNCHES_OF_VIRTUAL_STAGE = 28, LAUNCHES_OF_RING = 16 };
+
+static double megatron_ms(const rt_configuration *configuration, double launches)
+{
+    const mdot_configuration *c = &configuration->c;
+    if (c->framework != MDOT_FRAMEWORK_MEGATRON || c->mode == MDOT_MODE_INFERENCE) return 0;
+    return launches * (c->host_launch_us > 0 ? c->host_launch_us : rt_framework_launch_us(configuration)) / US_PER_MS;
+}
+
+double rt_framework_step_ms(const rt_configuration *configuration)
+{
+    return megatron_ms(configuration, LAUNCHES_OF_STEP);
+}
+
+double rt_framework_pass_ms(const rt_configuration *configuration, double expert_blocks, double attentions)
+{
+    double stages = configuration->c.virtual_stages > 1 ? configuration->c.virtual_stages : 0;
+    double rings = configuration->c.context_parallel > 1 ? attentions : 0;
+    return megatron_ms(configuration, LAUNCHES_OF_EXPERTS * expert_blocks + LAUNCHES_OF_VIRTUAL_STAGE * stages +
+                                          LAUNCHES_OF_RING * rings);
 }
 
 bool rt_framework_is_engine(const mdot_configuration *c) { return frameworks[framework_of(c)].is_engine; }

@@ -6,6 +6,10 @@
 
 /* Host time of a launch, in microseconds, where the configuration leaves it open. */
 double rt_framework_launch_us(const rt_configuration *configuration);
+/* Megatron's host time beyond launches of kernels: of a step, and of a micro-step with `expert_blocks` and
+ * `attentions` on a GPU. */
+double rt_framework_step_ms(const rt_configuration *configuration);
+double rt_framework_pass_ms(const rt_configuration *configuration, double expert_blocks, double attentions);
 /* True if matmuls and attention are Transformer Engine's. */
 bool rt_framework_is_engine(const mdot_configuration *c);
 /* Time of fused attention relative to PyTorch's kernel on the GPU. */

@@ -25,6 +25,7 @@
  */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 
 #include <math.h>
@@ -153,8 +154,9 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    if (c->mode == MDOT_MODE_INFERENCE || rt_updates_on_host(c)) return 0;
-    if (kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return 0;
+    double step_ms = rt_framework_step_ms(&resolved->configuration);
+    if (c->mode == MDOT_MODE_INFERENCE || rt_updates_on_host(c)) return step_ms;
+    if (kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return step_ms;
     double tensors = job->analysis->update_parts.tensors * resolved->shard.of[RT_PIPELINE_BLOCKS];
-    return fmax(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);
+    return step_ms + fmax(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);
 }

@@ -226,7 +226,11 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         parts->pass_ms[pass][RT_WORK_ATTENTION] *= 1 + RING_LOSS * (rings - 1) / rings;
     double launched = 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
-    parts->host_ms *= launched;
+    double part = requested->shard.of[RT_PIPELINE_BLOCKS];
+    double expert_blocks = part * job->analysis->sharding.experts.exchange_count / 2.0;
+    double attentions = part * job->analysis->totals.attention_count;
+    parts->host_ms =
+        launched * parts->host_ms + rt_framework_pass_ms(&requested->configuration, expert_blocks, attentions);
     parts->wait_ms *= launched;
     if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
     rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);
