@@ -72,6 +72,29 @@ static void frameworks_fuse_a_part_of_what_a_compiler_fuses(void **state)
     assert_compare(rt_framework_fused(&(mdot_configuration){.framework = MDOT_FRAMEWORK_LIGER}), >, 0);
 }
 
+/* Of a step, of blocks with experts, of exchanges between virtual stages, and of rings. */
+static void megatron_has_host_time_beyond_launches(void **state)
+{
+    (void)state;
+    rt_configuration c = read("A100", MDOT_FRAMEWORK_MEGATRON, MDOT_MODE_TRAIN);
+    double plain = rt_framework_pass_ms(&c, 0, 12);
+    assert_compare(rt_framework_step_ms(&c), >, 0);
+    assert_float_equal(plain, 0, 0);
+    assert_float_equal(rt_framework_pass_ms(&c, 8, 12), 2 * rt_framework_pass_ms(&c, 4, 12), 1e-9);
+    c.c.context_parallel = 2;
+    assert_compare(rt_framework_pass_ms(&c, 0, 12), >, plain);
+    c.c.context_parallel = 1;
+    c.c.virtual_stages = 3;
+    assert_compare(rt_framework_pass_ms(&c, 0, 12), >, plain);
+    double step_ms = rt_framework_step_ms(&c);
+    c.c.host_launch_us = 2 * rt_framework_launch_us(&c);
+    assert_float_equal(rt_framework_step_ms(&c), 2 * step_ms, 1e-9);
+    c.c.mode = MDOT_MODE_INFERENCE;
+    assert_float_equal(rt_framework_step_ms(&c), 0, 0);
+    c = read("A100", MDOT_FRAMEWORK_TRANSFORMER_ENGINE, MDOT_MODE_TRAIN);
+    assert_float_equal(rt_framework_step_ms(&c) + rt_framework_pass_ms(&c, 4, 12), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +102,7 @@ int main(void)
         cmocka_unit_test(megatron_launches_slowest),
         cmocka_unit_test(evaluation_launches_faster),
         cmocka_unit_test(frameworks_fuse_a_part_of_what_a_compiler_fuses),
+        cmocka_unit_test(megatron_has_host_time_beyond_launches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

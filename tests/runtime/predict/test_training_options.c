@@ -396,7 +396,7 @@ static void fp8_needs_its_gpu_and_costs_casts(void **state)
     c.precision = MDOT_PRECISION_FP8;
     double by_tensor = predict(job, c).step_ms;
     assert_compare(by_row, <, by_tensor); /* per-tensor scaling looks for the largest element first */
-    c.framework = MDOT_FRAMEWORK_MEGATRON;
+    c.framework = MDOT_FRAMEWORK_TRANSFORMER_ENGINE;
     assert_compare(predict(job, c).step_ms, <, by_row); /* casts are kept for the backward pass */
     mdot_job_destroy(job);
     c.gpu = "A100";
