@@ -42,18 +42,24 @@
 /* The same if several GPUs train a network with attention, and nothing states the framework: Megatron takes three times
  * as long as PyTorch. */
 #define FRAMEWORK_LOG 1.0
-/* The same for Megatron: 95 to 175 µs, by release and server. */
-#define MEGATRON_LOG 0.6
-/* Half-widths of language models in half precision on the GPUs that several publishers measured. They are logarithms of
- * independent errors: any step; newer GPUs than Ampere; FP8; dequantised weights; divided blocks; each doubling of the
- * nodes (lab/mdot_lab/checks/modern_steps.py). */
+/* The same for Megatron, by release and server. */
+#define MEGATRON_LOG 0.26
+/* Half-widths of the networks and GPUs that several publishers measured. They are logarithms of independent errors: any
+ * language model in half precision, and in fp32 or TF32; experts in Megatron; newer GPUs than Ampere; FP8; dequantised weights; divided
+ * blocks; each doubling of the nodes; image networks in training, in inference, and in inference on GPUs without timm's
+ * labels or in fp32 on Hopper (lab/mdot_lab/checks/intervals.py). */
 #define LANGUAGE_LOG 0.15
+#define FULL_LOG 0.3
+#define EXPERTS_LOG 0.15
 #define NEW_GPU_LOG 0.14
-#define FP8_LOG 0.2
-#define QUANTISED_LOG 0.2
-#define DIVIDED_LOG 0.1
+#define FP8_LOG 0.18
+#define QUANTISED_LOG 0.18
+#define DIVIDED_LOG 0.15
 #define NODES_LOG 0.05
-#define MOST_MATMULS 0.5 /* part of the GPU's time in matmuls and attention from which on a job is a language model */
+#define IMAGE_LOG 0.34
+#define INFERENCE_LOG 0.42
+#define FAR_IMAGE_LOG 0.7
+#define MOST_MATMULS 0.3 /* part of the GPU's time in matmuls and attention from which on a job is a language model */
 enum { TYPICAL_BATCH = 32 };
 
 /* The inputs on how GPUs work together, except their number. A predictor that reads only the number is queried for
@@ -330,25 +336,40 @@ static double work_ms(const rt_step_parts *parts, rt_work work)
 
 static double squared(double x) { return x * x; }
 
-/* Half-width for a language model on a GPU of the published steps; 0 for other jobs. */
-static double known_log(const rt_resolved_configuration *requested, const mdot_job *job, const rt_step_parts *parts)
+static double language_log(const mdot_configuration *c, double capability, bool has_experts)
 {
-    const mdot_configuration *c = &requested->configuration.c;
-    double capability = requested->configuration.gpu.compute_capability;
-    bool is_measured = capability == 8 || capability == 9 || capability == 10;
-    bool is_plain = c->mode == MDOT_MODE_TRAIN && c->offload == MDOT_OFFLOAD_NOTHING && c->expert_parallel == 1;
-    double matmuls = work_ms(parts, RT_WORK_LINEAR) + work_ms(parts, RT_WORK_ATTENTION);
-    bool is_language = job->analysis->totals.has_attention && job->analysis->sharding.experts.common_count == 0 &&
-                       work_ms(parts, RT_WORK_CONVOLUTION) == 0 && matmuls > MOST_MATMULS * passes_ms(parts);
-    if (!is_measured || rt_gpu_is_from_amd(&requested->configuration.gpu) || !rt_is_half(c->precision) || !is_plain ||
-        !is_language || !parts->is_learned)
-        return 0;
     double sum = squared(LANGUAGE_LOG) + squared(NODES_LOG * log2(c->node_count));
+    if (!rt_is_half(c->precision)) sum += squared(FULL_LOG);
+    if (has_experts) sum += squared(EXPERTS_LOG);
     if (capability > 8) sum += squared(NEW_GPU_LOG);
     if (rt_is_fp8(c->precision)) sum += squared(FP8_LOG);
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED) sum += squared(QUANTISED_LOG);
     if (c->tensor_parallel > 1 || c->pipeline_parallel > 1) sum += squared(DIVIDED_LOG);
     return sqrt(sum);
+}
+
+static double image_log(const mdot_configuration *c, double capability)
+{
+    bool is_full = c->precision == MDOT_PRECISION_FP32, is_server = capability >= 9 && capability < 12;
+    if (c->mode == MDOT_MODE_TRAIN) return is_full && is_server ? FAR_IMAGE_LOG : IMAGE_LOG;
+    return !rt_is_half(c->precision) || is_server ? FAR_IMAGE_LOG : INFERENCE_LOG;
+}
+
+/* Half-width for a kind of network on a GPU of the published steps; 0 for others. */
+static double known_log(const rt_resolved_configuration *requested, const mdot_job *job, const rt_step_parts *parts)
+{
+    const mdot_configuration *c = &requested->configuration.c;
+    double capability = requested->configuration.gpu.compute_capability;
+    bool is_training = c->mode == MDOT_MODE_TRAIN, is_server = capability == 8 || capability == 9 || capability == 10;
+    bool has_images = is_server || capability == 7 || (!is_training && capability > 8);
+    bool has_experts = job->analysis->sharding.experts.common_count > 0;
+    bool is_unknown_layer = has_experts && c->framework != MDOT_FRAMEWORK_MEGATRON;
+    bool is_plain = c->offload == MDOT_OFFLOAD_NOTHING && !is_unknown_layer && parts->is_learned;
+    if (!is_plain || rt_gpu_is_from_amd(&requested->configuration.gpu)) return 0;
+    if (work_ms(parts, RT_WORK_CONVOLUTION) > 0) return has_images ? image_log(c, capability) : 0;
+    double matmuls = work_ms(parts, RT_WORK_LINEAR) + work_ms(parts, RT_WORK_ATTENTION);
+    bool is_language = job->analysis->totals.has_attention && matmuls > MOST_MATMULS * passes_ms(parts);
+    return is_language && is_server && is_training ? language_log(c, capability, has_experts) : 0;
 }
 
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
