@@ -7,6 +7,7 @@ import threading
 import unittest
 import warnings
 from pathlib import Path
+from typing import Any
 
 import support
 
@@ -151,6 +152,19 @@ class Answers(support.TestCase):
         degrees = given.replace(gpus=0, data_parallel=2)
         for configuration in (given, degrees):
             self.assertEqual((configuration.gpu_total, configuration.workers, configuration.samples), (16, 2, 16))
+
+    def test_measured_kinds_of_steps_have_narrow_intervals(self) -> None:
+        """At most a factor of 2.6 where the GPU sets the pace; a GPU without steps of the kind has a wider one."""
+        half: dict[str, Any] = {"precision": "amp-bf16"}
+        narrow: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
+            ("gpt2", "H100", 8, {}), ("gpt2", "A100", 8, half), ("resnet50", "A100", 128, half), ("vgg16", "H200", 64, half),
+            ("resnet50", "V100", 128, {"precision": "amp"}), ("resnet50", "RTX-4090", 256, {**half, "mode": "inference"}))
+        for name, gpu, batch, options in narrow:
+            with self.subTest(name=name, gpu=gpu, **options):
+                answer = mdot.predict(mdot.Job.read(name), gpu, batch, **options)
+                self.assertLess(answer.upper_ms / answer.lower_ms, 2.6)
+        far = mdot.predict(mdot.Job.read("resnet50"), "MI300X", 128, **half)
+        self.assertGreater(far.upper_ms / far.lower_ms, 2.6)
 
     def test_the_largest_batch_fits_and_the_next_does_not(self) -> None:
         job = self.bert()
