@@ -89,7 +89,7 @@ class Reader:
     def __init__(self, predictor: mdot.Predictor, graphs: Path, held_out: Path | None) -> None:
         self.predictor, self.graphs = predictor, graphs
         self.jobs: dict[Network, mdot.Job | None] = {}
-        self.tables = {source: _read_table(held_out / name) if held_out else {} for source, name in TABLES.items()}
+        self.tables = {source: read_table(held_out / name) if held_out else {} for source, name in TABLES.items()}
 
     def job(self, network: Network) -> mdot.Job | None:
         if network not in self.jobs:
@@ -130,7 +130,7 @@ def _scaled(p: mdot.Prediction, factor: float, lower: float, upper: float) -> md
                                upper_ms=ms * (p.upper_ms / p.step_ms) ** upper)  # fmt: skip
 
 
-def _read_table(path: Path) -> dict[tuple[str, ...], list[tuple[float, float]]]:
+def read_table(path: Path) -> dict[tuple[str, ...], list[tuple[float, float]]]:
     found = defaultdict(list)
     opener = lzma.open if path.suffix == ".xz" else open
     with opener(path, "rt", newline="", encoding="utf-8") as lines:

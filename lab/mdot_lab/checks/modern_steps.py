@@ -1,7 +1,7 @@
 """Compares `mdot.predict` with published steps of language models from 2023 to 2026, in bf16 and FP8, by framework.
 
     python3 -m mdot_lab.checks.modern_steps --steps small_tables.csv mbridge_cards.csv --points llm_points.csv
-        [--nanogpt modded_nanogpt.csv] [--published FOLDER] --graphs FOLDER [--model PREDICTOR.mdot] [--unknown]
+        [--nanogpt modded_nanogpt.csv] [--published FOLDER …] --graphs FOLDER [--model PREDICTOR.mdot] [--unknown]
 
 Networks are built on the meta device into FOLDER once, a few seconds each; a comparison then takes a second. `--unknown`
 leaves the framework open. `--published` adds the steps beside the peaks of `mdot_lab.checks.memory`: torchtitan, SimuMax,
@@ -20,7 +20,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple, Sequence
 
 import numpy as np
 
@@ -216,8 +216,8 @@ def _regime(point: Any) -> str:
     return f"{precision} on B200" if point.gpu == "B200" else precision
 
 
-def _published(folder: Path) -> Iterator[Step]:
-    for point in published.read(folder):
+def _published(folders: Sequence[Path]) -> Iterator[Step]:
+    for point in published.read(*folders):
         if point.step_ms == 0 or point.model is None or point.is_out_of_memory:
             continue
         options, lacking = run_published.expressible({**point.options, **point.optional})
@@ -229,7 +229,29 @@ def _published(folder: Path) -> Iterator[Step]:
             yield Step(point.source, _regime(point), point.model, point.gpu, point.step_ms, options)
 
 
-def _job(network: Any, folder: Path) -> mdot.Job:
+def read(steps: Sequence[Path], points: Sequence[Path], nanogpt: Sequence[Path], folders: Sequence[Path]) -> list[Step]:
+    """The steps of small tables, of llm_points.csv, of modded_nanogpt.csv, and beside the peaks in `folders`."""
+    readers = ((_table, steps), (_points, points), (_nanogpt, nanogpt))
+    found = [step for reader, paths in readers for path in paths for step in reader(path)]
+    return found + (list(_published(folders)) if folders else [])
+
+
+def with_jobs(steps: Sequence[Step], folder: Path) -> Iterator[tuple[Step, mdot.Job]]:
+    """Steps whose network mdot reads. The others are reported on standard error."""
+    jobs: dict[Any, mdot.Job | None] = {}
+    for step in steps:
+        if step.network not in jobs:
+            try:
+                jobs[step.network] = job(step.network, folder)
+            except mdot.Error as error:
+                print(f"skipped: {step.publisher}, {step.network}: {error}", file=sys.stderr)
+                jobs[step.network] = None
+        found = jobs[step.network]
+        if found is not None:
+            yield step, found
+
+
+def job(network: Any, folder: Path) -> mdot.Job:
     if not isinstance(network, str):
         return run_published.Jobs(folder).get(network)
     path = folder / f"{network}.{SHAPES[network].length}.job"
@@ -251,20 +273,18 @@ def main() -> int:
     parser.add_argument("--steps", type=Path, nargs="*", default=[], help="tables of steps-2026")
     parser.add_argument("--points", type=Path, nargs="*", default=[], help="llm_points.csv")
     parser.add_argument("--nanogpt", type=Path, nargs="*", default=[], help="modded_nanogpt.csv")
-    parser.add_argument("--published", type=Path, nargs="*", default=[], help="folder of all tables")
+    parser.add_argument("--published", type=Path, nargs="*", default=[], help="folders of all tables")
     parser.add_argument("--graphs", type=Path, required=True, help="folder of .job files; missing ones are made")
     parser.add_argument("--model", type=Path, help="artefact of a predictor (default: the shipped one)")
     parser.add_argument("--unknown", action="store_true", help="leave the framework open")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
-    readers = ((_table, options.steps), (_points, options.points), (_nanogpt, options.nanogpt), (_published, options.published))
-    steps = [step for reader, paths in readers for path in paths for step in reader(path)]
-    jobs = {network: _job(network, options.graphs) for network in {step.network for step in steps}}
-    logs, inside, width = [], [], []
-    for step in steps:
+    every = list(with_jobs(read(options.steps, options.points, options.nanogpt, options.published), options.graphs))
+    steps, logs, inside, width = [step for step, _ in every], [], [], []
+    for step, network in every:
         given = {key: value for key, value in step.options.items() if not (options.unknown and key == "framework")}
-        answer = predictor.predict(jobs[step.network], step.gpu, **given)
+        answer = predictor.predict(network, step.gpu, **given)
         logs.append(np.log(answer.step_ms / step.step_ms))
         inside.append(answer.lower_ms <= step.step_ms <= answer.upper_ms)
         width.append(answer.upper_ms / answer.lower_ms)

@@ -34,13 +34,13 @@ def _workers(point: Point) -> int:
     return workers
 
 
-def read(folder: Path) -> list[Point]:
-    """The points of all files. A missing file is reported on standard error."""
+def read(*folders: Path) -> list[Point]:
+    """The points of all files. A file that no folder has is reported on standard error."""
     points: list[Point] = []
     for name, reader in FILES.items():
-        path = folder / name
-        if not path.is_file():
-            print(f"skipped: {path} is missing", file=sys.stderr)
+        path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if path is None:
+            print(f"skipped: {folders[0] / name} is missing", file=sys.stderr)
             continue
         with path.open(encoding="utf-8", newline="") as lines:
             rows = csv.DictReader(line for line in lines if not line.startswith("#"))
