@@ -2,10 +2,11 @@
  *
  * A launch is one phase of an operator, with all work in interpreter, framework and driver. Hosts of newer GPU models
  * are faster: PyTorch takes 45 to 80 µs beside GPUs up to Ampere (torchvision's benchmark, SuperBench, vTrain), and 25
- * to 45 beside Hopper (NeuSight, our own records, a LoRA of half a billion parameters). Megatron's modules take twice as
- * long: its tests with 12 layers of 512 channels wait for the host alone (lab/notes/accuracy.md). By the number of blocks
- * and micro-steps, their steps have a constant part, too (scaling, norms, logging), and parts for each block with experts
- * (router, permutations), each exchange between virtual stages, and each attention of context parallelism.
+ * to 45 beside Hopper (NeuSight, our own records, a LoRA of half a billion parameters). Megatron's modules take twice
+ * as long: its tests with 12 layers of 512 channels wait for the host alone (lab/notes/accuracy.md). By the number of
+ * blocks and micro-steps, their steps have a constant part, too (scaling, norms, logging), and parts for each block
+ * with experts (router, permutations), each exchange between virtual stages, and each attention of context
+ * parallelism.
  *
  * Fused operators pass results on without memory traffic, as compiled code does. The part that a framework saves of
  * torch.compile's saving is an estimate from the operators that it fuses: bias, activation and gate, dropout and sum,

@@ -44,10 +44,10 @@
 #define FRAMEWORK_LOG 1.0
 /* The same for Megatron, by release and server. */
 #define MEGATRON_LOG 0.26
-/* Half-widths of the networks and GPUs that several publishers measured. They are logarithms of independent errors: any
- * language model in half precision, and in fp32 or TF32; experts in Megatron; newer GPUs than Ampere; FP8; dequantised weights; divided
- * blocks; each doubling of the nodes; image networks in training, in inference, and in inference on GPUs without timm's
- * labels or in fp32 on Hopper (lab/mdot_lab/checks/intervals.py). */
+/* Half-widths of the networks and GPUs that several publishers measured. They are logarithms of independent errors:
+ * any language model in half precision, and in fp32 or TF32; experts in Megatron; newer GPUs than Ampere; FP8;
+ * dequantised weights; divided blocks; each doubling of the nodes; image networks in training, in inference, and in
+ * inference on GPUs without timm's labels or in fp32 on Hopper (lab/mdot_lab/checks/intervals.py). */
 #define LANGUAGE_LOG 0.15
 #define FULL_LOG 0.3
 #define EXPERTS_LOG 0.15
