@@ -58,18 +58,21 @@ mdot_status sv_read_option(const char *name, struct json_object *value, const rt
                            mdot_error *err)
 {
     char known[RT_OPTION_COUNT][40]; /* the names without question marks */
-    bs_suggest near = bs_suggest_begin(name);
-    bs_suggest_add(&near, "gpu");
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+    size_t length = strlen(name);
+    for (size_t i = 0; i < RT_OPTION_COUNT && length > 0; i++) {
         const rt_option *option = &rt_options[i];
-        snprintf(known[i], sizeof known[i], "%.*s", (int)strcspn(option->json, "?"), option->json);
-        if (known[i][0] == '\0' || option->kind == RT_KIND_GPU) continue;
-        bs_suggest_add(&near, known[i]);
-        if (strcmp(known[i], name) != 0) continue;
+        bool is_named = strncmp(option->json, name, length) == 0 && strchr("?", option->json[length]) != NULL;
+        if (!is_named || option->kind == RT_KIND_GPU) continue;
         /* one member for both: the kind of link, or the rate */
         bool is_number = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
         *out = i == RT_OPTION_link && is_number ? &rt_options[RT_OPTION_link_gbps] : option;
         return read_value(name, *out, value, number, err);
+    }
+    bs_suggest near = bs_suggest_begin(name);
+    bs_suggest_add(&near, "gpu");
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        snprintf(known[i], sizeof known[i], "%.*s", (int)strcspn(rt_options[i].json, "?"), rt_options[i].json);
+        if (known[i][0] != '\0') bs_suggest_add(&near, known[i]);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no option \"%.64s\"%s", name, bs_suggest_end(&near).text);
 }

@@ -86,15 +86,17 @@ mdot_status sv_json_members(struct json_object *object, const sv_member *members
     json_object_object_foreach(object, name, value)
     {
         size_t k = 0;
-        bs_suggest near = bs_suggest_begin(name);
-        for (; k < count && strcmp(members[k].name, name) != 0; k++) bs_suggest_add(&near, members[k].name);
-        if (k < count)
+        while (k < count && strcmp(members[k].name, name) != 0) k++;
+        if (k < count) {
             status = read_member(&members[k], value, place, err);
-        else if (other != NULL)
+        } else if (other != NULL) {
             status = other(user, name, value, err);
-        else
+        } else {
+            bs_suggest near = bs_suggest_begin(name);
+            for (k = 0; k < count; k++) bs_suggest_add(&near, members[k].name);
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no member \"%.64s\"%s", name,
                                bs_suggest_end(&near).text);
+        }
         if (status != MDOT_OK) break;
     }
     return status;
