@@ -1,0 +1,70 @@
+"""interference: the process recovers a known law, returns to the prior far away, and its ONNX graph says the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mdot_lab.interference import evaluation, process
+from mdot_lab.interference.pairs import NUMBERS, Pairs, parse_job
+
+export = pytest.importorskip("mdot_lab.interference.export")
+
+
+def made(jobs: int = 14) -> Pairs:
+    """All pairs of random loads; a job slows down by its own and its partner's bandwidth."""
+    random = np.random.default_rng(50)
+    loads = np.exp(random.normal(0, 1, (jobs, len(NUMBERS))))
+    loads[:, 1] = 1 - 0.5 * random.random(jobs)
+    index = np.array([(a, b) for a in range(jobs) for b in range(a, jobs)])
+    bandwidth = 0.3 * np.log1p(loads[:, 4])
+    logs = 0.4 + bandwidth[index] + 0.5 * bandwidth[index[:, ::-1]]
+    names = index.astype(str)
+    return Pairs(loads[index], np.exp(logs), names, names, np.array(["v100"] * len(index)))
+
+
+def test_left_out_pairs_follow_the_law() -> None:
+    pairs = made()
+    answer = evaluation.predict_left_out(pairs, evaluation.left_out_pairs(pairs))
+    assert np.median(np.abs(np.exp(answer[0]) / pairs.slowdowns - 1)) < 0.02
+    rule = np.exp(evaluation.obvious_rule(pairs)[0])
+    assert np.median(np.abs(rule / pairs.slowdowns - 1)) > 0.05
+
+
+def test_folds_leave_out_whole_groups() -> None:
+    pairs = made(6)
+    for tested in evaluation.left_out_networks(pairs):
+        kept = set(pairs.networks[~tested].ravel())
+        assert len(kept) == 5
+    assert sum(fold.sum() for fold in evaluation.left_out_pairs(pairs)) == len(pairs.gpus)
+
+
+def test_far_from_the_data_the_prior_and_a_wide_deviation_answer() -> None:
+    pairs = made()
+    fitted = process.fit(pairs.loads, pairs.slowdowns)
+    near, far = fitted(pairs.loads), fitted(pairs.loads * 1e9)
+    assert np.allclose(far[0], fitted.prior, atol=1e-3)
+    assert far[1].min() > 2 * np.median(near[1])
+
+
+def test_the_graph_is_the_process() -> None:
+    pairs = made()
+    fitted = process.fit(pairs.loads, pairs.slowdowns)
+    model = export.to_onnx(fitted, 1.7)
+    assert export.difference(model, fitted, pairs.loads) < 2e-3
+
+
+def test_an_idle_partner_costs_nothing() -> None:
+    import onnxruntime
+
+    pairs = made()
+    model = export.to_onnx(process.fit(pairs.loads, pairs.slowdowns), 1.7)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    own, partner = pairs.loads[0].astype(np.float32)
+    partner[[process.BUSY, process.HOST]] = 0
+    assert (session.run(None, {"own": own[None], "partner": partner[None]})[0] == 1).all()
+
+
+def test_jobs_without_a_batch_have_one() -> None:
+    assert parse_job("LM (batch size 5)") == ("LM", 5)
+    assert parse_job("A3C") == ("A3C", 4)
