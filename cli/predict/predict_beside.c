@@ -83,8 +83,9 @@ void predict_print_beside(const predict_request *r, const predict_answers *answe
            partner->lower_slowdown, partner->upper_slowdown);
     printf("  together    %.1f of %.1f GiB usable: %s\n", own->reserved_bytes / CLI_GIB, usable,
            own->fits ? "fit" : "do not fit");
-    printf("  packing     %s: both do %.2f times the work of one after the other\n",
-           own->fits && gain > 1 ? "pays" : "does not pay", gain);
+    printf("  packing     %s: both do %.2f times the work of one after the other; %.2f to %.2f by the intervals\n",
+           own->fits && gain > 1 ? "pays" : "does not pay", gain, 1 / own->upper_slowdown + 1 / partner->upper_slowdown,
+           1 / own->lower_slowdown + 1 / partner->lower_slowdown);
 }
 
 static void print_json_side(const mdot_beside *side)
