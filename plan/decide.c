@@ -28,9 +28,8 @@ static bool needs_place(const pl_use *use)
 static bool attention_accepts(const pl_use *use, const pl_placement *placement)
 {
     pl_heads heads;
-    ir_dim stride[3];
     return use->operand < 3 ? pl_heads_view(use->node, use->operand, placement, &heads)
-                            : pl_mask_view(use->node, placement, stride);
+                            : pl_mask_view(&use->node->inputs[use->operand]->type, placement, &heads);
 }
 
 static bool is_of_windows(const ir_value *v)

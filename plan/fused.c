@@ -278,38 +278,35 @@ static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mas
 
 /* Checks the mask and computes its strides. A dense mask of several heads over all queries and keys has strides of
  * L², which kernels cannot express. It is copied, and later layers reuse the copy. */
-static mdot_status settle_mask(pl_builder *b, const ir_node *node, pl_attention *attention)
+static mdot_status settle_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_attention *attention)
 {
-    const ir_value *mask = node->inputs[3];
-    ir_dim stride[3], keys = mask->type.rank ? mask->type.dim[mask->type.rank - 1] : ir_dim_number(1);
+    pl_heads *view = &attention->mask[attention->mask_count++];
+    ir_dim keys = mask->type.rank ? mask->type.dim[mask->type.rank - 1] : ir_dim_number(1);
     if (mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys))
         return reject(b, node, "the mask must be f32, with the keys as last dimension");
     const pl_placement *found = pl_placement_of(b, mask);
     if (found == NULL) return pl_fault(b);
     pl_placement placement = *found;
-    if (!pl_mask_view(node, &placement, stride)) {
-        if (mask->type.rank < 3 || !regroup_mask(b, node, mask, &placement) || !pl_mask_view(node, &placement, stride))
+    if (!pl_mask_view(&mask->type, &placement, view)) {
+        if (mask->type.rank < 3 || !regroup_mask(b, node, mask, &placement) ||
+            !pl_mask_view(&mask->type, &placement, view))
             return b->status != MDOT_OK ? pl_fault(b)
                                         : reject(b, node, "the mask's strides are not affine in the length");
         if (pl_info(b, mask)->output < 0) pl_info(b, mask)->placement = placement;
     }
-    attention->mask = placement.buffer;
-    attention->mask_batch = stride[0];
-    attention->mask_head = stride[1];
-    attention->mask_query = stride[2];
     return MDOT_OK;
 }
 
 mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
 {
-    pl_attention attention = {.mask = -1, .causal = ir_node_int(node, "is_causal", 0) != 0};
+    pl_attention attention = {.causal = ir_node_int(node, "is_causal", 0) != 0};
     pl_heads *const operands[] = {&attention.q, &attention.k, &attention.v};
     const ir_value *q = node->inputs[0];
     int64_t value_heads, key_dim;
     ir_dim positions;
     if (ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0)
         return reject(b, node, "windowed attention is unsupported");
-    for (int k = 4; k < node->input_count; k++)
+    for (int k = 4; k < node->input_count && k < ir_mask_input(1); k++)
         if (node->inputs[k] != NULL) return reject(b, node, "key and value caches and padding are unsupported");
     if (q->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "attention supports only f32");
     if (!read_heads(node, 0, &attention.heads, &attention.queries, &attention.dim) ||
@@ -327,8 +324,10 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     attention.batch = q->type.dim[0];
     attention.scale = ir_node_float(node, "scale", 1 / sqrt((double)attention.dim));
     attention.softcap = fmax(0, ir_node_float(node, "softcap", 0));
-    attention.replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0);
-    BS_TRY(ir_node_input(node, 3) != NULL ? settle_mask(b, node, &attention) : MDOT_OK);
+    for (int i = 0; i < IR_MAX_MASKS && ir_node_input(node, ir_mask_input(i)) != NULL; i++) {
+        attention.replaces[i] = ir_node_float(node, ir_attention_replaces[i], 0);
+        BS_TRY(settle_mask(b, node, node->inputs[ir_mask_input(i)], &attention));
+    }
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!place_result(b, node, &attention)) return pl_fault(b);

@@ -10,7 +10,7 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     pl_visit_factor(v, k->q.buffer);
     pl_visit_factor(v, k->k.buffer);
     pl_visit_factor(v, k->v.buffer);
-    pl_visit_read(v, k->mask);
+    for (int i = 0; i < k->mask_count; i++) pl_visit_read(v, k->mask[i].buffer);
     pl_visit_write(v, k->out.buffer);
 }
 
@@ -39,12 +39,12 @@ static void print(const pl_kernel *kernel, pl_text *t)
     put_heads(t, "q", &k->q);
     put_heads(t, "k", &k->k);
     put_heads(t, "v", &k->v);
-    if (k->mask >= 0) {
-        pl_put(t, "  mask b%d", k->mask);
-        pl_put_named_dim(t, "batch", k->mask_batch);
-        pl_put_named_dim(t, "head", k->mask_head);
-        pl_put_named_dim(t, "query", k->mask_query);
-        if (k->replaces < 0) pl_put_real(t, " replaces", k->replaces, PL_F32_DIGITS);
+    for (int i = 0; i < k->mask_count; i++) {
+        pl_put(t, "  mask b%d", k->mask[i].buffer);
+        pl_put_named_dim(t, "batch", k->mask[i].batch_stride);
+        pl_put_named_dim(t, "head", k->mask[i].head_stride);
+        pl_put_named_dim(t, "query", k->mask[i].row_stride);
+        if (k->replaces[i] < 0) pl_put_real(t, " replaces", k->replaces[i], PL_F32_DIGITS);
         pl_put(t, "\n");
     }
     put_heads(t, "out", &k->out);
@@ -75,12 +75,12 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     pl_check_read(c, k->q.buffer, c->is_matrix);
     pl_check_read(c, k->k.buffer, c->is_matrix);
     pl_check_read(c, k->v.buffer, c->is_matrix);
-    pl_check_read(c, k->mask, false);
     if (k->kv_heads <= 0 || k->heads % k->kv_heads != 0)
         pl_check_fail(c, "the number of heads must be a multiple of the number of key heads", k->q.buffer);
-    const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
-    if (k->mask < 0 || !ir_dim_is_number(k->keys)) return;
-    check_heads(c, &mask, k->batch, k->heads, k->queries, k->keys.offset);
+    for (int i = 0; i < k->mask_count; i++) {
+        pl_check_read(c, k->mask[i].buffer, false);
+        if (ir_dim_is_number(k->keys)) check_heads(c, &k->mask[i], k->batch, k->heads, k->queries, k->keys.offset);
+    }
 }
 
 enum {
@@ -144,10 +144,10 @@ static bool heads_follow(const pl_units *u, const pl_heads *h)
 static bool is_rowwise(const pl_kernel *kernel, pl_units *u)
 {
     const pl_attention *k = &kernel->attention;
-    const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
+    for (int i = 0; i < k->mask_count; i++)
+        if (!heads_follow(u, &k->mask[i])) return false;
     return pl_begin_units(u, 0, k->batch) && ir_dim_is_number(k->queries) && ir_dim_is_number(k->keys) &&
-           heads_follow(u, &k->q) && heads_follow(u, &k->k) && heads_follow(u, &k->v) && heads_follow(u, &k->out) &&
-           (k->mask < 0 || heads_follow(u, &mask));
+           heads_follow(u, &k->q) && heads_follow(u, &k->k) && heads_follow(u, &k->v) && heads_follow(u, &k->out);
 }
 
 static bool is_split(const pl_kernel *kernel, const pl_plan *plan)

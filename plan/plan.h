@@ -106,6 +106,7 @@ typedef struct pl_heads {
 /* out = softmax(cap(scale * q kᵀ) + mask) v for every batch and head, f32, streaming over keys; cap(s) is softcap *
  * tanh(s / softcap). Query head h reads key head h / (heads / kv_heads). A query whose keys are all masked by -inf
  * gives zeros (ONNX Attention, opset 24). */
+enum { PL_MAX_MASKS = 3 };
 typedef struct pl_attention {
     ir_dim batch;
     int64_t heads, kv_heads;
@@ -114,12 +115,13 @@ typedef struct pl_attention {
     double scale;
     double softcap; /* 0: no cap */
     pl_heads q, k, v, out;
-    int mask; /* f32 buffer added to the scaled scores at b * mask_batch + h * mask_head + q * mask_query + key; -1:
-               * none. Strides are 0 where the mask broadcasts; -inf and large negative numbers both mask. */
-    ir_dim mask_batch, mask_head, mask_query;
-    double replaces; /* negative: an element of the mask that is at most this number replaces the score; 0: all
-                      * elements are added */
-    bool causal;     /* query i reads keys up to i + keys - queries */
+    int mask_count;
+    pl_heads
+        mask[PL_MAX_MASKS]; /* f32 numbers by query and key, added to the scaled scores in this order. Strides are 0
+                                  * where a mask broadcasts; -inf and large negative numbers both mask. */
+    double replaces[PL_MAX_MASKS]; /* negative: the mask's elements up to this number replace the score; 0: all are
+                                    * added */
+    bool causal;                   /* query i reads keys up to i + keys - queries */
 } pl_attention;
 
 typedef enum pl_norm_mode { PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX } pl_norm_mode;

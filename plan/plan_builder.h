@@ -195,7 +195,7 @@ bool pl_window_view(pl_builder *b, const ir_node *node, const pl_placement *sour
 /* Operand 0, 1 or 2 of an Attention node as heads. */
 bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placement, pl_heads *out);
 /* Strides of its additive mask over (batch, head, query); keys are adjacent. */
-bool pl_mask_view(const ir_node *node, const pl_placement *placement, ir_dim out_stride[3]);
+bool pl_mask_view(const ir_type *type, const pl_placement *placement, pl_heads *out);
 /* Does a reshape only add or remove one-element dimensions? */
 bool pl_only_units_differ(const ir_type *from, const ir_type *to);
 /* The part that operand `k` fills in the placed result of a Concat. */

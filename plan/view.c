@@ -328,17 +328,18 @@ bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placeme
     return ir_dim_is(stride[2], 1) || pl_is_unit(type->dim[2]);
 }
 
-bool pl_mask_view(const ir_node *node, const pl_placement *placement, ir_dim out_stride[3])
+bool pl_mask_view(const ir_type *type, const pl_placement *placement, pl_heads *out)
 {
-    const ir_type *type = &node->inputs[3]->type;
     pl_placement strided;
     if (type->rank < 1 || type->rank > 4 || !make_strided(placement, type, &strided)) return false;
     if (!ir_dim_is(strided.offset, 0)) return false;
     int missing = 4 - type->rank;
+    ir_dim stride[3];
     for (int d = 0; d < 3; d++) {
         bool repeats = d < missing || pl_is_unit(type->dim[d - missing]);
-        out_stride[d] = repeats ? ir_dim_number(0) : strided.stride[d - missing];
+        stride[d] = repeats ? ir_dim_number(0) : strided.stride[d - missing];
     }
+    *out = (pl_heads){placement->buffer, strided.offset, stride[0], stride[1], stride[2]};
     ir_dim keys = type->dim[type->rank - 1];
     return pl_is_unit(keys) || ir_dim_is(strided.stride[type->rank - 1], 1);
 }

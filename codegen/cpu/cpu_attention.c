@@ -40,11 +40,10 @@ static cg_attention_head locate_head(cg_emitter *e, const pl_plan *plan, const p
         .out_stride = cg_dim(e, k->out.row_stride),
     };
     h.tiles = h.use_bf16_dot && e->target->matmul == CG_MATMUL_AMX;
-    if (k->mask < 0) return h;
-    LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
-    offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
-    h.mask = cg_at(e, e->f32, buffers[k->mask], offset);
-    h.mask_stride = cg_dim(e, k->mask_query);
+    for (int i = 0; i < k->mask_count; i++) {
+        h.mask[i] = head_pointer(e, plan, buffers, &k->mask[i], batch, head);
+        h.mask_stride[i] = cg_dim(e, k->mask[i].row_stride);
+    }
     return h;
 }
 
@@ -141,11 +140,10 @@ static void sign(const pl_kernel *kernel, cg_signature_writer *w)
     sign_heads(w, &k->k);
     sign_heads(w, &k->v);
     sign_heads(w, &k->out);
-    cg_signature_add_buffer(w, k->mask);
-    cg_signature_add_dim(w, k->mask_batch);
-    cg_signature_add_dim(w, k->mask_head);
-    cg_signature_add_dim(w, k->mask_query);
-    cg_signature_add_real(w, k->replaces);
+    for (int i = 0; i < k->mask_count; i++) {
+        sign_heads(w, &k->mask[i]);
+        cg_signature_add_real(w, k->replaces[i]);
+    }
     cg_signature_add(w, k->causal);
 }
 

@@ -24,7 +24,7 @@ typedef struct cg_attention_head {
     cg_range slice;             /* the call's query range; whole blocks, except at the last query */
     LLVMValueRef q, key, value, out;
     LLVMValueRef q_stride, key_stride, value_stride, out_stride;
-    LLVMValueRef mask, mask_stride; /* stride between queries; unset if there is no mask */
+    LLVMValueRef mask[PL_MAX_MASKS], mask_stride[PL_MAX_MASKS]; /* stride between queries */
 } cg_attention_head;
 
 /* ---- cpu_attention_scores.c: scores and masks, common to both forms of attention --------------------------------- */
@@ -40,9 +40,8 @@ extern const double cg_no_maximum;
 /* A mask element in base-two scores. Masks of about -FLT_MAX stay finite; -inf and NaN stay as they are. */
 LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value);
 
-/* Caps a scaled score, adds the mask's element (NULL: no mask), or replaces the score by it where the mask requires
- * that. */
-LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, LLVMValueRef mask);
+/* Caps a scaled score, and adds each mask's element, or replaces the score by it where the mask requires that. */
+LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, const LLVMValueRef *mask);
 /* e^difference in the scores' unit, for a score minus the maximum. */
 LLVMValueRef cg_softmax_power(cg_emitter *e, const pl_attention *k, LLVMValueRef difference);
 
@@ -122,15 +121,15 @@ typedef struct cg_stream {
     LLVMValueRef q_transposed;            /* scratch: dim rows of `width`, or half as many pair rows */
     int64_t block;                        /* keys per block: KEYS or KEYS_BY_AMX */
     LLVMValueRef weights;                 /* scratch: `block` rows; first the scores, then the weights */
-    LLVMValueRef mask;                    /* scratch: as many rows of masks; shares `weights` except with AMX */
-    double unit;                          /* cg_score_unit; log2(e) in the pipeline */
-    LLVMValueRef context;                 /* scratch: value_dim rows */
-    LLVMValueRef keys_copy, value_pairs;  /* scratch, in pairs: cg_bf16_keys, cg_interleave_values */
-    cg_key_rows keys;                     /* keys of the block in bf16 */
-    cg_amx_head packed;                   /* scratch: packed keys and values of the head */
+    LLVMValueRef mask[PL_MAX_MASKS]; /* scratch: as many rows of masks; the first shares `weights` except with AMX */
+    double unit;                     /* cg_score_unit; log2(e) in the pipeline */
+    LLVMValueRef context;            /* scratch: value_dim rows */
+    LLVMValueRef keys_copy, value_pairs; /* scratch, in pairs: cg_bf16_keys, cg_interleave_values */
+    cg_key_rows keys;                    /* keys of the block in bf16 */
+    cg_amx_head packed;                  /* scratch: packed keys and values of the head */
 
-    LLVMValueRef first_key, key_count; /* of the key block */
-    LLVMValueRef key_mask;             /* the mask of the current key, if it is in a register; otherwise NULL */
+    LLVMValueRef first_key, key_count;   /* of the key block */
+    LLVMValueRef key_mask[PL_MAX_MASKS]; /* the masks of the current key, if they are in registers; otherwise NULL */
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS], rescale[CG_MAX_TILE_VECTORS];
 } cg_stream;
 
@@ -150,17 +149,17 @@ static inline LLVMValueRef cg_stream_scale(cg_emitter *e, const cg_stream *s)
 void cg_load_queries(cg_emitter *e, const cg_stream *s);
 /* Stores contexts times `factors` in the queries' result rows. `factors` has a vector per query group, in memory. */
 void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors);
-/* Fills s->mask with the block's mask, as [key, query], in the scores' unit. */
-void cg_load_mask(cg_emitter *e, const cg_stream *s);
-/* True if each query has a separate mask. */
-bool cg_mask_varies_by_query(const pl_attention *k);
+/* Fills s->mask[i] with the block's mask, as [key, query], in the scores' unit. */
+void cg_load_mask(cg_emitter *e, const cg_stream *s, int i);
+/* True if each query has a separate mask i. */
+bool cg_mask_varies_by_query(const pl_attention *k, int i);
 /* Keys visible to the last of `width` queries. Later keys are skipped. With fewer keys than queries it may be
  * negative. */
 LLVMValueRef cg_visible_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_query, int64_t width);
 
 /* ---- cpu_attention_pipeline.c: streaming attention with matrix tiles as one pipeline, without maxima ------------- */
 
-/* True if the pipeline computes the kernel: its contexts fit the tiles, and a score is a product plus a mask. */
+/* True if the pipeline computes the kernel: its contexts fit the tiles, and a score is a product plus one mask. */
 bool cg_attention_is_pipelined(const pl_attention *k);
 /* Scratch. The first part is of fixed size, and free again after the pipeline has ended. The second one, behind the
  * packed head, grows with the length. It has masks and the result. Buckets share the code, so only its size may depend

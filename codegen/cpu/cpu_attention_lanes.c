@@ -119,15 +119,15 @@ static LLVMValueRef read_mask(cg_emitter *e, const cg_stream *s, LLVMValueRef ro
     return s->unit == 1 ? mask : cg_scale_mask(e, mask);
 }
 
-void cg_load_mask(cg_emitter *e, const cg_stream *s)
+void cg_load_mask(cg_emitter *e, const cg_stream *s, int i)
 {
     int lanes = e->target->lanes;
-    LLVMValueRef rows[MAX_LANES], mask = cg_at(e, e->f32, s->head->mask, s->first_key);
+    LLVMValueRef rows[MAX_LANES], mask = cg_at(e, e->f32, s->head->mask[i], s->first_key);
     LLVMValueRef whole = cg_round_down(e, s->key_count, lanes);
     cg_loop group, column, key, lane;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
-    query_rows(e, s, e->f32, mask, s->head->mask_stride, cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef target = cg_at(e, e->f32, s->mask, group.index);
+    query_rows(e, s, e->f32, mask, s->head->mask_stride[i], cg_iadd(e, s->first_query, group.index), rows);
+    LLVMValueRef target = cg_at(e, e->f32, s->mask[i], group.index);
     cg_loop_begin(e, &column, cg_int(e, 0), whole, lanes, 0, NULL, true);
     rows_to_lanes(e, s, rows, column.index, lanes, read_mask, target);
     cg_loop_end(e, &column, NULL);
@@ -136,16 +136,19 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s)
     cg_loop_begin(e, &key, whole, s->key_count, 1, 0, NULL, true);
     cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, s->width), 1, 0, NULL, false);
     LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);
-    LLVMValueRef source = cg_iadd(e, cg_imul(e, query, s->head->mask_stride), key.index);
+    LLVMValueRef source = cg_iadd(e, cg_imul(e, query, s->head->mask_stride[i]), key.index);
     LLVMValueRef value = cg_load(e, e->f32, cg_at(e, e->f32, mask, source), 0);
     if (s->unit != 1) value = cg_scale_mask(e, value);
     LLVMValueRef address = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
-    cg_store(e, value, cg_at(e, e->f32, s->mask, address), 0);
+    cg_store(e, value, cg_at(e, e->f32, s->mask[i], address), 0);
     cg_loop_end(e, &lane, NULL);
     cg_loop_end(e, &key, NULL);
 }
 
-bool cg_mask_varies_by_query(const pl_attention *k) { return k->mask >= 0 && !ir_dim_is(k->mask_query, 0); }
+bool cg_mask_varies_by_query(const pl_attention *k, int i)
+{
+    return i < k->mask_count && !ir_dim_is(k->mask[i].row_stride, 0);
+}
 
 LLVMValueRef cg_visible_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_query, int64_t width)
 {

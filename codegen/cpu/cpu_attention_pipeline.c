@@ -45,8 +45,8 @@ static_assert((int)RIGHT < (int)CG_AMX_TILES, "tiles");
 
 bool cg_attention_is_pipelined(const pl_attention *k)
 {
-    return k->value_dim <= MAX_CONTEXT_TILES * CG_AMX_ROWS && !(k->softcap > 0) &&
-           (!(k->replaces < 0) || k->replaces <= NEVER);
+    return k->value_dim <= MAX_CONTEXT_TILES * CG_AMX_ROWS && !(k->softcap > 0) && k->mask_count <= 1 &&
+           (!(k->replaces[0] < 0) || k->replaces[0] <= NEVER);
 }
 
 /* ---- Scratch ----------------------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static int64_t most(ir_dim dim, const pl_plan *plan, int64_t unit)
     return (ir_dim_most(dim, 1, plan->max_length) + unit - 1) / unit * unit;
 }
 
-static int64_t mask_bytes_per_key(const pl_attention *k) { return 4 * (cg_mask_varies_by_query(k) ? QUERIES : 1); }
+static int64_t mask_bytes_per_key(const pl_attention *k) { return 4 * (cg_mask_varies_by_query(k, 0) ? QUERIES : 1); }
 
 int64_t cg_pipeline_bytes(const pl_attention *k)
 {
@@ -124,9 +124,9 @@ static LLVMValueRef is_last(cg_emitter *e, const pipeline *p, const item *it)
 /* A scaled mask element. One that replaces the score becomes -inf, because its weight is zero anyway. */
 static LLVMValueRef replace(cg_emitter *e, const pipeline *p, LLVMValueRef scaled)
 {
-    if (!(p->k->replaces < 0)) return scaled;
+    if (!(p->k->replaces[0] < 0)) return scaled;
     LLVMTypeRef type = LLVMTypeOf(scaled);
-    LLVMValueRef limit = cg_scale_mask(e, cg_const(e, type, p->k->replaces));
+    LLVMValueRef limit = cg_scale_mask(e, cg_const(e, type, p->k->replaces[0]));
     LLVMValueRef replaces = LLVMBuildFCmp(e->builder, LLVMRealOLE, scaled, limit, "");
     return cg_select(e, replaces, cg_const(e, type, -INFINITY), scaled);
 }
@@ -135,8 +135,8 @@ static void store_key_mask(cg_emitter *e, const pipeline *p, LLVMValueRef key, i
 {
     LLVMTypeRef type = cg_vector(e, e->f32, lanes);
     LLVMValueRef mask = cg_const(e, type, 0);
-    if (p->k->mask >= 0) {
-        LLVMValueRef source = cg_at(e, e->f32, p->stream.head->mask, key);
+    if (p->k->mask_count > 0) {
+        LLVMValueRef source = cg_at(e, e->f32, p->stream.head->mask[0], key);
         mask = replace(e, p, cg_scale_mask(e, cg_load(e, type, source, 0)));
     }
     cg_store(e, mask, cg_at(e, e->f32, p->mask, key), 0);
@@ -165,9 +165,9 @@ static void fill_query_mask(cg_emitter *e, pipeline *p, const item *it)
     LLVMTypeRef type = cg_lanes_type(e);
     LLVMValueRef end = cg_round_down(e, cg_iadd(e, p->keys, cg_int(e, KEYS - 1)), KEYS);
     p->stream.first_query = it->query;
-    cg_load_mask(e, &p->stream);
+    cg_load_mask(e, &p->stream, 0);
     cg_loop key;
-    if (p->k->replaces < 0) {
+    if (p->k->replaces[0] < 0) {
         cg_loop_begin(e, &key, cg_int(e, 0), p->keys, 1, 0, NULL, false);
         LLVMValueRef address = cg_at(e, type, p->mask, key.index);
         cg_store(e, replace(e, p, cg_load(e, type, address, ROW)), address, ROW);
@@ -194,7 +194,7 @@ static weights begin_weights(cg_emitter *e, pipeline *p, LLVMValueRef index, LLV
     weights w = {.p = p, .it = load_item(e, p, index, LAG)};
     LLVMTypeRef type = cg_lanes_type(e);
     LLVMValueRef zero = cg_const(e, type, 0), first = is_first(e, &w.it);
-    if (cg_mask_varies_by_query(p->k)) {
+    if (cg_mask_varies_by_query(p->k, 0)) {
         cg_if begins;
         cg_if_begin(e, &begins, first);
         fill_query_mask(e, p, &w.it);
@@ -218,7 +218,7 @@ static LLVMValueRef weight_of(cg_emitter *e, weights *w, int key)
     const pipeline *p = w->p;
     LLVMTypeRef type = cg_lanes_type(e), words = cg_with_element(type, e->i32);
     LLVMValueRef product = cg_load(e, type, cg_at(e, type, w->it.slot, cg_int(e, key)), ROW), mask;
-    if (cg_mask_varies_by_query(p->k))
+    if (cg_mask_varies_by_query(p->k, 0))
         mask = cg_load(e, type, cg_at(e, type, w->mask, cg_int(e, key)), ROW);
     else
         mask = cg_splat(e, cg_load(e, e->f32, cg_at(e, e->f32, w->mask, cg_int(e, key)), 0), QUERIES);
@@ -406,7 +406,7 @@ LLVMValueRef cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head,
     p.stream.q_transposed = cg_at(e, e->i8, scratch, cg_int(e, SLOTS * SLOT_BYTES));
     p.stream.context = cg_at(e, e->f32, p.stream.q_transposed, cg_int(e, query_words(k)));
     p.factor = cg_at(e, e->f32, p.stream.context, cg_int(e, k->value_dim * QUERIES));
-    p.mask = p.stream.mask = packed->end;
+    p.mask = p.stream.mask[0] = packed->end;
     LLVMValueRef steps = cg_round_down(e, cg_iadd(e, p.keys, cg_int(e, KEYS - 1)), KEYS);
     p.unsafe = cg_at(e, e->i8, packed->end, cg_imul(e, steps, cg_int(e, mask_bytes_per_key(k))));
     LLVMValueRef has_keys = LLVMBuildICmp(e->builder, LLVMIntSGT, head->keys, cg_int(e, 0), "");
@@ -418,7 +418,7 @@ LLVMValueRef cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head,
     cg_loop_end(e, &group, NULL);
     cg_if any;
     cg_if_begin(e, &any, LLVMBuildAnd(e->builder, has_keys, has_queries, ""));
-    if (!cg_mask_varies_by_query(k)) fill_key_mask(e, &p);
+    if (!cg_mask_varies_by_query(k, 0)) fill_key_mask(e, &p);
     int64_t rows = query_words(k) / QUERIES;
     for (int64_t row = k->dim / 2; row < rows; row++)
         cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)),

@@ -12,7 +12,7 @@
 
 const double cg_no_maximum = -FLT_MAX;
 
-double cg_score_unit(const pl_attention *k) { return k->mask >= 0 ? 1 : cg_log2_e; }
+double cg_score_unit(const pl_attention *k) { return k->mask_count > 0 ? 1 : cg_log2_e; }
 
 LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
 {
@@ -23,23 +23,25 @@ LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
 }
 
-LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, LLVMValueRef mask)
+LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, const LLVMValueRef *mask)
 {
     LLVMTypeRef type = LLVMTypeOf(score);
     if (k->softcap > 0) {
         double cap = k->softcap * cg_score_unit(k);
         score = cg_fmul(e, cg_tanh(e, cg_fmul(e, score, cg_const(e, type, 1 / cap))), cg_const(e, type, cap));
     }
-    if (mask == NULL) return score;
-    LLVMValueRef sum = cg_fadd(e, score, mask);
-    if (!(k->replaces < 0)) return sum;
-    LLVMValueRef limit = cg_const(e, type, k->replaces);
-    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, sum);
+    for (int i = 0; i < k->mask_count; i++) {
+        score = cg_fadd(e, score, mask[i]);
+        if (!(k->replaces[i] < 0)) continue;
+        LLVMValueRef limit = cg_const(e, type, k->replaces[i]);
+        score = cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask[i], limit, ""), mask[i], score);
+    }
+    return score;
 }
 
 LLVMValueRef cg_softmax_power(cg_emitter *e, const pl_attention *k, LLVMValueRef difference)
 {
-    return k->mask >= 0 ? cg_exp_negative(e, difference) : cg_exp2_negative(e, difference);
+    return k->mask_count > 0 ? cg_exp_negative(e, difference) : cg_exp2_negative(e, difference);
 }
 
 LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef sum)
@@ -48,7 +50,7 @@ LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRe
     /* The greatest score has the weight 1, and one of -inf at most 2^-100. */
     LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealOGE, sum, cg_const(e, type, 0.5), "");
     LLVMValueRef zero = cg_const(e, type, 0), unseen = cg_fmul(e, sum, zero);
-    if (k->mask < 0 && !k->causal) {
+    if (k->mask_count == 0 && !k->causal) {
         LLVMValueRef has_keys = LLVMBuildFCmp(e->builder, LLVMRealUNE, sum, zero, "");
         unseen = cg_select(e, has_keys, cg_const(e, type, NAN), zero);
     }

@@ -79,10 +79,10 @@ static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVM
     const pl_attention *k = h->k;
     if (k->causal && key > query + k->keys.offset - k->queries.offset) return cg_const(e, e->f32, -INFINITY);
     LLVMValueRef scale = cg_const(e, e->f32, k->scale * cg_score_unit(k));
-    LLVMValueRef mask = NULL;
-    if (k->mask >= 0) {
-        LLVMValueRef address = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
-        mask = cg_load(e, e->f32, cg_at(e, e->f32, h->mask, address), 0);
+    LLVMValueRef mask[PL_MAX_MASKS];
+    for (int i = 0; i < k->mask_count; i++) {
+        LLVMValueRef address = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride[i]), cg_int(e, key));
+        mask[i] = cg_load(e, e->f32, cg_at(e, e->f32, h->mask[i], address), 0);
     }
     return cg_finish_score(e, k, cg_fmul(e, product, scale), mask);
 }

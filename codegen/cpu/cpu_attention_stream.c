@@ -48,10 +48,17 @@ static int64_t query_rows_of(const pl_attention *k, bool tiles)
     return tiles ? (k->dim + CG_AMX_STEP - 1) / CG_AMX_STEP * (CG_AMX_STEP / 2) : k->dim;
 }
 
-/* Words of scratch, in matrices as wide as the widest block: queries, weights, contexts and, with tiles, a mask. */
+/* Has mask i own rows? The first shares the scores', except with tiles. */
+static bool has_own_rows(const pl_attention *k, int i, bool tiles)
+{
+    return i == 0 ? tiles : cg_mask_varies_by_query(k, i);
+}
+
+/* Words of scratch, in matrices as wide as the widest block: queries, weights, contexts and masks. */
 static int64_t stream_words(const pl_attention *k, bool tiles, const cg_cpu_target *target)
 {
-    int64_t rows = query_rows_of(k, tiles) + k->value_dim + (tiles ? 2 * KEYS_BY_AMX : KEYS);
+    int64_t block = tiles ? KEYS_BY_AMX : KEYS, rows = query_rows_of(k, tiles) + k->value_dim + block;
+    for (int i = 0; i < k->mask_count || (i == 0 && tiles); i++) rows += has_own_rows(k, i, tiles) ? block : 0;
     return rows * target->tile_vectors * target->lanes;
 }
 
@@ -72,15 +79,14 @@ static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef 
 
 /* ---- One block of keys ------------------------------------------------------------------------------------------ */
 
-/* The mask's elements; NULL if there is no mask. */
-static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
+/* The elements of mask i. */
+static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, int i, LLVMValueRef key, int j)
 {
-    if (s->head->k->mask < 0) return NULL;
-    if (s->key_mask != NULL) return s->key_mask;
-    if (cg_mask_varies_by_query(s->head->k))
-        return cg_load(e, cg_lanes_type(e), block_pointer(e, s, s->mask, key, j), cg_lanes_bytes(e));
+    if (s->key_mask[i] != NULL) return s->key_mask[i];
+    if (cg_mask_varies_by_query(s->head->k, i))
+        return cg_load(e, cg_lanes_type(e), block_pointer(e, s, s->mask[i], key, j), cg_lanes_bytes(e));
     LLVMValueRef address = cg_iadd(e, s->first_key, key);
-    LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, s->head->mask, address), 0);
+    LLVMValueRef mask = cg_load(e, e->f32, cg_at(e, e->f32, s->head->mask[i], address), 0);
     return cg_splat(e, mask, e->target->lanes);
 }
 
@@ -90,7 +96,7 @@ static LLVMValueRef mask_causal(cg_emitter *e, const cg_stream *s, LLVMValueRef 
 }
 
 /* Is anything left to do after the sum of products? Then future keys are masked there, too. */
-static bool scores_are_finished(const cg_stream *s) { return s->head->k->softcap > 0 || s->head->k->mask >= 0; }
+static bool scores_are_finished(const cg_stream *s) { return s->head->k->softcap > 0 || s->head->k->mask_count > 0; }
 
 /* The initial value of a score. */
 static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
@@ -102,8 +108,10 @@ static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef 
 /* The finished score, given the sum that began with start_score. */
 static LLVMValueRef end_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef sum)
 {
+    LLVMValueRef mask[PL_MAX_MASKS];
     if (!scores_are_finished(s)) return sum;
-    return mask_causal(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask_of(e, s, key, j)));
+    for (int i = 0; i < s->head->k->mask_count; i++) mask[i] = mask_of(e, s, i, key, j);
+    return mask_causal(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask));
 }
 
 /* The score, given the unscaled dot product. */
@@ -189,7 +197,7 @@ static LLVMValueRef softmax_power(cg_emitter *e, const cg_stream *s, LLVMValueRe
 {
     if (!s->head->tiles) return cg_softmax_power(e, s->head->k, x);
     if (s->unit == 1) x = cg_fmul(e, x, cg_const(e, LLVMTypeOf(x), cg_log2_e));
-    if (s->head->k->mask < 0 && !s->head->k->causal) x = cg_fmax(e, cg_const(e, LLVMTypeOf(x), -100), x);
+    if (s->head->k->mask_count == 0 && !s->head->k->causal) x = cg_fmax(e, cg_const(e, LLVMTypeOf(x), -100), x);
     return cg_exp2_before_truncation(e, x);
 }
 
@@ -319,8 +327,9 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS];
     cg_loop key;
     cg_loop_begin(e, &key, cg_int(e, 0), s->key_count, 1, s->vectors, s->maximum, false);
-    if (!cg_mask_varies_by_query(s->head->k))
-        s->key_mask = mask_of(e, s, key.index, 0); /* once, because the stores follow */
+    for (int i = 0; i < s->head->k->mask_count; i++)
+        if (!cg_mask_varies_by_query(s->head->k, i))
+            s->key_mask[i] = mask_of(e, s, i, key.index, 0); /* once, because the stores follow */
     for (int j = 0; j < s->vectors; j++) {
         LLVMValueRef address = block_pointer(e, s, s->weights, key.index, j);
         LLVMValueRef product = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
@@ -328,7 +337,7 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
         maximum[j] = cg_fmax(e, score, key.carried[j]);
         cg_store(e, score, address, cg_lanes_bytes(e));
     }
-    s->key_mask = NULL;
+    for (int i = 0; i < PL_MAX_MASKS; i++) s->key_mask[i] = NULL;
     cg_loop_end(e, &key, maximum);
     for (int j = 0; j < s->vectors; j++) s->maximum[j] = key.out[j];
 }
@@ -407,7 +416,8 @@ static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
 {
     LLVMValueRef *sum = state + s->vectors;
     for (int j = 0; j < s->vectors; j++) s->maximum[j] = state[j];
-    if (cg_mask_varies_by_query(s->head->k)) cg_load_mask(e, s);
+    for (int i = 0; i < s->head->k->mask_count; i++)
+        if (cg_mask_varies_by_query(s->head->k, i)) cg_load_mask(e, s, i);
     emit_scores(e, s);
     for (int j = 0; j < s->vectors; j++) {
         s->rescale[j] = cg_softmax_power(e, s->head->k, cg_fsub(e, state[j], s->maximum[j]));
@@ -500,11 +510,14 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
     for (int vectors = is_pipelined ? 1 : e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
         s.width = (int64_t)vectors * lanes;
-        s.weights = s.mask = cg_at(e, e->f32, scratch, cg_int(e, query_rows_of(k, head->tiles) * s.width));
+        s.weights = s.mask[0] = cg_at(e, e->f32, scratch, cg_int(e, query_rows_of(k, head->tiles) * s.width));
         s.context = cg_at(e, e->f32, s.weights, cg_int(e, s.block * s.width));
-        LLVMValueRef after_context = cg_at(e, e->f32, s.context, cg_int(e, k->value_dim * s.width));
-        if (head->tiles) s.mask = after_context;
-        s.value_pairs = after_context;
+        s.value_pairs = cg_at(e, e->f32, s.context, cg_int(e, k->value_dim * s.width));
+        for (int i = 0; i < k->mask_count; i++) {
+            if (!has_own_rows(k, i, head->tiles)) continue;
+            s.mask[i] = s.value_pairs;
+            s.value_pairs = cg_at(e, e->f32, s.mask[i], cg_int(e, s.block * s.width));
+        }
         s.keys_copy = cg_at(e, e->i32, s.value_pairs, cg_int(e, KEYS / 2 * k->value_dim));
         /* Repeats while narrower blocks would need at least as many lanes for the rest. */
         LLVMValueRef end = cg_isub(e, head->slice.to, cg_int(e, s.width - lanes));

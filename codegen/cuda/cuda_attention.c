@@ -105,7 +105,7 @@ static const char *result_text(cu_function *f, const char *batch, const char *he
     return text;
 }
 
-/* Statements that cap the score `name` and apply the mask's element at (batch, head, query, key). */
+/* Statements that cap the score `name` and apply each mask's element at (batch, head, query, key). */
 static const char *score_end(cu_function *f, const char *name, const char *batch, const char *key, const char *indent)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -114,13 +114,18 @@ static const char *score_end(cu_function *f, const char *name, const char *batch
         const char *cap = cu_float_text(f->arena, a->softcap);
         text = ir_arena_printf(f->arena, "%s%s = %s * tanhf(%s / %s);\n", indent, name, cap, name, cap);
     }
-    if (a->mask < 0) return text;
-    pl_heads mask = {a->mask, ir_dim_number(0), a->mask_batch, a->mask_head, a->mask_query};
-    const char *index = ir_arena_printf(f->arena, "%s + %s", heads_index(f, &mask, batch, "head", "i1"), key);
-    const char *pointer = at_index(f, a->mask, &cu_placement_of(f, a->mask)->plain, index, "mask");
-    if (a->replaces >= 0) return ir_arena_printf(f->arena, "%s%s%s += *(%s);\n", text, indent, name, pointer);
-    return ir_arena_printf(f->arena, "%s%sconst float masked = *(%s);\n%s%s = masked <= %s ? masked : %s + masked;\n",
-                           text, indent, pointer, indent, name, cu_float_text(f->arena, a->replaces), name);
+    for (int i = 0; i < a->mask_count; i++) {
+        const pl_heads *mask = &a->mask[i];
+        const char *index = ir_arena_printf(f->arena, "%s + %s", heads_index(f, mask, batch, "head", "i1"), key);
+        const char *pointer = at_index(f, mask->buffer, &cu_placement_of(f, mask->buffer)->plain, index, "mask");
+        text = a->replaces[i] >= 0
+                   ? ir_arena_printf(f->arena, "%s%s%s += *(%s);\n", text, indent, name, pointer)
+                   : ir_arena_printf(
+                         f->arena,
+                         "%s%sconst float masked%d = *(%s);\n%s%s = masked%d <= %s ? masked%d : %s + masked%d;\n", text,
+                         indent, i, pointer, indent, name, i, cu_float_text(f->arena, a->replaces[i]), i, name, i);
+    }
+    return text;
 }
 
 static const char *number(cu_function *f, int64_t value) { return cu_integer_text(f->arena, value); }
@@ -286,12 +291,12 @@ static void emit(cu_function *f)
 /* ---- In stages and memory ---------------------------------------------------------------------------------------- */
 
 static void note_heads(cu_step_finder *f, const pl_heads *h, bool is_written, cu_range batch, int64_t heads,
-                       cu_range rows, int64_t dim)
+                       cu_range rows, cu_range columns)
 {
     cu_range position = cu_range_add(cu_offset_range(h->offset), cu_range_times(h->batch_stride, batch));
     position = cu_range_add(position, cu_range_times(h->head_stride, cu_columns_range(heads)));
     position = cu_range_add(position, cu_range_times(h->row_stride, rows));
-    cu_note_access(f, h->buffer, is_written, cu_range_add(position, cu_columns_range(dim)));
+    cu_note_access(f, h->buffer, is_written, cu_range_add(position, columns));
 }
 
 static void note_accesses(cu_step_finder *f)
@@ -300,13 +305,11 @@ static void note_accesses(cu_step_finder *f)
     const pl_attention *a = &s->kernel->attention;
     cu_range batch = s->space.loop[0], query = s->space.loop[1], key = s->space.loop[2];
     f->step->access_count = 0;
-    note_heads(f, &a->q, false, batch, a->heads, query, a->dim);
-    note_heads(f, &a->k, false, batch, a->kv_heads, key, a->dim);
-    note_heads(f, &a->v, false, batch, a->kv_heads, key, a->value_dim);
-    note_heads(f, &a->out, true, batch, a->heads, query, a->value_dim);
-    cu_range mask =
-        cu_range_add(cu_range_times(a->mask_batch, batch), cu_range_times(a->mask_head, cu_columns_range(a->heads)));
-    cu_note_access(f, a->mask, false, cu_range_add(cu_range_add(mask, cu_range_times(a->mask_query, query)), key));
+    note_heads(f, &a->q, false, batch, a->heads, query, cu_columns_range(a->dim));
+    note_heads(f, &a->k, false, batch, a->kv_heads, key, cu_columns_range(a->dim));
+    note_heads(f, &a->v, false, batch, a->kv_heads, key, cu_columns_range(a->value_dim));
+    note_heads(f, &a->out, true, batch, a->heads, query, cu_columns_range(a->value_dim));
+    for (int i = 0; i < a->mask_count; i++) note_heads(f, &a->mask[i], false, batch, a->heads, query, key);
 }
 
 static void distribution(cu_step_finder *f, const pl_attention *a)

@@ -12,6 +12,8 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, KEY_COUNTS }; /* inputs */
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };           /* outputs */
 
+const char *const ir_attention_replaces[IR_MAX_MASKS] = {"mdot.replaces", "mdot.replaces1", "mdot.replaces2"};
+
 typedef struct geometry {
     mdot_dtype dtype;
     int rank; /* rank of Q, K, V and Y: 3 or 4 */
@@ -70,10 +72,10 @@ static mdot_status read_past(const ir_operands *args, geometry *g)
 }
 
 /* A mask broadcasts to (batch, heads, queries, keys), but may have fewer keys. */
-static mdot_status check_mask(const ir_operands *args, const geometry *g)
+static mdot_status check_mask(const ir_operands *args, const geometry *g, int input)
 {
-    if (!ir_operand_given(args, MASK)) return MDOT_OK;
-    ir_type mask = ir_operand_type(args, MASK);
+    if (!ir_operand_given(args, input)) return MDOT_OK;
+    ir_type mask = ir_operand_type(args, input);
     ir_dim full[4] = {g->batch, g->heads, g->queries, g->keys};
     bool fits = mask.rank >= 1 && mask.rank <= 4 && ir_dim_always_le(args->graph, mask.dim[mask.rank - 1], g->keys);
     for (int k = 2; k <= mask.rank && fits; k++) {
@@ -121,7 +123,7 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     g.value_dim = v[3];
     if (!ir_dim_mul(g.value_dim, g.heads, &g.hidden)) return ir_unsupported(args, "the width of its output overflows");
     BS_TRY(read_past(args, &g));
-    BS_TRY(check_mask(args, &g));
+    for (int i = 0; i < IR_MAX_MASKS; i++) BS_TRY(check_mask(args, &g, ir_mask_input(i)));
     BS_TRY(check_key_counts(args, &g));
     int64_t stage = ir_node_int(args->node, "qk_matmul_output_mode", 0);
     if (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)
@@ -203,7 +205,6 @@ static void read_options(const ir_node *node, ir_inputs input, const geometry *g
 {
     a->scale = ir_node_float(node, "scale", 1 / sqrt((double)g->dim.offset));
     a->softcap = ir_node_float(node, "softcap", 0);
-    a->replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0);
     a->masked = -INFINITY;
     a->causal = ir_node_int(node, "is_causal", 0) != 0;
     a->left_window = ir_node_int(node, "left_window_size", -1);
@@ -211,6 +212,11 @@ static void read_options(const ir_node *node, ir_inputs input, const geometry *g
     a->offset = g->past.offset;
     const ir_wide *mask = ir_tensor_input(node, input, MASK), *counts = ir_tensor_input(node, input, KEY_COUNTS);
     if (mask != NULL) *(mask->f != NULL ? &a->bias : &a->keep) = ir_attention_mask_of(mask);
+    for (int i = 0; i < IR_MAX_MASKS; i++) {
+        a->replaces[i] = ir_node_float(node, ir_attention_replaces[i], 0);
+        const ir_wide *more = i > 0 ? ir_tensor_input(node, input, ir_mask_input(i)) : NULL;
+        if (more != NULL) a->more[i - 1] = ir_attention_mask_of(more);
+    }
     if (counts != NULL) {
         a->key_counts = counts->i;
         a->offset_by_count = true;

@@ -33,9 +33,10 @@ typedef struct ir_attention {
     ir_heads q, k, v, out;             /* query head h reads key head h / (heads / kv_heads) */
     ir_attention_mask keep;            /* of integers or bool: keys at zeros are masked */
     ir_attention_mask bias;            /* of floats: added to the scores */
+    ir_attention_mask more[2];         /* further ones, in this order */
     const int64_t *key_counts;         /* per sequence: keys from this number on are masked; NULL: absent */
-    double replaces;                   /* negative: a bias that is at most this number replaces the score; 0: all are
-                                        * added */
+    double replaces[3];                /* of bias and more; negative: an element that is at most this number replaces
+                                        * the score; 0: all are added */
     double masked;                     /* the number that a mask adds: -inf, or a large negative number */
     bool causal;                       /* query i reads keys up to i + offset */
     int64_t left_window, right_window; /* number of keys that query i reads before and after i + offset; -1: all */
@@ -46,8 +47,11 @@ typedef struct ir_attention {
     bool rounds; /* set by ir_attend: scores are rounded to f32 with the bias */
 } ir_attention;
 
-/* An additional attribute of Attention, set by passes only: `replaces` above. */
-#define IR_ATTENTION_REPLACES "mdot.replaces"
+/* Additional attributes and inputs of Attention, set by passes only: `replaces` above, and masks that are added after
+ * the first. Beside it, all keys have an element. */
+enum { IR_MAX_MASKS = 3 };
+extern const char *const ir_attention_replaces[IR_MAX_MASKS];
+static inline int ir_mask_input(int mask) { return mask == 0 ? 3 : 6 + mask; }
 
 /* Errors name the node: OUT_OF_RANGE for an invalid key count, OUT_OF_MEMORY for a row of scores. A query whose keys
  * are all masked has probabilities of 0, and therefore a result of 0 (ONNX Attention 24 and later). */

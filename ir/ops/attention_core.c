@@ -49,6 +49,18 @@ static double masked_score(double score, double bias, bool rounds)
     return rounds && bias != 0 ? (float)((double)(float)score + bias) : score + bias;
 }
 
+/* Adds all masks but the last to a score, whose bias becomes the last. */
+static void add_masks(const ir_attention *a, const int64_t index[4], double *score, double *bias)
+{
+    if (a->replaces[0] < 0 && *bias <= a->replaces[0]) *score = 0;
+    for (int i = 0; i < 2 && a->more[i].tensor != NULL; i++) {
+        double next = a->more[i].tensor->f[ir_dot_index(4, index, a->more[i].stride)];
+        bool replaces = a->replaces[i + 1] < 0 && next <= a->replaces[i + 1];
+        *score = replaces ? 0 : masked_score(*score, *bias, a->rounds);
+        if (replaces || *bias != -INFINITY) *bias = next;
+    }
+}
+
 /* Replaces the scores by softmax(scores + bias); zeros if the bias masks every key. */
 static void probabilities(double *score, const double *bias, bool rounds, int64_t count)
 {
@@ -76,7 +88,7 @@ static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i,
         double raw = a->scale * dot(q, k + j * a->k.row, a->dim);
         score[j] = a->softcap > 0 ? a->softcap * tanh(raw / a->softcap) : raw;
         bias[j] = bias_of_key(a, b, h, i, j);
-        if (a->replaces < 0 && bias[j] <= a->replaces) score[j] = 0;
+        add_masks(a, (int64_t[]){b, h, i, j}, &score[j], &bias[j]);
         if (kept == NULL) continue;
         kept[j] = a->stage == IR_SCORE_RAW ? raw : a->stage == IR_SCORE_CAPPED ? score[j] : score[j] + bias[j];
     }

@@ -44,10 +44,14 @@ ir_value *ir_build_attention_mask(ir_builder *b, ir_value *mask, ir_dim keys)
 
 ir_value *ir_build_attention(ir_builder *b, const ir_attention_spec *spec)
 {
-    ir_attr attrs[6] = {IR_INT("q_num_heads", spec->heads), IR_INT("kv_num_heads", spec->kv_heads),
-                        IR_FLOAT("scale", spec->scale), IR_INT("is_causal", spec->causal)};
+    ir_value *inputs[9] = {spec->q, spec->k, spec->v};
+    ir_attr attrs[5 + IR_MAX_MASKS] = {IR_INT("q_num_heads", spec->heads), IR_INT("kv_num_heads", spec->kv_heads),
+                                       IR_FLOAT("scale", spec->scale), IR_INT("is_causal", spec->causal)};
     int count = 4;
     if (spec->softcap > 0) attrs[count++] = IR_FLOAT("softcap", spec->softcap);
-    if (spec->replaces < 0) attrs[count++] = IR_FLOAT(IR_ATTENTION_REPLACES, spec->replaces);
-    return ir_build_with(b, IR_OP_Attention, IR_VALUES(spec->q, spec->k, spec->v, spec->mask), attrs, count);
+    for (int i = 0; i < spec->mask_count; i++) {
+        inputs[ir_mask_input(i)] = spec->mask[i];
+        if (spec->replaces[i] < 0) attrs[count++] = IR_FLOAT(ir_attention_replaces[i], spec->replaces[i]);
+    }
+    return ir_build_with(b, IR_OP_Attention, inputs, 9, attrs, count);
 }

@@ -10,9 +10,6 @@
 
 #include <math.h>
 
-/* A selected number that is no greater lies below every bias of an ordinary model, even after biases were added to it.
- * This is -1e9 as rounded to bf16. */
-static const double below_biases = -998244352;
 /* A score masked by this number or a lesser one has no weight beside any score of an ordinary model, because exp(-1e4
  * + 104) is zero in f32. This is -1e4 as rounded to bf16. */
 static const double surely_masked = -9984;
@@ -50,20 +47,29 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
 
 enum { MAX_DEPTH = 12 };
 
-/* A lower bound for the value's elements; -INFINITY: unknown. */
-static double least_of(const ir_value *value, int depth)
+static const ir_bounds unknown = {-INFINITY, INFINITY};
+
+static ir_bounds scaled(ir_bounds x, double factor)
+{
+    return factor < 0 ? (ir_bounds){factor * x.greatest, factor * x.least}
+                      : (ir_bounds){factor * x.least, factor * x.greatest};
+}
+
+/* Bounds of the value's elements. */
+static ir_bounds bounds_of(const ir_value *value, int depth)
 {
     const ir_node *node = value->def;
     double number;
     if (value->constant != NULL && value->constant->data != NULL && ir_dtype_is_float(value->type.dtype)) {
-        double minimum = INFINITY;
+        ir_bounds all = {INFINITY, -INFINITY};
         for (int64_t i = 0; i < value->constant->count; i++) {
             double element = ir_tensor_real(value->constant, i);
-            minimum = element >= minimum ? minimum : element; /* NaN is kept and counts as the least */
+            if (isnan(element)) return unknown;
+            all = (ir_bounds){fmin(all.least, element), fmax(all.greatest, element)};
         }
-        return isnan(minimum) ? -INFINITY : minimum;
+        return all;
     }
-    if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return -INFINITY;
+    if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return unknown;
     switch (ir_node_opcode(node)) {
     case IR_OP_Gather:
     case IR_OP_Reshape:
@@ -71,15 +77,20 @@ static double least_of(const ir_value *value, int depth)
     case IR_OP_Expand:
     case IR_OP_Slice:
     case IR_OP_Squeeze:
-    case IR_OP_Unsqueeze: return least_of(node->inputs[0], depth + 1);
-    case IR_OP_Add: return least_of(node->inputs[0], depth + 1) + least_of(node->inputs[1], depth + 1);
+    case IR_OP_Unsqueeze: return bounds_of(node->inputs[0], depth + 1);
+    case IR_OP_Add:
+    case IR_OP_Where: {
+        bool adds = ir_node_opcode(node) == IR_OP_Add;
+        ir_bounds a = bounds_of(node->inputs[!adds], depth + 1), b = bounds_of(node->inputs[2 - adds], depth + 1);
+        if (adds) return (ir_bounds){a.least + b.least, a.greatest + b.greatest};
+        return (ir_bounds){fmin(a.least, b.least), fmax(a.greatest, b.greatest)};
+    }
     case IR_OP_Mul:
         for (int i = 0; i < 2; i++)
-            if (ir_value_scalar(node->inputs[i], &number) && number >= 0)
-                return number > 0 ? number * least_of(node->inputs[1 - i], depth + 1) : 0;
-        return -INFINITY;
-    case IR_OP_Where: return fmin(least_of(node->inputs[1], depth + 1), least_of(node->inputs[2], depth + 1));
-    default: return -INFINITY;
+            if (ir_value_scalar(node->inputs[i], &number) && number != 0)
+                return scaled(bounds_of(node->inputs[1 - i], depth + 1), number);
+        return unknown;
+    default: return unknown;
     }
 }
 
@@ -99,7 +110,10 @@ static bool add_mask(ir_scores *s, ir_mask mask)
     if (s->mask_count == IR_MAX_MASKS || s->softcap != 0 || !(s->scale > 0)) return false;
     mask.factor = s->scale;
     mask.number *= s->scale;
-    if (mask.condition != NULL) mask.condition = without_not(mask.condition, &mask.masks_where);
+    if (mask.condition != NULL)
+        mask.condition = without_not(mask.condition, &mask.masks_where);
+    else
+        mask.bounds = scaled(bounds_of(mask.added, 0), mask.subtracted ? -mask.factor : mask.factor);
     s->masks[s->mask_count++] = mask;
     return true;
 }
@@ -132,29 +146,6 @@ static bool read_selection(ir_node *node, ir_scores *s)
         return add_mask(s, mask) && read_scores(inner, s);
     }
     return false;
-}
-
-/* Can one mask express all masks? A selected number replaces the score, so it must differ from every sum of added
- * masks. Numbers up to below_biases do so by their size; they may also have masks added to them, because half of the
- * number separates such sums from ordinary biases. A greater number must be less than the known minimum of the sums,
- * and nothing may be added to it. */
-static bool settle_replacement(ir_scores *s)
-{
-    double least_added = 0;
-    bool adds = false, is_below_biases = true;
-    for (int i = s->mask_count - 1; i >= 0; i--) { /* from the innermost mask outwards */
-        const ir_mask *mask = &s->masks[i];
-        if (mask->condition != NULL) {
-            if (s->replaces == 0 || mask->number > s->replaces) s->replaces = mask->number;
-            is_below_biases = is_below_biases && mask->number <= below_biases;
-        } else {
-            if (s->replaces != 0 && !is_below_biases) return false;
-            s->replaces /= 2;
-            least_added += mask->subtracted ? -INFINITY : mask->factor * least_of(mask->added, 0);
-            adds = true;
-        }
-    }
-    return s->replaces == 0 || !adds || is_below_biases || least_added > s->replaces;
 }
 
 /* Reads softcap * tanh(x / softcap) and separates the scale. False: `value` has another form. */
@@ -264,7 +255,6 @@ bool ir_read_attention(const ir_node *matmul, ir_scores *out)
         inner = NULL;
     if (softmax == NULL || !read_scores(softmax->inputs[0], &s)) return false;
     if (inner != NULL && !zero_masked(&s, condition, zeroes_where)) return false;
-    if (!settle_replacement(&s)) return false;
     *out = s;
     return true;
 }

@@ -1,7 +1,7 @@
 /* expand_attention.c — rewrites ONNX's Attention (opset 24) into the kernel's form (attention_patterns.h), or
  * decomposes it into MatMul, Softmax and pointwise operators as in the operator's function body.
  *
- * The kernel takes f32, at most one additive mask, and causality for square scores. Boolean masks, masks shorter than
+ * The kernel takes f32, additive masks, and causality for square scores. Boolean masks, masks shorter than
  * the keys, causal masks with an offset, windows and nonpad_kv_seqlen are combined into one additive mask. Past keys
  * and values are concatenated. Scores as an output and other types require the primitive operators.
  */
@@ -130,11 +130,11 @@ static ir_value *as_kernel(ir_builder *b, const attention *a)
                               .kv_heads = a->kv_heads,
                               .scale = a->scale,
                               .softcap = a->softcap,
-                              .replaces = ir_node_float(node, IR_ATTENTION_REPLACES, 0),
+                              .replaces = {ir_node_float(node, ir_attention_replaces[0], 0)},
                               .causal = a->causal};
     if (a->bias != NULL) {
-        spec.mask = ir_build_attention_mask(b, a->bias, a->keys);
-        if (spec.mask == NULL) return NULL;
+        spec.mask[spec.mask_count++] = ir_build_attention_mask(b, a->bias, a->keys);
+        if (spec.mask[0] == NULL) return NULL;
     }
     bool rows = node->inputs[0]->type.rank == 3;
     if (!rows || ir_node_input(node, 4) != NULL) {
@@ -194,6 +194,7 @@ static ir_value *as_primitives(ir_builder *b, const attention *a)
 static bool is_in_kernel_form(const ir_node *node)
 {
     const ir_value *mask = ir_node_input(node, 3);
+    if (ir_node_input(node, ir_mask_input(1)) != NULL) return true; /* only recognise_attention adds a mask there */
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
     if (q->dtype != MDOT_DTYPE_F32 || ir_node_attr(node, "scale") == NULL) return false;
     if (ir_node_attr(node, "q_num_heads") == NULL || ir_node_attr(node, "kv_num_heads") == NULL) return false;

@@ -12,6 +12,8 @@
 #include "ir/passes.h"
 #include "ir/passes/match.h"
 
+#include <math.h>
+
 typedef struct extents {
     ir_dim batch;
     int64_t heads;
@@ -138,40 +140,62 @@ static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
     return ir_build_reshape(b, mask, dims, 4);
 }
 
-/* Combines the masks into one, starting with the innermost. NULL: the list is empty, or building failed. */
-static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
+/* Sums up to this size round like ordinary scores, in any order. */
+static const double small = 128;
+
+/* The kernel's masks, from the innermost outwards. They are applied in the model's order, because f32 rounds
+ * (s + a) - 1e9 and s + (a - 1e9) differently, which shows where a whole row is masked. Small ones are added to each
+ * other before. A selected number joins a mask whose added elements are all greater, because the kernel replaces the
+ * score by elements up to it. False: building failed. */
+static bool build_masks(ir_builder *b, const ir_scores *s, extents e, ir_attention_spec *spec)
 {
-    ir_value *sum = NULL;
+    ir_bounds sum = {0, 0};
     for (int i = s->mask_count - 1; i >= 0; i--) {
         const ir_mask *mask = &s->masks[i];
+        ir_value *value = mask->condition != NULL ? mask->condition : mask->added, *before = NULL;
+        if (mask->joined) value = as_heads_mask(b, value, e);
+        int last = spec->mask_count - 1;
+        ir_bounds both = {sum.least + mask->bounds.least, sum.greatest + mask->bounds.greatest};
+        bool joins = mask->condition != NULL
+                         ? mask->number < sum.least
+                         : spec->replaces[last < 0 ? 0 : last] == 0 && both.least >= -small && both.greatest <= small;
+        if (last >= 0 && joins)
+            before = spec->mask[last];
+        else
+            last = spec->mask_count++;
+        sum = before != NULL ? both : mask->bounds;
         if (mask->condition != NULL) {
-            ir_value *number = ir_build_scalar(b, mask->number), *kept = sum != NULL ? sum : ir_build_scalar(b, 0);
-            ir_value *condition = mask->joined ? as_heads_mask(b, mask->condition, e) : mask->condition;
-            sum = mask->masks_where ? ir_build_where(b, condition, number, kept)
-                                    : ir_build_where(b, condition, kept, number);
+            ir_value *number = ir_build_scalar(b, mask->number),
+                     *kept = before != NULL ? before : ir_build_scalar(b, 0);
+            value = mask->masks_where ? ir_build_where(b, value, number, kept) : ir_build_where(b, value, kept, number);
+            spec->replaces[last] = spec->replaces[last] == 0 ? mask->number : fmax(spec->replaces[last], mask->number);
         } else {
-            ir_value *added = mask->joined ? as_heads_mask(b, mask->added, e) : mask->added;
-            if (mask->factor != 1) added = ir_build_mul(b, added, ir_build_scalar(b, mask->factor));
-            if (mask->subtracted) added = ir_build_op1(b, IR_OP_Neg, added);
-            sum = sum != NULL ? ir_build_add(b, sum, added) : added;
+            if (mask->factor != 1) value = ir_build_mul(b, value, ir_build_scalar(b, mask->factor));
+            if (mask->subtracted) value = ir_build_op1(b, IR_OP_Neg, value);
+            if (before != NULL) value = ir_build_add(b, before, value);
         }
+        spec->mask[last] = value;
     }
-    return sum != NULL ? ir_build_attention_mask(b, sum, s->k_transposed->type.dim[s->k_transposed->type.rank - 1])
-                       : NULL;
+    for (int i = 0; i < spec->mask_count; i++) {
+        spec->mask[i] =
+            ir_build_attention_mask(b, spec->mask[i], s->k_transposed->type.dim[s->k_transposed->type.rank - 1]);
+        if (spec->mask[i] == NULL) return false;
+    }
+    return true;
 }
 
 /* ---- Rewriting -------------------------------------------------------------------------------------------------- */
 
 static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
 {
-    ir_attention_spec spec = {.heads = e.heads, .scale = s->scale, .softcap = s->softcap, .replaces = s->replaces};
-    spec.mask = additive_mask(b, s, e);
+    ir_attention_spec spec = {.heads = e.heads, .scale = s->scale, .softcap = s->softcap};
+    if (!build_masks(b, s, e, &spec)) return NULL;
     spec.q = as_heads(b, s->q, e);
     spec.k = as_heads(b, ir_build_swap_last(b, s->k_transposed), e);
     spec.v = as_heads(b, s->v, e);
     if (spec.q != NULL) spec.q = ir_without_scale(spec.q, &spec.scale);
     if (spec.k != NULL) spec.k = ir_without_scale(spec.k, &spec.scale); /* scales below the transpose of the keys */
-    if (spec.q == NULL || spec.k == NULL || spec.v == NULL || (s->mask_count && spec.mask == NULL)) return NULL;
+    if (spec.q == NULL || spec.k == NULL || spec.v == NULL) return NULL;
     ir_value *k = ungrouped(b, spec.k), *v = ungrouped(b, spec.v);
     if (k == NULL || v == NULL) return NULL;
     if (ir_dim_equal(k->type.dim[1], v->type.dim[1])) {

@@ -63,18 +63,19 @@ static pl_attention describe(const attention_shape *s)
         .k = operand(s, K, s->kv_heads, s->keys, s->dim),
         .v = operand(s, V, s->kv_heads, s->keys, s->value_dim),
         .out = operand(s, OUT, s->heads, s->queries, s->value_dim),
-        .mask = s->mask == MASK_NONE ? -1 : MASK,
+        .mask_count = s->mask != MASK_NONE,
+        .mask = {{.buffer = MASK}},
         .causal = s->causal,
         .softcap = s->softcap,
-        .replaces = s->replaces,
+        .replaces = {s->replaces},
     };
     /* Masks are only tested if queries or keys are a number, or both are the length, so strides stay affine. */
-    if (s->mask == MASK_BATCHES) k.mask_batch = s->keys;
-    if (s->mask >= MASK_QUERIES) k.mask_query = s->keys;
+    if (s->mask == MASK_BATCHES) k.mask[0].batch_stride = s->keys;
+    if (s->mask >= MASK_QUERIES) k.mask[0].row_stride = s->keys;
     if (s->mask == MASK_EVERYTHING) {
         assert_true(ir_dim_is_number(s->queries));
-        k.mask_head = times(s->keys, s->queries.offset);
-        k.mask_batch = times(k.mask_head, s->heads);
+        k.mask[0].head_stride = times(s->keys, s->queries.offset);
+        k.mask[0].batch_stride = times(k.mask[0].head_stride, s->heads);
     }
     return k;
 }
@@ -111,9 +112,9 @@ static sizes sizes_at(const pl_attention *k, int64_t length)
                      ((is_key ? k->kv_heads : k->heads) - 1) * z.stride[i][1] +
                      ((is_key ? z.keys : z.queries) - 1) * z.stride[i][2] + (i < V ? k->dim : k->value_dim);
     }
-    z.mask_stride[0] = ir_dim_at(k->mask_batch, length);
-    z.mask_stride[1] = ir_dim_at(k->mask_head, length);
-    z.mask_stride[2] = ir_dim_at(k->mask_query, length);
+    z.mask_stride[0] = ir_dim_at(k->mask[0].batch_stride, length);
+    z.mask_stride[1] = ir_dim_at(k->mask[0].head_stride, length);
+    z.mask_stride[2] = ir_dim_at(k->mask[0].row_stride, length);
     z.mask_count = (z.batch - 1) * z.mask_stride[0] + (k->heads - 1) * z.mask_stride[1] +
                    (z.queries - 1) * z.mask_stride[2] + z.keys;
     return z;
@@ -193,17 +194,17 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
         score[i] *= k->scale;
         if (fabs(score[i]) > FLT_MAX) score[i] = (float)score[i]; /* overflows, as in the kernel */
         if (k->softcap > 0) score[i] = k->softcap * tanh(score[i] / k->softcap);
-        if (k->mask >= 0) {
+        if (k->mask_count > 0) {
             double mask = data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
             double biased = mask != 0 ? (float)((float)score[i] + mask) : score[i];
-            score[i] = k->replaces < 0 && mask <= k->replaces ? mask : biased;
+            score[i] = k->replaces[0] < 0 && mask <= k->replaces[0] ? mask : biased;
         }
         if (k->causal && i > q + z->keys - z->queries) score[i] = -INFINITY;
         largest = fmax(largest, score[i]);
     }
     for (int64_t d = 0; d < k->value_dim; d++) context[d] = 0;
     for (int64_t i = 0; i < z->keys; i++) {
-        bool is_masked = score[i] == -INFINITY && (largest > score[i] || k->mask >= 0 || k->causal);
+        bool is_masked = score[i] == -INFINITY && (largest > score[i] || k->mask_count > 0 || k->causal);
         double weight = is_masked ? 0 : exp(score[i] - largest);
         sum += weight;
         for (int64_t d = 0; d < k->value_dim; d++) context[d] += weight * values[i * z->stride[V][2] + d];
@@ -229,8 +230,8 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
                     written[at + d] = true;
                     if (fabs(got - want[d]) <= tolerance || (isnan(got) && isnan(want[d]))) continue;
                     fail_msg("queries %d keys %d dim %d,%d mask %d causal %d: [%d, %d, %d, %d] is %.9g, not %.9g",
-                             (int)z->queries, (int)z->keys, (int)k->dim, (int)k->value_dim, k->mask, k->causal, (int)b,
-                             (int)h, (int)q, (int)d, got, want[d]);
+                             (int)z->queries, (int)z->keys, (int)k->dim, (int)k->value_dim, k->mask_count, k->causal,
+                             (int)b, (int)h, (int)q, (int)d, got, want[d]);
                 }
             }
     free(want);

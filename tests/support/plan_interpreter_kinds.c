@@ -23,11 +23,9 @@ static double attention_score(pl_machine *m, const pl_attention *k, int64_t b, i
         sum += pl_machine_load_factor(m, k->q.buffer, q + d) * pl_machine_load_factor(m, k->k.buffer, t + d);
     sum *= k->scale;
     if (k->softcap > 0) sum = k->softcap * tanh(sum / k->softcap);
-    if (k->mask >= 0) {
-        int64_t at = b * pl_machine_dim(m, k->mask_batch) + h * pl_machine_dim(m, k->mask_head) +
-                     query * pl_machine_dim(m, k->mask_query) + key;
-        double mask = pl_machine_load(m, k->mask, at).f;
-        sum = k->replaces < 0 && mask <= k->replaces ? mask : sum + mask;
+    for (int i = 0; i < k->mask_count; i++) {
+        double mask = pl_machine_load(m, k->mask[i].buffer, heads_at(m, &k->mask[i], b, h, query) + key).f;
+        sum = k->replaces[i] < 0 && mask <= k->replaces[i] ? mask : sum + mask;
     }
     return sum;
 }
@@ -35,7 +33,7 @@ static double attention_score(pl_machine *m, const pl_attention *k, int64_t b, i
 static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, double *weight)
 {
     int64_t keys = pl_machine_dim(m, k->keys);
-    bool sees_any = k->mask < 0 && !k->causal; /* otherwise keys whose scores are -inf count as masked */
+    bool sees_any = k->mask_count == 0 && !k->causal; /* otherwise keys whose scores are -inf count as masked */
     for (int64_t key = 0; key < keys; key++) {
         weight[key] = attention_score(m, k, b, h, query, key);
         sees_any = sees_any || weight[key] != -INFINITY;

@@ -91,9 +91,32 @@ static void spelled_masks_are_the_sums_in_f32(void **state)
     static const int64_t lengths[] = {5, 33, 65, 0};
     for (int i = 0; i < MASK_SPELLINGS * MASK_CASES; i++) {
         char text[MASK_TEXT_BYTES];
-        if (i % 3 != i / MASK_CASES % 3) continue; /* each spelling with a third of the cases */
-        write_masked_attention(i / MASK_CASES, i % MASK_CASES, text);
+        int number_and_magnitude = i % MASK_CASES; /* each spelling with a third of the cases, and with each number */
+        if ((number_and_magnitude + number_and_magnitude / 6 + i / MASK_CASES) % 3 != 0) continue;
+        write_masked_attention(i / MASK_CASES, number_and_magnitude, text);
         assert_code_agrees_in_f32(text, lengths);
+    }
+}
+
+/* In images with 16-bit factors and tiles, too: a mask by key, one by query, and one by query that replaces scores; by
+ * query, by key that replaces, and none. */
+static void several_masks_agree_in_every_image(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 33, 130, 0};
+    static const char *const masks[] = {"m, _, _, _, b, c) {mdot.replaces2=-1e9, ",
+                                        "b, _, _, _, d) {mdot.replaces1=-1e9, "};
+    char text[1024];
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text,
+                 "x = input f32[1,L,32]\nm = input f32[1,1,1,L]\nb = input f32[1,1,L,L]\nw = weights f32[32,96]\n"
+                 "p = MatMul(x, w)\nsizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
+                 "zero = constant f32[] [0]\nlow = constant f32[] [-1e9]\nhalf = constant f32[] [0.5]\n"
+                 "far = Greater(b, half)\nc = Where(far, low, zero)\nhidden = Greater(m, half)\n"
+                 "d = Where(hidden, low, zero)\ny = Attention(q, k, v, %s"
+                 "q_num_heads=2, kv_num_heads=2, scale=0.0625}\nreturn y\n",
+                 masks[i]);
+        assert_code_agrees_everywhere(text, lengths);
     }
 }
 
@@ -187,6 +210,7 @@ int main(void)
         cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
         cmocka_unit_test(scores_beside_masks_are_the_sums_in_f32),
         cmocka_unit_test(spelled_masks_are_the_sums_in_f32),
+        cmocka_unit_test(several_masks_agree_in_every_image),
         cmocka_unit_test(nan_reaches_the_result),
         cmocka_unit_test(infinity_reaches_the_result),
         cmocka_unit_test(differences_of_softmaxes_are_two_attentions),
