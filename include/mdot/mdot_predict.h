@@ -334,7 +334,9 @@ typedef struct mdot_configuration {
     X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any in the training data")                   \
     X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data",                                                              \
       "the job has operators larger than any in the training data")                                                    \
-    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "the training data lack steps on this GPU model")                      \
+    X(GPU_NOT_MEASURED, 12, "gpu-not-measured",                                                                        \
+      "the training data lack steps on this GPU model; left-out models were off by a factor of 1.2, and AMD's "        \
+      "kernels by 1.3 to 2.3")                                                                                         \
     X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "the training data lack steps in this precision")          \
     X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "the training data lack steps with this version of PyTorch") \
     X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operator types that the training data lack")          \

@@ -23,6 +23,7 @@
 #include "runtime/job/gpus.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/cdna.h"
 #include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 
@@ -381,6 +382,8 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
         for (int pass = 0; pass < RT_PASS_COUNT; pass++) {
             double *ms = &measured.pass_ms[pass][RT_WORK_CONVOLUTION];
             *ms = fmax(*ms, r.cdna_ms[pass]);
+            measured.pass_ms[pass][RT_WORK_LINEAR] *= RT_CDNA_MATMULS;
+            measured.pass_ms[pass][RT_WORK_ATTENTION] *= RT_CDNA_MATMULS;
         }
     }
     if (measured.is_learned)
