@@ -225,6 +225,35 @@ static bool count_group(void *user, const mdot_store_group *group)
     return true;
 }
 
+/* Each filter selects the groups with its GPU and software, and both together their intersection. */
+static void filters_select_groups(void **state)
+{
+    store_fixture *f = *state;
+    static const char *const gpus[] = {NULL, "A100", "T4", "V100"}, *const software[] = {NULL, "torch 2.1",
+                                                                                         "torch 2.9"};
+    for (int gpu = 1; gpu < 4; gpu++)
+        for (int version = 1; version < 3; version++)
+            for (int batch = 1; batch <= gpu + 3 * version; batch++) {
+                mdot_store_row row = store_fixture_row(f, 5);
+                row.gpu = gpus[gpu];
+                row.software = software[version];
+                row.batch = batch;
+                store_fixture_add(f, row);
+            }
+    store_expect_ok(mdot_store_refresh(f->store, NULL, &f->err), &f->err);
+    for (int gpu = 0; gpu < 4; gpu++)
+        for (int version = 0; version < 3; version++) {
+            const mdot_store_filter filter = {
+                .struct_size = sizeof filter, .gpu = gpus[gpu], .software = software[version]};
+            double found[4] = {0}, wanted = 0;
+            for (int g = 1; g < 4; g++)
+                for (int v = 1; v < 3; v++)
+                    wanted += (gpu == 0 || g == gpu) && (version == 0 || v == version) ? g + 3 * v : 0;
+            store_expect_ok(mdot_store_visit_groups(f->store, &filter, NULL, count_group, found, &f->err), &f->err);
+            assert_true(found[0] == wanted);
+        }
+}
+
 static void absurd_rows_count_nowhere(void **state)
 {
     store_fixture *f = *state;
@@ -256,11 +285,17 @@ static void absurd_rows_count_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_throttled_row_is_listed_and_hardly_counts), CASE(groups_differ_by_job_gpu_batch_settings_and_software),
-        CASE(names_of_one_gpu_model_share_a_group),        CASE(a_refresh_reads_only_groups_with_new_rows),
-        CASE(refreshes_one_by_one_and_at_once_agree),      CASE(a_long_group_is_read_in_part),
-        CASE(memory_and_dates_of_a_group_span_its_rows),   CASE(predictions_belong_to_their_predictor),
-        CASE(a_table_of_groups_has_their_means),           CASE(absurd_rows_count_nowhere),
+        CASE(a_throttled_row_is_listed_and_hardly_counts),
+        CASE(groups_differ_by_job_gpu_batch_settings_and_software),
+        CASE(names_of_one_gpu_model_share_a_group),
+        CASE(a_refresh_reads_only_groups_with_new_rows),
+        CASE(refreshes_one_by_one_and_at_once_agree),
+        CASE(a_long_group_is_read_in_part),
+        CASE(memory_and_dates_of_a_group_span_its_rows),
+        CASE(predictions_belong_to_their_predictor),
+        CASE(a_table_of_groups_has_their_means),
+        CASE(absurd_rows_count_nowhere),
+        CASE(filters_select_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,34 @@ static void rows_of_one_moment_have_no_change(void **state)
     near(st_largest_sum(value, time, 4, &split), 0, 0);
 }
 
+/* The largest sum of a series' beginning over the root of all squares, at the first place that has it. */
+static void the_largest_sum_is_that_of_all_beginnings(void **state)
+{
+    (void)state;
+    uint64_t random = 3;
+    for (int round = 0; round < 2000; round++) {
+        double value[12], squares = 0, best = 0;
+        int64_t time[12];
+        size_t count = 1 + (size_t)round % 12, wanted = 0, split = 77;
+        for (size_t i = 0; i < count; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            value[i] = (double)(int64_t)(random >> 40) / (1 << 23) - 1;
+            time[i] = (i > 0 ? time[i - 1] : 0) + (int64_t)(random >> 20) % 3;
+            squares += value[i] * value[i];
+        }
+        for (size_t end = 1; end < count; end++) {
+            double sum = 0;
+            for (size_t i = 0; i < end; i++) sum += value[i];
+            if (time[end - 1] == time[end] || fabs(sum) <= best) continue;
+            best = fabs(sum);
+            wanted = end;
+        }
+        near(st_largest_sum(value, time, count, &split), best / sqrt(squares), 1e-12);
+        assert_int_equal(split, wanted);
+    }
+    assert_true(st_largest_sum((double[]){0, 0}, (int64_t[]){1, 2}, 2, &(size_t){0}) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +190,7 @@ int main(void)
         cmocka_unit_test(unchanged_series_raise_few_alarms),
         cmocka_unit_test(a_change_is_found_and_dated),
         cmocka_unit_test(rows_of_one_moment_have_no_change),
+        cmocka_unit_test(the_largest_sum_is_that_of_all_beginnings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
