@@ -127,6 +127,8 @@ PARTS = [
     ("docs/reference/configuration.md", None, None, options_page.write),
     ("docs/predict.schema.json", '"required": ["gpu",', '"step_ms", "lower_ms"', json_required),
     ("docs/predict.schema.json", "the swept dimension's value; absent", '"step_ms": {', json_members),
+    ("docs/plan.schema.json", '"required": ["gpu",', '"samples_of_a_step", "pipeline_share"', json_required),
+    ("docs/plan.schema.json", '"description": "GPU model"}', '"samples_of_a_step": {', json_members),
     ("bindings/python/mdot/options.py", None, None, options_module.write),
     ("bindings/python/mdot/option_words.py", None, None, options_module.write_words),
 ]

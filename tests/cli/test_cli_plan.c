@@ -9,8 +9,10 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "tests/support/assertions.h"
 #include "tests/support/json.h"
+#include "tests/support/json_schema.h"
 #include "tests/support/predict_command.h"
 
 enum { MOST = 64 };
@@ -251,6 +253,46 @@ static void emitted_settings_use_all_gpus_and_samples(void **state)
     expect_contains(f->result.err, "none fits");
 }
 
+/* A plan's JSON follows docs/plan.schema.json for all kinds of questions, and the schema refuses other texts. */
+static void output_matches_the_schema(void **state)
+{
+    predict_command *f = *state;
+    static const char *const lines[][5] = {
+        {"--gpu=A100"},
+        {"--gpu=A100,T4", "--gpus=1,8", "--tokens=1e9", "--price=2.5", "--top=2"},
+        {"--gpu=H100", "--gpus=16", "--samples=1e6", "--deadline=1d", "--grid=350g/kWh"},
+        {"--gpu=H100", "--gpus=8,64", "--precision=bf16,fp8", "--parallel=tp=1,2,zero=0,3", "--compile"},
+        {"--gpu-spec=name=tiny,tflops=10,memory=1,bandwidth=100", "--gpus=1"}};
+    static const char *const changes[][2] = {{"\"mdot-plan/1\"", "\"mdot-plan/9\""},
+                                             {"\"step_ms\": ", "\"step_ms\": -"},
+                                             {"\"hours\": ", "\"hour\": "},
+                                             {"\"is_front\": ", "\"front\": "},
+                                             {"\"nchw\"", "\"chwn\""},
+                                             {"\"gpus\": ", "\"gpus\": 0."}};
+    unsigned char *schema = NULL;
+    size_t size;
+    assert_int_equal(bs_read_file(MDOT_SOURCE_DIR "/docs/plan.schema.json", &schema, &size, NULL), MDOT_OK);
+    char *text = strndup((char *)schema, size);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        PLAN(f, "--json", lines[i][0], lines[i][1], lines[i][2], lines[i][3], lines[i][4]);
+        if (f->result.status != OK) fail_msg("%s", f->result.err);
+        json_assert_schema(text, f->result.out);
+    }
+    PLAN(f, "--json", "--gpu=A100");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const char *at = strstr(f->result.out, changes[i][0]);
+        char *wrong = NULL;
+        assert_non_null(at);
+        assert_compare(asprintf(&wrong, "%.*s%s%s", (int)(at - f->result.out), f->result.out, changes[i][1],
+                                at + strlen(changes[i][0])),
+                       >, 0);
+        if (json_fits_schema(text, wrong)) fail_msg("%s", changes[i][1]);
+        free(wrong);
+    }
+    free(text);
+    free(schema);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_length_is_a_dimension),
         cmocka_unit_test(a_table_shows_the_values_of_a_list),
         cmocka_unit_test(emitted_settings_use_all_gpus_and_samples),
+        cmocka_unit_test(output_matches_the_schema),
     };
     return cmocka_run_group_tests_name("mdot plan", tests, predict_command_set_up, predict_command_tear_down);
 }
