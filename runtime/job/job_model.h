@@ -44,6 +44,10 @@ void rt_program_link(rt_program *program);
 rt_program *rt_program_copy(const rt_program *program);
 /* Estimates the analytic bytes that are missing, from a job's analysis. */
 void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, rt_program *program);
+/* Clears in `out`, a copy for another length, the analytic bytes that equal the estimate, because the maximum of
+ * several sums is no polynomial of the length. Those of a job with frozen parameters are left. */
+void rt_program_forget(const rt_job_analyzer *analyzer, const rt_analysis *analysis, const rt_program *program,
+                       rt_program *out);
 /* Accounts for frozen parameters: the remaining trained part, 0 to 1. */
 void rt_program_freeze(rt_program *program, double trained_part);
 

@@ -128,16 +128,27 @@ void rt_program_take(const mdot_job_program *source, rt_program *out)
     rt_program_link(out);
 }
 
-void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, rt_program *p)
+/* The analytic model's bytes per sample of a record. */
+static double estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, const rt_program *p, size_t record)
 {
+    const mdot_recorded_memory *r = &p->records[record];
     mdot_attention attention =
         p->program.attention == MDOT_ATTENTION_EAGER ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH;
-    for (size_t i = 0; i < p->program.recorded_count; i++) {
-        const mdot_recorded_memory *r = &p->records[i];
-        if (p->analytic_bytes[i] > 0) continue;
-        double bytes = rint(analyzer->activation_bytes(analysis, r->precision, attention, r->recompute));
-        p->analytic_bytes[i] = fmin(bytes, RT_JOB_MAX_COUNT); /* a saved job can be loaded */
-    }
+    double bytes = rint(analyzer->activation_bytes(analysis, r->precision, attention, r->recompute));
+    return fmin(bytes, RT_JOB_MAX_COUNT); /* a saved job can be loaded */
+}
+
+void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, rt_program *p)
+{
+    for (size_t i = 0; i < p->program.recorded_count; i++)
+        if (!(p->analytic_bytes[i] > 0)) p->analytic_bytes[i] = estimate(analyzer, analysis, p, i);
+}
+
+void rt_program_forget(const rt_job_analyzer *analyzer, const rt_analysis *analysis, const rt_program *p,
+                       rt_program *out)
+{
+    for (size_t i = 0; i < p->program.recorded_count; i++)
+        if (p->analytic_bytes[i] == estimate(analyzer, analysis, p, i)) out->analytic_bytes[i] = 0;
 }
 
 void rt_program_freeze(rt_program *p, double trained_part)

@@ -35,6 +35,7 @@ mdot_status rt_job_with_length(const rt_components *components, const mdot_job *
                    (program == NULL || rt_program_check(&program->program, NULL) == MDOT_OK);
     }
     if (is_valid) {
+        if (program != NULL) rt_program_forget(job->analyzer, job->analysis, job->program, program);
         status = rt_job_copy(components, job, n.operators, program, lengths, out_job, err);
         is_valid = status != MDOT_INVALID_ARGUMENT;
     } else {
