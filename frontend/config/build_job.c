@@ -263,19 +263,19 @@ static mdot_status add_program(const builder *b, mdot_job *job, mdot_job **out_j
     for (size_t i = 0; i < count; i++)
         if (!read_record(b, entry(b->records, whole(records, (int64_t)i)), info.parameters, &recorded[i], moments[i]))
             return malformed(b, "has an invalid record");
-    const char *attention = fe_text(described, "attention");
+    static const char *const kernels[] = {"program", "eager", "flash"}; /* in the order of mdot_attention */
+    int kernel = index_of(kernels, 3, fe_text(described, "attention"));
     int64_t buffers = json_object_get_int64(fe_member(described, "buffers"));
-    const mdot_job_program program = {
-        .struct_size = sizeof program,
-        .precision = b->family->is_half ? MDOT_PRECISION_BF16 : MDOT_PRECISION_PYTORCH,
-        .attention =
-            attention != NULL && strcmp(attention, "flash") == 0 ? MDOT_ATTENTION_FLASH : MDOT_ATTENTION_PROGRAM,
-        .trained_bytes = info.parameters * (b->family->is_half ? 2 : 4),
-        .buffer_bytes = buffers >= 0 && (size_t)buffers < b->formula_count ? b->numbers[buffers] : 0,
-        .has_loss = json_object_get_boolean(fe_member(variant, "has_loss")) != 0,
-        .framework = MDOT_FRAMEWORK_PYTORCH,
-        .recorded_count = count,
-        .recorded = recorded};
+    const mdot_job_program program = {.struct_size = sizeof program,
+                                      .precision = b->family->is_half ? MDOT_PRECISION_BF16 : MDOT_PRECISION_PYTORCH,
+                                      .attention = kernel > 0 ? (mdot_attention)kernel : MDOT_ATTENTION_PROGRAM,
+                                      .trained_bytes = info.parameters * (b->family->is_half ? 2 : 4),
+                                      .buffer_bytes =
+                                          buffers >= 0 && (size_t)buffers < b->formula_count ? b->numbers[buffers] : 0,
+                                      .has_loss = json_object_get_boolean(fe_member(variant, "has_loss")) != 0,
+                                      .framework = MDOT_FRAMEWORK_PYTORCH,
+                                      .recorded_count = count,
+                                      .recorded = recorded};
     return mdot_job_with_program(job, &program, out_job, b->err);
 }
 
