@@ -90,14 +90,14 @@ def _recomputations(
     timeline: Timeline, regions: Sequence[Region], region_of: Sequence[int]
 ) -> tuple[list[int], list[float]]:
     """For each block, the backward pass's arrival time, and the forward pass's temporary bytes per sample beyond saved
-    tensors."""
+    tensors. The following block keeps a block's results, so that its backward pass reads them without a recomputation."""
     begin = [NEVER] * len(regions)
     changes: list[dict[int, float]] = [{} for _ in regions]
-    for a in timeline.allocations:
+    for index, a in enumerate(timeline.allocations):
         region = region_of[a.start] if a.start < timeline.backward_start else -1
         if region < 0:
             continue
-        if timeline.is_saved(a):
+        if timeline.is_saved(a) and index not in regions[region].results:
             begin[region] = min(begin[region], a.first_backward_use)
         if a.kind == Kind.SAMPLES:
             change = changes[region]

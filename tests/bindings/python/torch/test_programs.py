@@ -123,6 +123,23 @@ def llama(is_checkpointed: bool, layers: int = 4, words: int = 2000, is_adapted:
     return make
 
 
+def gpt_neox(is_checkpointed: bool, layers: int) -> Make:
+    """Both parts of a block read the result of the block before."""
+
+    def make(batch: int) -> Made:
+        config = transformers.GPTNeoXConfig(
+            hidden_size=128, intermediate_size=512, num_hidden_layers=layers, num_attention_heads=4, vocab_size=100
+        )
+        config.use_cache = False
+        model = transformers.GPTNeoXForCausalLM(config)
+        if is_checkpointed:
+            model.gradient_checkpointing_enable()
+        ids = torch.zeros(batch, 256, dtype=torch.int64)
+        return model, (), {"input_ids": ids, "labels": ids}
+
+    return make
+
+
 class GeluByHand(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))))
@@ -264,6 +281,10 @@ class Memory(support.TestCase):
                 by_option = mdot.predict(plain, "A100", 16, checkpoint="blocks", **options).peak_memory_bytes
                 by_program = mdot.predict(checkpointed, "A100", 16, **options).peak_memory_bytes
                 self.assertAlmostEqual(by_option / by_program, 1.0, delta=0.02)
+        for layers in (2, 5):
+            with self.subTest("parallel residual", layers=layers):
+                made = [mdot.predict(read(gpt_neox(which, layers)), "A100", 16, checkpoint=None if which else "blocks", **options) for which in (False, True)]
+                self.assertAlmostEqual(made[0].peak_memory_bytes / made[1].peak_memory_bytes, 1.0, delta=0.02)
 
     def test_module_with_a_fixed_batch_is_recorded(self) -> None:
         class Fixed(nn.Module):
