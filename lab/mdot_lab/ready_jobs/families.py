@@ -27,7 +27,12 @@ from mdot_lab.ready_jobs.fit import Fitter, Formula, add, text_of
 
 TRACES = 5
 BATCHES, MOST_MOMENTS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 8192.0), 16
-TYPICAL = [{"blocks": blocks, "L": length} for blocks in (8, 32) for length in (128, 1024, 8192)]
+TYPICAL = [
+    {"wider": wider, "hidden": hidden, "blocks": blocks, "L": length}
+    for wider, blocks in ((2, 6), (8, 8), (8, 32)) for hidden in (1, 2) for length in (128, 1024, 8192)
+]  # fmt: skip
+"""Sizes for which a pass's largest moments are kept: factors of each trace's widths, a further one of hidden layers,
+blocks, and lengths."""
 RANGES = {"d": (200, 400), "f": (500, 900), "V": (2000, 3000), "P": (600, 900), "L": (2, 8), "E": (7, 12), "k": (2, 4)}
 
 
@@ -93,14 +98,27 @@ def choose_sizes(family: Family, variant: Mapping[str, Any], seed: int) -> dict[
 # ---- Traces ----------------------------------------------------------------------------------------------------------
 
 
+@dataclasses.dataclass
+class Recorded:
+    """One pass of a trace. Times after the step's clock are those of the blocks' second forward passes: a peak can lie
+    between two of their operators, and its formula is a sum like any other."""
+
+    intervals: list[Any]
+    blocks: list[int]
+    """By interval, the block whose operator allocates; -1 if the next block ends it, so that further blocks add none."""
+    block_at: np.ndarray
+    """By time."""
+    samples: int
+
+
 class Capture:
-    """The recorded memory of a trace: for each pass its intervals, and the block at each time."""
+    """The recorded memory of a trace."""
 
     def __init__(self) -> None:
         from mdot.trace import traced_program
 
         self._module, self._records = traced_program, traced_program.records
-        self.passes: dict[tuple[str, str], tuple[list[Any], int, int, np.ndarray]] = {}
+        self.passes: dict[tuple[str, str], Recorded] = {}
         self.buffers = 0
 
     def __enter__(self) -> Capture:
@@ -118,23 +136,55 @@ class Capture:
             line = one.timeline
             regions = self._module._regions(one, blocks)
             ways = {"nothing": m.as_run(line), "selective": m.selectively(line)}
+            has_blocks = bool(regions)
             if not regions:  # a block's operators are in a list of modules, which is not called
                 regions = self._module._regions(one, [block.rpartition(".")[0] for block in blocks])
                 if not regions:
                     raise ValueError("the blocks are no modules")
-            else:
-                ways["blocks"] = m.by_block(line, regions)
             begin, extra = m._recomputations(line, regions, m._regions_by_time(regions, line.backward_start))
             block_at = np.full(line.clock, -1)
             for i, region in enumerate(regions):
                 block_at[region.first : region.last + 1] = i
                 block_at[begin[i] : begin[i - 1] if i > 0 else None] = i
-            if "blocks" in ways:  # with the temporary memory of all blocks, so that all traces have the same intervals
-                ways["blocks"] = ways["blocks"][: len(ways["blocks"]) - sum(size > 0 for size in extra)]
-                ways["blocks"] += [m.Interval(start, start, size, m.Kind.SAMPLES) for start, size in zip(begin, extra)]
+
+            def block_of(interval: Any) -> int:
+                is_forward, ends_forward = interval.start < line.backward_start, interval.end < line.backward_start
+                block, last = block_at[interval.start], block_at[interval.end]
+                return -1 if is_forward == ends_forward and last == block + (1 if is_forward else -1) else int(block)
+
             for way, intervals in ways.items():
-                self.passes[precision, way] = (intervals, line.clock, line.samples, block_at)
+                self.passes[precision, way] = Recorded(intervals, list(map(block_of, intervals)), block_at, line.samples)
+            if has_blocks:
+                kept = m.by_block(line, regions)
+                kept = kept[: len(kept) - sum(size > 0 for size in extra)]
+                self.passes[precision, "blocks"] = self._with_second_passes(line, regions, begin, Recorded(kept, list(map(block_of, kept)), block_at, line.samples))
         return self._records(program, blocks)
+
+    def _with_second_passes(self, line: Any, regions: Sequence[Any], begin: Sequence[int], kept: Recorded) -> Recorded:
+        """At the start of a block's backward pass, its saved tensors exist. During its second forward pass, those that
+        follow do not exist yet, and temporary ones do."""
+        from mdot.trace import moments as m
+
+        intervals, blocks, at = list(kept.intervals), list(kept.blocks), list(kept.block_at)
+        region_of = m._regions_by_time(regions, line.backward_start)
+        for i, region in enumerate(regions):
+            shift = len(at) - region.first
+            at += [i] * (region.last + 1 - region.first)
+            for interval, block in zip(kept.intervals, kept.blocks):
+                if interval.start <= begin[i] <= interval.end:
+                    intervals.append(m.Interval(shift + region.first, shift + region.last, interval.bytes, interval.kind))
+                    blocks.append(block)
+            for a in line.allocations:
+                if a.start >= line.backward_start or region_of[a.start] != i or a.kind != m.Kind.SAMPLES:
+                    continue
+                stays = line.is_saved(a) or a.end >= region.last
+                if stays and a.start > region.first:
+                    intervals.append(m.Interval(shift + region.first, shift + a.start - 1, -a.bytes, a.kind))
+                    blocks.append(i)
+                elif not stays:
+                    intervals.append(m.Interval(shift + a.start, shift + a.end, a.bytes, a.kind))
+                    blocks.append(i)
+        return Recorded(intervals, blocks, np.array(at), kept.samples)
 
 
 def trace(family: Family, variant: Mapping[str, Any], sizes: Mapping[str, int], half: bool) -> tuple[list[Any], Capture, Any]:
@@ -232,8 +282,9 @@ def describe_operators(family: Family, jobs: Sequence[list[Any]], halves: list[A
 
 def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, str], sizes: Sequence[Mapping[str, int]], fitter: Fitter, writer: Writer) -> list[Any]:
     """The moments of one pass that can be the peak for typical sizes: formulas of bytes by kind."""
-    intervals, clock, samples, block_at = captures[0].passes[key]
-    others = [capture.passes[key][0] for capture in captures]
+    own = captures[0].passes[key]
+    intervals, samples, block_at, clock = own.intervals, own.samples, own.block_at, len(own.block_at)
+    others = [capture.passes[key].intervals for capture in captures]
     if {len(other) for other in others} != {len(intervals)}:
         raise ValueError(f"{key}: the traces have different allocations")
     starts, ends, kinds = (np.array([getattr(i, name) for i in intervals]) for name in ("start", "end", "kind"))
@@ -246,11 +297,12 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
         for i in range(len(run)):
             middles[first + 2 + 2 * i] = f"m{len(middles)}"
         first += 2 * len(run) + 2
-    block = block_at[starts]
+    block = np.array(own.blocks)
     allowed = ~np.isin(block_at, list(middles))
     chosen: dict[int, int] = {}
-    for typical in TYPICAL:
-        values = {**sizes[0], **{n: sizes[0][n] * 8 for n in sizes[0] if n in ("d", "f", "V", "h", "g")}, **{n: v for n, v in typical.items() if n in sizes[0]}}
+    for base, typical in itertools.product(sizes, TYPICAL):
+        wider = {n: base[n] * typical["wider"] * (typical["hidden"] if n in ("f", "m", "q") else 1) for n in base if n in ("d", "f", "V", "h", "g", "m", "q")}
+        values = {**base, **wider, **{n: v for n, v in typical.items() if n in base}}
         count = np.where(np.isin(block, list(middles)), typical["blocks"] - 3, 1)
         columns = np.zeros((6, clock + 1))
         size = count * [sum(c * np.prod([values[n] for n in p]) for p, c in f.items()) for f in formulas]
@@ -260,6 +312,8 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
         for batch, copies, gradients, logits in itertools.product(BATCHES, (1, 0), (1, 0.5, 0), (1, 0)):
             best = int(np.argmax(batch * (columns[0] + logits * columns[4] + batch * columns[5]) + columns[1] + copies * columns[2] + gradients * columns[3]))
             chosen[best] = chosen.get(best, 0) + 1
+    if len(chosen) > MOST_MOMENTS:
+        print(f"{family.name} {key}: {len(chosen)} moments, of which {MOST_MOMENTS} are kept", flush=True)
     out = []
     for moment in sorted(chosen, key=lambda t: -chosen[t])[:MOST_MOMENTS]:
         sums: list[Formula] = [{} for _ in range(6)]

@@ -19,6 +19,8 @@ class Fitter:
 
     def __init__(self, sizes: Mapping[str, Sequence[float]], atoms: Sequence[str]) -> None:
         self._known: dict[tuple[float, ...], Formula] = {}
+        self.near: dict[tuple[float, ...], int] = {}
+        """Values without a formula, and how often they were found."""
         values = {atom: np.prod([sizes[name] for name in atom.split("*")], axis=0) for atom in atoms}
         made: dict[tuple[str, ...], np.ndarray] = {(): np.ones(len(next(iter(sizes.values()))))}
         for count in (1, 2, 3):
@@ -37,10 +39,14 @@ class Fitter:
         return self._known[key]
 
     def fit_or_near(self, values: Sequence[float]) -> Formula:
-        """The formula, or if there is none, for example for a maximum of several sums, the nearest multiple of a product."""
+        """The formula, or if there is none, the nearest multiple of a product. That of a negative number is negative."""
+        if min(values) < 0:
+            return {product: -c for product, c in self.fit_or_near([-value for value in values]).items()}
         try:
             return self.fit(values)
         except ValueError:
+            self.near.setdefault(tuple(values), 0)
+            self.near[tuple(values)] += 1
             ratios = np.array(values) / self._columns
             nearest = int(np.argmin(ratios.std(axis=1) / ratios.mean(axis=1)))
             return {self._products[nearest]: round(float(ratios[nearest].max()) * 64) / 64}
@@ -50,7 +56,7 @@ class Fitter:
             return {}
         usable = np.flatnonzero((self._columns / 64 <= np.abs(wanted)).all(axis=1))
         columns, products = self._columns[usable], [self._products[i] for i in usable]
-        with_length = np.array([not {"L", "S", "t"}.isdisjoint(product) for product in products], dtype=bool)
+        with_length = np.array([not product or not {"L", "S", "t"}.isdisjoint(product) for product in products], dtype=bool)
         for count, kept in ((1, None), (2, None), (3, with_length), (3, ~with_length)):
             rows = np.arange(len(products)) if kept is None else np.flatnonzero(kept)
             scale = self._scale[usable[rows]]
