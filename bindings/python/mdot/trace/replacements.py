@@ -14,6 +14,7 @@ import torch.func
 from torch import nn
 from torch._functorch import eager_transforms
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.graph import save_on_cpu
 from torch.nn import functional
 from torch.utils.hooks import RemovableHandle
 
@@ -26,7 +27,7 @@ def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
     and ignores gradient hooks."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(nn.SyncBatchNorm, "forward", _batch_norm))
-        for target, name, value in [] if has_backward else _gradients():
+        for target, name, value in [(save_on_cpu, "__init__", _save_on_host)] if has_backward else _gradients():
             stack.enter_context(mock.patch.object(target, name, value))
         if hasattr(torch.compiler, "set_stance"):  # PyTorch 2.6: compiled functions run as they were written
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -39,6 +40,18 @@ def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:
     """SyncBatchNorm refuses tensors on the CPU. On one GPU, its operators are BatchNorm's."""
     statistics = self.running_mean, self.running_var
     return functional.batch_norm(x, *statistics, self.weight, self.bias, True, self.momentum or 0.0, self.eps)
+
+
+def _save_on_host(self: save_on_cpu, *_: Any, **__: Any) -> None:
+    """On a GPU, saved tensors leave its memory and come back as copies. The trace's tensors are on the CPU already."""
+
+    def offload(tensor: torch.Tensor) -> Any:
+        return (tuple(tensor.shape), tensor.stride()), tensor.dtype
+
+    def restore(packed: Any) -> torch.Tensor:
+        return torch.empty_strided(*packed[0], dtype=packed[1])
+
+    super(save_on_cpu, self).__init__(offload, restore)
 
 
 # ---- Gradients inside of the forward pass ------------------------------------------------------------------------------

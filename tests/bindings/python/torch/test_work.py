@@ -308,6 +308,27 @@ class Kinds(support.TestCase):
         job, _ = read(Offloading(), torch.zeros(4, 16))
         self.assertEqual([op.flags >> 2 & 1 for op in job if op.type == "Linear"], [1, 0])
 
+    def test_offloaded_tensors_leave_the_memory(self) -> None:
+        """Each of eight layers saves its result; offloaded, the backward pass takes one back at a time."""
+
+        class Layers(nn.Module):
+            def __init__(self, offloads: bool, pins: bool = False) -> None:
+                super().__init__()
+                self.layers, self.offloads, self.pins = nn.ModuleList([nn.Linear(16, 16) for _ in range(8)]), offloads, pins
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                with torch.autograd.graph.save_on_cpu(self.pins) if self.offloads else contextlib.nullcontext():
+                    for layer in self.layers:
+                        x = layer(x).tanh()
+                return x
+
+        plain, *others = (read(Layers(*how), torch.zeros(4, 16))[0] for how in ((False,), (True,), (True, True)))
+        before = mdot.Predictor().predict(plain, "A100-40GB", 1 << 16).activation_bytes
+        for job in others:
+            after = mdot.Predictor().predict(job, "A100-40GB", 1 << 16).activation_bytes
+            self.assertLess(after, before - 5 * (1 << 16) * 16 * 4)
+            self.assertGreater(after, 2 * (1 << 16) * 16 * 4)
+
     def test_caches_of_methods_hold_no_tensor_of_a_trace(self) -> None:
         """The second run, with values, would read a tensor without data from the cache of the first."""
         import functools
