@@ -153,14 +153,15 @@ struct ir_graph {
     ir_value **outputs;
     ir_use **output_uses; /* one per output */
     ir_node *first, *last;
-    int value_count;    /* number of ids in use */
-    const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
-    int64_t batch;      /* size of the dimension named as the batch; 0: none */
-    bool has_batch;     /* the file leaves a job's batch open */
-    int64_t min_length; /* minimum of L; 0 means 1 (ir_first_length) */
-    int64_t max_length; /* maximum of L; set when a bucket is bound, INT64_MAX before */
-    bool keeps_equals;  /* equal nodes run as often as they are written, for example in a trace of PyTorch */
-    int note_count;     /* notes have no effect on computation, so the text form omits them */
+    int value_count;     /* number of ids in use */
+    const char *symbol;  /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
+    int64_t batch;       /* size of the dimension named as the batch; 0: none */
+    bool has_batch;      /* the file leaves a job's batch open */
+    int64_t min_length;  /* minimum of L; 0 means 1 (ir_first_length) */
+    int64_t max_length;  /* maximum of L; set when a bucket is bound, INT64_MAX before */
+    bool keeps_equals;   /* equal nodes run as often as they are written, for example in a trace of PyTorch */
+    bool keeps_products; /* equal matmuls, convolutions, recurrences and attention do */
+    int note_count;      /* notes have no effect on computation, so the text form omits them */
     const ir_note *notes;
 };
 

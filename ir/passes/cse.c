@@ -3,7 +3,8 @@
  *
  * Two nodes are equal if their operator, attributes and inputs are equal. Small constants (scalars, axes, shapes) are
  * first merged by content, because exporters write them anew for every use. Large ones are left to the weight packer,
- * which stores equal bytes once. A graph with keeps_equals only shares constants.
+ * which stores equal bytes once. A graph with keeps_equals only shares constants, and one with keeps_products merges
+ * no products.
  */
 #include "ir/passes/graph_builder.h"
 
@@ -117,6 +118,17 @@ static table create_table(const ir_graph *graph, ir_arena *arena)
     return unique;
 }
 
+static bool is_kept(const ir_graph *graph, const ir_node *node)
+{
+    static const int products[] = {IR_OP_MatMul, IR_OP_Gemm, IR_OP_FusedMatMul, IR_OP_MatMulInteger,
+                                   IR_OP_Einsum, IR_OP_Conv, IR_OP_LSTM,        IR_OP_ConvTranspose,
+                                   IR_OP_GRU,    IR_OP_RNN,  IR_OP_Attention};
+    bool is_product = false;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        is_product = is_product || node->op == &ir_ops[products[i]];
+    return graph->keeps_equals || (graph->keeps_products && is_product);
+}
+
 mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     ir_arena *scratch = ir_arena_create(0);
@@ -130,7 +142,7 @@ mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_change
     for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {
         for (int i = 0; i < node->input_count; i++)
             if (node->inputs[i] != NULL) ir_node_set_input(node, i, unique_constant(&unique, node->inputs[i]));
-        if (graph->keeps_equals || node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
+        if (node->op == NULL || !(node->op->traits & IR_STATELESS) || is_kept(graph, node)) continue;
         ir_node *first = unique_node(&unique, node);
         b.at = node;
         b.name = node->name;
