@@ -61,11 +61,12 @@ static int64_t batch_of(const ir_graph *graph)
 static void find_batch(fe_job *job) { job->batch = batch_of(job->graph); }
 
 static void (*const stages[])(fe_job *job) = {
-    fe_job_strip_backward,    fe_job_find_parameter_inputs, fe_job_strip_dropout,
-    fe_job_mark_folded_norms, /* before constants are folded */
-    fe_job_infer_types,       fe_job_widen_types,           find_batch,
-    fe_job_unfold_norms,      fe_job_canonicalise,          recognise_patterns,
-    fe_job_fold_constants, /* of new nodes */
+    fe_job_strip_backward,    fe_job_find_parameter_inputs,
+    fe_job_strip_dropout,     fe_job_mark_folded_norms, /* before constants are folded */
+    fe_job_infer_types,       fe_job_count_products,
+    fe_job_widen_types,       find_batch,
+    fe_job_unfold_norms,      fe_job_canonicalise,
+    recognise_patterns,       fe_job_fold_constants, /* of new nodes */
     fe_job_extract_operators,
 };
 
@@ -80,6 +81,7 @@ static void check_memory(fe_job *job)
 static mdot_status read_graph(fe_job *job)
 {
     job->graph->keeps_equals = fe_is_traced(job->graph);
+    job->graph->keeps_products = true; /* a program computes them as often as the file has them */
     for (size_t i = 0; i < sizeof stages / sizeof *stages && job->status == MDOT_OK; i++) {
         stages[i](job);
         check_memory(job);

@@ -10,6 +10,7 @@
 
 #include "frontend/job/job_tables.h"
 #include "frontend/job/parameters.h"
+#include "frontend/job/stages.h"
 #include "frontend/job/traced_program.h"
 #include "ir/ops/families.h"
 
@@ -315,10 +316,24 @@ static double product_share(const ir_node *node, const int64_t *setting)
         return sides / (sides + 10);
     }
     double head_size = (double)setting[MDOT_SETTING_HEAD_SIZE], flops = fe_forward_flops(node);
+    const ir_type *value = head_size > 0 && node->input_count > 2 ? &node->inputs[2]->type : NULL;
+    if (value != NULL && value->rank == 4) head_size = (head_size + (double)value->dim[3].offset) / 2;
     if (head_size > 0) return 4 * head_size / (4 * head_size + 5);
     bool has_bias = (node->op == &ir_ops[IR_OP_Gemm] || fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION) &&
                     ir_node_input(node, 2) != NULL;
     return has_bias && flops > 0 ? 1 - elements(fe_first_output(node)) / flops : 1;
+}
+
+void fe_job_count_products(fe_job *job)
+{
+    if (fe_is_traced(job->graph)) return; /* the trace counts the program's calls */
+    for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
+        const fe_operator op = {.node = node, .result = fe_first_output(node)};
+        int64_t setting[MDOT_SETTING_CAPACITY] = {0};
+        if (!is_product(node) || op.result == NULL) continue;
+        if (fe_row_of(node)->settings == FE_SETTINGS_ATTENTION) fe_operator_settings(job, &op, setting);
+        job->check.dispatched_flops[0] += product_share(node, setting) * fe_forward_flops(node);
+    }
 }
 
 static void scale_load(mdot_load *load, double factor)

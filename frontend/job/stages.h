@@ -30,6 +30,11 @@ void fe_job_infer_types(fe_job *job);
 /* Repeats the last part of fe_job_infer_types, for new nodes. */
 void fe_job_fold_constants(fe_job *job);
 
+/* ---- operator_costs.c: the work of the graph as it was read ------------------------------------------------------ */
+
+/* Sums the FLOPs of products in job->check. Runs once types are known, and before any operator is rewritten. */
+void fe_job_count_products(fe_job *job);
+
 /* ---- widen_types.c: gives all floating-point values of a job one type -------------------------------------------- */
 
 /* Makes f16, bf16 and f64 values f32. Runs after types are inferred. */

@@ -5,6 +5,7 @@
 #include "frontend/job/job_tables.h"
 #include "ir/ops.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *note_of(const ir_graph *graph, const char *key)
@@ -107,9 +108,23 @@ uint32_t fe_noted_flags(const fe_names *const *nodes, const ir_node *node)
 
 bool fe_is_kept(const fe_names *const *nodes, const ir_node *node) { return is_noted(nodes[0], node); }
 
+/* Compares with the graph as it was read, and warns. */
+static bool work_differs(const fe_job *job)
+{
+    static const double tolerance = 0.02;
+    double read = job->check.dispatched_flops[0], own = job->check.job_flops[0];
+    if (fe_is_traced(job->graph) || fabs(own - read) <= tolerance * fmax(read, 1)) return false;
+    fe_job_warn(
+        job,
+        "%s: work-differs: the job's products have %.4g FLOPs forward, and those of the file %.4g at batch %lld; "
+        "intervals include both",
+        job->graph->name, own, read, (long long)job->batch);
+    return true;
+}
+
 void fe_job_add_program(fe_job *job)
 {
-    if (!fe_is_traced(job->graph)) return;
+    if (!work_differs(job) && !fe_is_traced(job->graph)) return;
     const mdot_job_program program = {.struct_size = sizeof program,
                                       .precision = MDOT_PRECISION_PYTORCH,
                                       .attention = attention_of(job),

@@ -85,12 +85,53 @@ static void parameter_counts_equal_those_of_timm(void **state)
     }
 }
 
+/* The law: a job does the work of the file. */
+static void exports_do_the_work_of_their_files(void **state)
+{
+    (void)state;
+    static const char *const networks[] = {"bert-tiny",         "bert-tiny-sdpa", "convnext",
+                                           "mobilenetv3_small", "resnet18",       "vit"};
+    static const char *const kinds[] = {"training", "inference", "dynamo-inference"};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            job_reading r = read_export(networks[i], kinds[k]);
+            print_message("%s, %s: %s\n", networks[i], kinds[k], r.warnings);
+            assert_null(strstr(r.warnings, "work-differs"));
+            job_end(&r);
+        }
+    }
+}
+
+/* Two passes over one input, as in a Siamese network. */
+static void products_that_are_written_twice_run_twice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *x, *w;
+    } cases[] = {{"MatMul", "8,64", "64,64"}, {"Gemm", "8,64", "64,64"}, {"Conv", "8,4,6,6", "4,4,3,3"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        onnx_builder *b = job_begin(cases[i].x);
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, cases[i].w, NULL);
+        onnx_node(b, cases[i].op, "x,w", "a");
+        onnx_node(b, cases[i].op, "x,w", "b");
+        onnx_node(b, "Tanh", "a", "c");
+        onnx_node(b, "Tanh", "b", "d");
+        onnx_node(b, "Add", "c,d", "y");
+        job_reading r = job_expect_output(b, "y");
+        job_expect_types(&r, i == 2 ? "Conv Conv Tanh Tanh Add" : "Linear Linear Tanh Tanh Add");
+        assert_null(strstr(r.warnings, "work-differs"));
+        job_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inference_and_training_exports_give_equal_jobs),
         cmocka_unit_test(torchscript_and_dynamo_exports_give_equal_jobs),
         cmocka_unit_test(parameter_counts_equal_those_of_timm),
+        cmocka_unit_test(exports_do_the_work_of_their_files),
+        cmocka_unit_test(products_that_are_written_twice_run_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
