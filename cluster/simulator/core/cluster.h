@@ -29,7 +29,8 @@ typedef struct sc_cluster {
     size_t node_count;
     uint32_t domain_count, rack_count; /* at first every node is a domain, and all share one rack */
     int gpus;
-    double power_w; /* power limit of all GPUs together; 0: unlimited */
+    double cpus, memory_gb; /* of all nodes together; 0: unknown, unlimited */
+    double power_w;         /* power limit of all GPUs together; 0: unlimited */
 } sc_cluster;
 
 /* Makes one node with `gpus` GPUs of the type "gpu". */

@@ -41,6 +41,7 @@ typedef struct sc_job {
     int least_gpus, most_gpus;    /* bounds of an elastic job, around `gpus`; 0: a job without a kind keeps `gpus`, and
                                    * a job with a kind takes any number */
     double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
+    double cpus, memory_gb;       /* for drf; 0: it needs none */
     double batch;                 /* batch size if the kind has a scaling; 0: as in the reference steps */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */

@@ -93,6 +93,7 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
     if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus, err);
     int watts = bs_csv_find(&csv, "watts"), price = bs_csv_find(&csv, "price"), domain = bs_csv_find(&csv, "domain"),
         rack = bs_csv_find(&csv, "rack");
+    const int totals[] = {bs_csv_find(&csv, "cpus"), bs_csv_find(&csv, "memory_gb")};
     names domains = {0}, racks = {0};
     bool is_row = true;
     while (status == MDOT_OK && is_row) {
@@ -114,6 +115,11 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
             sc_type *t = &cluster.types[sc_cluster_find_type(&cluster, csv.field[type])];
             if (watts >= 0) status = read_figure(&csv, watts, 1, t, &t->watts, err);
             if (status == MDOT_OK && price >= 0) status = read_figure(&csv, price, 1e-6, t, &t->price, err);
+        }
+        for (int i = 0; status == MDOT_OK && i < 2; i++) {
+            double amount = 0;
+            if (totals[i] >= 0) status = bs_csv_number(&csv, totals[i], 0, 1e9, &amount, err);
+            *(i == 0 ? &cluster.cpus : &cluster.memory_gb) += amount;
         }
         if (status == MDOT_OK && (domain >= 0 || rack >= 0))
             status = read_place(&csv, domain, rack, &domains, &racks, &cluster, err);

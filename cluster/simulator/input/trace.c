@@ -11,6 +11,7 @@
 #include "simulator/input/input.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +19,27 @@ enum { MAX_GPUS = 1 << 20 };
 #define MAX_SPREAD 1e3
 #define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, even in sums */
 
+/* Optional numbers of a job. */
+static const struct {
+    const char *name;
+    double least, most;
+    size_t at;
+} numbers[] = {
+    {"weight", 1e-6, 1e6, offsetof(sc_job, weight)},
+    {"spread", 1, MAX_SPREAD, offsetof(sc_job, spread)},
+    {"rack_spread", 1, MAX_SPREAD, offsetof(sc_job, rack_spread)},
+    {"limit_s", 0, MAX_SECONDS, offsetof(sc_job, limit_s)},
+    {"batch", 1, 1e9, offsetof(sc_job, batch)},
+    {"cpus", 0, 1e6, offsetof(sc_job, cpus)},
+    {"memory_gb", 0, 1e6, offsetof(sc_job, memory_gb)},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
 typedef struct columns {
-    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, rack_spread;
-    int user, name, gpu_type, outcome, limit, planned;
-    int least_gpus, most_gpus, scaling, batch, online;
+    int id, submit, gpus, duration, type, steps, deadline, group;
+    int user, name, gpu_type, outcome, planned;
+    int least_gpus, most_gpus, scaling, online;
+    int numbers[NUMBERS];
 } columns;
 
 static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err)
@@ -30,22 +48,18 @@ static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err
                      .type = bs_csv_find(csv, "job_type"),
                      .steps = bs_csv_find(csv, "steps"),
                      .deadline = bs_csv_find(csv, "deadline_s"),
-                     .weight = bs_csv_find(csv, "weight"),
                      .group = bs_csv_find(csv, "group"),
-                     .spread = bs_csv_find(csv, "spread"),
-                     .rack_spread = bs_csv_find(csv, "rack_spread"),
                      .user = bs_csv_find(csv, "user"),
                      .name = bs_csv_find(csv, "name"),
                      .gpu_type = bs_csv_find(csv, "gpu_type"),
                      .outcome = bs_csv_find(csv, "outcome"),
-                     .limit = bs_csv_find(csv, "limit_s"),
                      .planned = bs_csv_find(csv, "planned_part"),
                      .least_gpus = bs_csv_find(csv, "min_gpus"),
                      .most_gpus = bs_csv_find(csv, "max_gpus"),
                      .scaling = bs_csv_find(csv, "scaling"),
-                     .batch = bs_csv_find(csv, "batch"),
                      .online = bs_csv_find(csv, "online"),
                      .gpus = bs_csv_find(csv, "scale_factor")};
+    for (size_t i = 0; i < NUMBERS; i++) out->numbers[i] = bs_csv_find(csv, numbers[i].name);
     mdot_status status = bs_csv_need(csv, "job_id", &out->id, err);
     if (status == MDOT_OK) status = bs_csv_need(csv, "submit_s", &out->submit, err);
     if (status == MDOT_OK && out->gpus == BS_CSV_ABSENT) status = bs_csv_need(csv, "gpus", &out->gpus, err);
@@ -71,8 +85,6 @@ static mdot_status read_elastic_columns(const bs_csv *csv, const columns *fields
         status = bs_csv_integer(csv, fields->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
     if (status == MDOT_OK && has(csv, fields->scaling))
         status = bs_csv_number(csv, fields->scaling, 0, 1, &job->scaling, err);
-    if (status == MDOT_OK && has(csv, fields->batch))
-        status = bs_csv_number(csv, fields->batch, 1, 1e9, &job->batch, err);
     if (status == MDOT_OK && has(csv, fields->online)) status = bs_csv_number(csv, fields->online, 0, 1, &online, err);
     if (status == MDOT_OK && online != floor(online))
         status = bs_csv_fail(csv, err, MDOT_MALFORMED, "online is \"%.40s\", but must be 0 or 1",
@@ -86,9 +98,7 @@ static mdot_status read_history_columns(const bs_csv *csv, const columns *fields
 {
     static const char *const outcomes[] = {"completed", "failed", "cancelled", "timed-out"};
     mdot_status status = MDOT_OK;
-    if (fields->limit != BS_CSV_ABSENT && csv->field[fields->limit][0] != '\0')
-        status = bs_csv_number(csv, fields->limit, 0, MAX_SECONDS, &job->limit_s, err);
-    if (status == MDOT_OK && fields->outcome != BS_CSV_ABSENT && csv->field[fields->outcome][0] != '\0') {
+    if (status == MDOT_OK && has(csv, fields->outcome)) {
         int outcome = 0;
         while (outcome < 4 && strcmp(csv->field[fields->outcome], outcomes[outcome]) != 0) outcome++;
         if (outcome == 4)
@@ -115,19 +125,17 @@ static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const colu
                 bs_csv_fail(csv, err, MDOT_MALFORMED, "steps is not an integer: \"%.40s\"", csv->field[fields->steps]);
         if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[fields->type], &job.kind, err);
     }
-    if (status == MDOT_OK && fields->deadline != BS_CSV_ABSENT && csv->field[fields->deadline][0] != '\0')
+    if (status == MDOT_OK && has(csv, fields->deadline))
         status = bs_csv_number(csv, fields->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
-    if (status == MDOT_OK && fields->weight != BS_CSV_ABSENT && csv->field[fields->weight][0] != '\0')
-        status = bs_csv_number(csv, fields->weight, 1e-6, 1e6, &job.weight, err);
-    if (status == MDOT_OK && fields->spread != BS_CSV_ABSENT && csv->field[fields->spread][0] != '\0')
-        status = bs_csv_number(csv, fields->spread, 1, MAX_SPREAD, &job.spread, err);
-    if (status == MDOT_OK && fields->rack_spread != BS_CSV_ABSENT && csv->field[fields->rack_spread][0] != '\0')
-        status = bs_csv_number(csv, fields->rack_spread, 1, MAX_SPREAD, &job.rack_spread, err);
-    if (status == MDOT_OK && fields->planned != BS_CSV_ABSENT && csv->field[fields->planned][0] != '\0') {
+    if (status == MDOT_OK && has(csv, fields->planned)) {
         double part;
         status = bs_csv_number(csv, fields->planned, 1e-6, 1, &part, err);
         if (status == MDOT_OK) job.planned = 1 / part;
     }
+    for (size_t i = 0; status == MDOT_OK && i < NUMBERS; i++)
+        if (has(csv, fields->numbers[i]))
+            status = bs_csv_number(csv, fields->numbers[i], numbers[i].least, numbers[i].most,
+                                   (double *)(void *)((char *)&job + numbers[i].at), err);
     if (status == MDOT_OK) status = read_history_columns(csv, fields, &job, err);
     if (status == MDOT_OK) status = read_elastic_columns(csv, fields, &job, err);
     if (status != MDOT_OK) return status;

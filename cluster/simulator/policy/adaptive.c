@@ -26,15 +26,9 @@ void sc_adaptive_destroy(void *memory)
 {
     adaptive *self = memory;
     if (self == NULL) return;
-    free(self->active);
-    free(self->explored);
-    free(self->restarts);
     free(self->options);
     free(self->goodputs);
     free(self->batches);
-    free(self->none_cost);
-    free(self->chosen);
-    free(self->shares);
     free(self);
 }
 
@@ -43,22 +37,12 @@ mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule
     size_t jobs = view->workload->job_count + 1;
     if (view->cluster->type_count > 1 && !sc_linear_solves_integers())
         return mdot_fail(err, MDOT_UNSUPPORTED, "built without COIN-OR CBC, which solves the program of this policy");
-    adaptive *self = calloc(1, sizeof *self);
-    if (self != NULL)
-        *self = (adaptive){.rule = rule,
-                           .active = calloc(jobs, sizeof *self->active),
-                           .explored = calloc(jobs, sizeof *self->explored),
-                           .restarts = calloc(jobs, sizeof *self->restarts),
-                           .none_cost = calloc(jobs, sizeof *self->none_cost),
-                           .chosen = calloc(jobs, sizeof *self->chosen),
-                           .shares = calloc(jobs, sizeof *self->shares)};
-    if (self == NULL || self->active == NULL || self->explored == NULL || self->restarts == NULL ||
-        self->none_cost == NULL || self->chosen == NULL || self->shares == NULL) {
-        sc_adaptive_destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    const sc_array arrays[] = {SC_ARRAY(adaptive, active, jobs),   SC_ARRAY(adaptive, explored, jobs),
+                               SC_ARRAY(adaptive, restarts, jobs), SC_ARRAY(adaptive, none_cost, jobs),
+                               SC_ARRAY(adaptive, chosen, jobs),   SC_ARRAY(adaptive, shares, jobs)};
+    mdot_status status = SC_STATE(adaptive, arrays, out_self, err);
+    if (status == MDOT_OK) ((adaptive *)*out_self)->rule = rule;
+    return status;
 }
 
 static bool reserve(adaptive *self)

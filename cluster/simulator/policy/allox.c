@@ -4,7 +4,7 @@
  * At every event the waiting jobs are matched again to all machines. A busy machine costs each job the predicted time
  * until it is free, so that a job waits for a fast machine if that pays. Machines of a type that are free are one group
  * of equal machines; busy ones are groups of their own while the program stays small, otherwise of neighbours with the
- * mean of their times. Beyond 96 waiting jobs, the shortest are matched. Left out: the paper's fairness (alpha, the
+ * mean of their times. Beyond 64 waiting jobs, the shortest are matched. Left out: the paper's fairness (alpha, the
  * fraction of considered jobs) and the profiler of run times, replaced by an estimate. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST_MATCHED = 96, MOST_PLACES = 100000 };
+enum { MOST_MATCHED = 64, MOST_PLACES = 30000 };
 static const double limit_s = 10;
 
 typedef struct waiting {

@@ -6,6 +6,8 @@
  * jobs with the same width: the one with the largest sum of speeds, if the sum exceeds the speed of one job alone. A
  * group ends with the last job: when one ends, the other runs alone on the GPUs.
  *
+ * mps is the baseline: the next job whose memory fits becomes the partner, whatever the interference.
+ *
  * Left out: the memory estimate by operator (the table has 0 steps per second if a pair does not fit); groups of more
  * than two jobs, because such speeds are unmeasured; and other queue orders. */
 #include "simulator/policy/allocation.h"
@@ -32,12 +34,12 @@ static void grant(bool *is_granted, const sc_view *view, sc_plan *plan, uint32_t
     is_granted[partner] = true;
 }
 
-/* Returns the best partner for the waiting job at `at`, or SC_NONE. */
-static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t position)
+/* Returns the best partner for the waiting job at `position`, or SC_NONE. `takes_next`: the first one that fits. */
+static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t position, bool takes_next)
 {
     const bool *is_granted = self->items;
     uint32_t job = self->jobs[position], best = SC_NONE;
-    double maximum = 1;
+    double maximum = takes_next ? 0 : 1;
     int looked_at = 0;
     for (size_t i = position + 1; i < self->count && looked_at < LOOKED_AT; i++) {
         uint32_t partner = self->jobs[i];
@@ -47,13 +49,13 @@ static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t 
         if (kept == 0 || others == 0 || kept + others <= maximum) continue;
         maximum = kept + others;
         best = partner;
+        if (takes_next) break;
     }
     return best;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status form_groups(void *memory, const sc_view *view, sc_plan *plan, bool takes_next)
 {
-    (void)err;
     sc_active *self = memory;
     bool *is_granted = self->items;
     self->count = sc_active_update(view, self->jobs, self->count);
@@ -67,10 +69,30 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
         uint32_t job = self->jobs[i];
         if (is_granted[job]) continue;
         if (view->workload->jobs[job].gpus > plan->free[0]) break;
-        grant(is_granted, view, plan, job, find_partner(self, view, i));
+        grant(is_granted, view, plan, job, find_partner(self, view, i, takes_next));
     }
     return MDOT_OK;
 }
+
+static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    return form_groups(self, view, plan, false);
+}
+
+static mdot_status decide_mps(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    return form_groups(self, view, plan, true);
+}
+
+const sc_policy sc_policy_mps = {
+    .name = "mps",
+    .summary = "a queue in groups of two that share GPUs, whichever fit, by --pairs (MPS)",
+    .create = create,
+    .decide = decide_mps,
+    .destroy = free,
+};
 
 const sc_policy sc_policy_cognn = {
     .name = "cognn",

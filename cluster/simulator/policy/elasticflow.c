@@ -11,6 +11,7 @@
  * stay. Therefore exact estimates meet every deadline, for any cost of restarts. A job whose plan ran out, because its
  * estimate was too short, runs on the remaining GPUs like a job without a deadline.
  */
+#include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
 
@@ -41,16 +42,7 @@ typedef struct elastic {
 static void destroy(void *memory)
 {
     elastic *self = memory;
-    if (self == NULL) return;
-    for (size_t i = 0; self->plans != NULL && i < self->active_count; i++)
-        sc_reservation_free(&self->plans[self->active[i]]);
-    free(self->plans);
-    free(self->active);
-    free(self->pending);
-    free(self->order);
-    free(self->fresh);
-    free(self->width);
-    free(self->offers);
+    for (size_t i = 0; i < self->active_count; i++) sc_reservation_free(&self->plans[self->active[i]]);
     sc_free_slots_destroy(&self->free_slots);
     free(self);
 }
@@ -58,23 +50,11 @@ static void destroy(void *memory)
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1;
-    elastic *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        self->plans = calloc(jobs, sizeof *self->plans);
-        self->active = calloc(jobs, sizeof *self->active);
-        self->pending = calloc(jobs, sizeof *self->pending);
-        self->order = calloc(jobs, sizeof *self->order);
-        self->fresh = calloc(jobs, sizeof *self->fresh);
-        self->width = calloc(jobs, sizeof *self->width);
-        self->offers = calloc(jobs, sizeof *self->offers);
-    }
-    if (self == NULL || self->plans == NULL || self->active == NULL || self->pending == NULL || self->order == NULL ||
-        self->fresh == NULL || self->width == NULL || self->offers == NULL) {
-        destroy(self);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_self = self;
-    return MDOT_OK;
+    const sc_array arrays[] = {SC_ARRAY(elastic, plans, jobs),   SC_ARRAY(elastic, active, jobs),
+                               SC_ARRAY(elastic, pending, jobs), SC_ARRAY(elastic, order, jobs),
+                               SC_ARRAY(elastic, fresh, jobs),   SC_ARRAY(elastic, width, jobs),
+                               SC_ARRAY(elastic, offers, jobs)};
+    return SC_STATE(elastic, arrays, out_self, err);
 }
 
 static bool has_deadline(const sc_view *view, uint32_t job) { return isfinite(view->workload->jobs[job].deadline_s); }

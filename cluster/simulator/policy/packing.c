@@ -8,43 +8,29 @@ typedef struct packing {
     const sc_view *view;
     const sc_share *shares;
     size_t count;
-    size_t *order;          /* of shares, the widest first */
-    int *left;              /* free GPUs of each node */
-    int *widest;            /* largest node of each type */
-    sc_part *parts;         /* behind each other, in the order in which shares were placed */
-    size_t *first, *number; /* of each share's parts */
+    size_t *order;            /* of shares, the widest first */
+    int *left;                /* free GPUs of each node */
+    int widest[SC_MAX_TYPES]; /* largest node of each type */
+    sc_part *parts;           /* behind each other, in the order in which shares were placed */
+    size_t *first, *number;   /* of each share's parts */
     size_t part_count;
 } packing;
 
-static void destroy(packing *p)
+static mdot_status create(const sc_view *view, const sc_share *shares, size_t count, packing **out, mdot_error *err)
 {
-    free(p->order);
-    free(p->left);
-    free(p->widest);
-    free(p->parts);
-    free(p->first);
-    free(p->number);
-}
-
-static mdot_status create(const sc_view *view, const sc_share *shares, size_t count, packing *out, mdot_error *err)
-{
-    size_t gpus = (size_t)view->cluster->gpus + 1, nodes = view->cluster->node_count;
-    *out = (packing){.view = view,
-                     .shares = shares,
-                     .count = count,
-                     .order = calloc(count + 1, sizeof *out->order),
-                     .left = calloc(nodes + 1, sizeof *out->left),
-                     .widest = calloc(SC_MAX_TYPES, sizeof *out->widest),
-                     .parts = calloc(gpus, sizeof *out->parts),
-                     .first = calloc(count + 1, sizeof *out->first),
-                     .number = calloc(count + 1, sizeof *out->number)};
-    if (out->order == NULL || out->left == NULL || out->widest == NULL || out->parts == NULL || out->first == NULL ||
-        out->number == NULL) {
-        destroy(out);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
+    const sc_array arrays[] = {SC_ARRAY(packing, order, count + 1),
+                               SC_ARRAY(packing, left, view->cluster->node_count + 1),
+                               SC_ARRAY(packing, parts, view->cluster->gpus + 1), SC_ARRAY(packing, first, count + 1),
+                               SC_ARRAY(packing, number, count + 1)};
+    void *memory;
+    mdot_status status = SC_STATE(packing, arrays, &memory, err);
+    if (status != MDOT_OK) return status;
+    packing *p = *out = memory;
+    p->view = view;
+    p->shares = shares;
+    p->count = count;
     for (unsigned type = 0; type < view->cluster->type_count; type++)
-        out->widest[type] = sc_cluster_widest_node(view->cluster, type);
+        p->widest[type] = sc_cluster_widest_node(view->cluster, type);
     return MDOT_OK;
 }
 
@@ -140,24 +126,24 @@ static void sort_by_width(packing *p)
 
 mdot_status sc_pack(const sc_view *view, sc_plan *plan, const sc_share *shares, size_t count, mdot_error *err)
 {
-    packing p;
+    packing *p;
     mdot_status status = create(view, shares, count, &p, err);
     if (status != MDOT_OK) return status;
-    sort_by_width(&p);
+    sort_by_width(p);
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
-        size_t before = p.part_count;
-        clear_type(&p, type);
-        if (place_type(&p, type, true)) continue;
-        p.part_count = before;
-        clear_type(&p, type);
-        place_type(&p, type, false);
+        size_t before = p->part_count;
+        clear_type(p, type);
+        if (place_type(p, type, true)) continue;
+        p->part_count = before;
+        clear_type(p, type);
+        place_type(p, type, false);
     }
     for (size_t i = 0; i < count; i++) {
         sc_plan_run(plan, shares[i].job, shares[i].type, shares[i].gpus);
         sc_plan_set_batch(plan, shares[i].batch);
-        for (size_t k = 0; k < p.number[i]; k++)
-            sc_plan_take(plan, p.parts[p.first[i] + k].node, p.parts[p.first[i] + k].gpus);
+        for (size_t k = 0; k < p->number[i]; k++)
+            sc_plan_take(plan, p->parts[p->first[i] + k].node, p->parts[p->first[i] + k].gpus);
     }
-    destroy(&p);
+    free(p);
     return MDOT_OK;
 }

@@ -124,16 +124,19 @@ typedef struct rows {
     size_t sum, throughput;
 } rows;
 
-/* Adds a group's columns, the sum limit row and the throughput row. */
-static rows add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, const size_t *type_rows,
-                      sc_linear *linear)
+/* Adds a group's columns, the sum limit row and the throughput row. `adds_up`: columns gain by their part of the job's
+ * fastest speed. */
+static rows add_group(const sc_time_fractions *p, const groups *g, size_t group, size_t t, bool adds_up,
+                      const size_t *type_rows, sc_linear *linear)
 {
     size_t job = g->sorted[g->first[group]];
     double count = (double)(g->first[group + 1] - g->first[group]);
     size_t sum = sc_linear_add_row(linear, -INFINITY, count), throughput = sc_linear_add_row(linear, 0, INFINITY);
+    double fastest = 0;
+    for (size_t type = 0; type < p->types; type++) fastest = fmax(fastest, g->terms[job * p->types + type]);
     for (size_t type = 0; type < p->types; type++) {
         double term = g->terms[job * p->types + type];
-        size_t column = sc_linear_add_column(linear, 0, 0, term > 0 ? count : 0);
+        size_t column = sc_linear_add_column(linear, adds_up ? -term / fastest : 0, 0, term > 0 ? count : 0);
         sc_linear_add_term(linear, sum, column, 1);
         sc_linear_add_term(linear, type_rows[type], column, p->scale[job]);
         sc_linear_add_term(linear, throughput, column, term / count);
@@ -156,20 +159,21 @@ static void add_pair(const sc_time_fractions *p, const double *needs, const sc_p
     }
 }
 
-static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, const double *needs, double *values,
-                                mdot_error *err)
+static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, const double *needs, double floor,
+                                double *values, mdot_error *err)
 {
     sc_linear *linear;
     mdot_status status = sc_linear_create(&linear, err);
     if (status != MDOT_OK) return status;
-    size_t *type_rows = calloc(p->types, sizeof *type_rows), t = sc_linear_add_column(linear, -1, 0, INFINITY);
+    size_t *type_rows = calloc(p->types, sizeof *type_rows),
+           t = sc_linear_add_column(linear, floor > 0 ? 0 : -1, floor, INFINITY);
     rows *group_rows = calloc(g->count + 1, sizeof *group_rows);
     double cost;
     if (type_rows == NULL || group_rows == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t type = 0; status == MDOT_OK && type < p->types; type++)
         type_rows[type] = sc_linear_add_row(linear, -INFINITY, p->gpus[type]);
     for (size_t group = 0; status == MDOT_OK && group < g->count; group++)
-        group_rows[group] = add_group(p, g, group, t, type_rows, linear);
+        group_rows[group] = add_group(p, g, group, t, floor > 0, type_rows, linear);
     for (size_t i = 0; status == MDOT_OK && i < p->pair_count; i++)
         add_pair(p, needs, &p->pairs[i], group_rows, type_rows, linear);
     if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, values, &cost, err);
@@ -179,8 +183,9 @@ static mdot_status solve_groups(const sc_time_fractions *p, const groups *g, con
     return status;
 }
 
-/* Finds the largest t with throughput(i) >= t · need[i] for all jobs. */
-static mdot_status solve_for_needs(const sc_time_fractions *p, const double *needs, double *out_fractions,
+/* Finds the largest t with throughput(i) >= t · need[i] for all jobs; with a `floor` of t, the largest sum of
+ * speeds. */
+static mdot_status solve_for_needs(const sc_time_fractions *p, const double *needs, double floor, double *out_fractions,
                                    double *out_value, mdot_error *err)
 {
     groups g;
@@ -188,7 +193,7 @@ static mdot_status solve_for_needs(const sc_time_fractions *p, const double *nee
     mdot_status status = make_groups(p, needs, &g, err);
     if (status == MDOT_OK) values = calloc((g.count + p->pair_count) * p->types + 1, sizeof *values);
     if (status == MDOT_OK && values == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = solve_groups(p, &g, needs, values, err);
+    if (status == MDOT_OK) status = solve_groups(p, &g, needs, floor, values, err);
     for (size_t group = 0; status == MDOT_OK && group < g.count; group++) {
         double count = (double)(g.first[group + 1] - g.first[group]);
         for (size_t i = g.first[group]; i < g.first[group + 1]; i++)
@@ -222,7 +227,7 @@ mdot_status sc_time_fractions_max_min(const sc_time_fractions *p, double *out_fr
         for (size_t type = 0; type < p->types; type++) mean += p->speed[job * p->types + type] * p->gpus[type] / gpus;
         needs[job] = p->weight[job] * mean / p->scale[job];
     }
-    if (status == MDOT_OK) status = solve_for_needs(p, needs, out_fractions, out_value, err);
+    if (status == MDOT_OK) status = solve_for_needs(p, needs, 0, out_fractions, out_value, err);
     free(needs);
     return status;
 }
@@ -233,7 +238,7 @@ mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_f
     mdot_status status;
     double rate, *needs = make_needs(p, &status, err);
     for (size_t job = 0; status == MDOT_OK && job < p->jobs; job++) needs[job] = p->remaining[job];
-    if (status == MDOT_OK) status = solve_for_needs(p, needs, out_fractions, &rate, err);
+    if (status == MDOT_OK) status = solve_for_needs(p, needs, 0, out_fractions, &rate, err);
     if (status == MDOT_OK) *out_value = 1 / rate;
     free(needs);
     return status;
@@ -283,11 +288,12 @@ static double ratio_of(const fairness *f, const double *fractions)
     return largest;
 }
 
-static mdot_status try_ratio(fairness *f, double ratio, double *fractions, double *out_margin, mdot_error *err)
+static mdot_status try_ratio(fairness *f, double ratio, double floor, double *fractions, double *out_margin,
+                             mdot_error *err)
 {
     for (size_t job = 0; job < f->p->jobs; job++)
         f->needs[job] = f->p->remaining[job] / (ratio * f->alone_s[job] - f->p->since_start_s[job]);
-    return solve_for_needs(f->p, f->needs, fractions, out_margin, err);
+    return solve_for_needs(f->p, f->needs, floor, fractions, out_margin, err);
 }
 
 static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdot_error *err)
@@ -301,7 +307,7 @@ static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdo
     mdot_status status = MDOT_OK;
     while (status == MDOT_OK && high - low > 1e-7 * high) {
         double ratio = (low + high) / 2, margin;
-        status = try_ratio(f, ratio, tried, &margin, err);
+        status = try_ratio(f, ratio, 0, tried, &margin, err);
         if (status != MDOT_OK) break;
         if (margin >= 1) {
             memcpy(fractions, tried, bytes);
@@ -310,7 +316,11 @@ static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdo
             low = ratio;
         }
     }
+    /* Many answers have this ratio. Among them, the largest sum of speeds leaves no GPU idle that a job could use. */
+    double margin;
     if (status == MDOT_OK) *out_value = high;
+    if (status == MDOT_OK && try_ratio(f, high * (1 + 1e-6), 1, tried, &margin, NULL) == MDOT_OK)
+        memcpy(fractions, tried, bytes);
     free(tried);
     return status;
 }

@@ -23,8 +23,8 @@ typedef enum belief { EXACT, HALVED, DOUBLED, LOG_NORMAL, HEAVY_TAILED, BELIEFS 
 static const char *const belief_names[] = {"exact", "halved", "doubled", "log-normal", "heavy-tailed"};
 
 /* Under the first policies a running job keeps its GPUs; the second ones reject jobs. Their files say so. */
-static const char *const never_preempts[] = {"fifo",  "fjf",   "qssf",    "easy", "conservative",
-                                             "hydra", "allox", "elastic", "cognn"};
+static const char *const never_preempts[] = {"fifo",  "fjf",     "qssf",  "easy", "conservative", "hydra",
+                                             "allox", "elastic", "cognn", "mps",  "yarn",         "drf"};
 static const char *const rejects[] = {"elasticflow", "edf-admit"};
 /* Policies that change a job's width. */
 static const char *const elastic[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia", "miso", "gandiva"};
@@ -90,7 +90,8 @@ static sc_workload draw(const sc_policy *policy, const sc_cluster *cluster, uint
     int widest = strcmp(policy->name, "allox") == 0 || is_mig ? 1 : 4;
     sc_workload w = {0};
     double submit_s = 0;
-    has_kinds |= strncmp(policy->name, "muxflow", 7) == 0 || strcmp(policy->name, "cognn") == 0;
+    has_kinds |= strncmp(policy->name, "muxflow", 7) == 0 || strcmp(policy->name, "cognn") == 0 ||
+                 strcmp(policy->name, "mps") == 0;
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         char name[8];
         uint32_t added;

@@ -17,6 +17,7 @@
 #include "simulator/core/workload.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
+#include "simulator/policy/policies.h"
 #include "tests/simulator/support/naive_pool.h"
 #include "tests/simulator/support/workloads.h"
 
@@ -209,6 +210,49 @@ static void published_cases_match_for_every_job(void **state)
     assert_true(checked >= 16);
 }
 
+/* Ghodsi's example: 9 CPUs and 18 GB; tasks of A need 1 CPU and 4 GB, those of B 3 CPUs and 1 GB. */
+static void drf_shares_the_dominant_resource(void **state)
+{
+    (void)state;
+    double jobs[12][3];
+    for (size_t i = 0; i < 12; i++) memcpy(jobs[i], (const double[]){0, 1, 100}, sizeof jobs[i]);
+    sc_workload w = workload_make((const double(*)[3])jobs, 12);
+    for (size_t i = 0; i < 12; i++) {
+        w.jobs[i].group = strdup(i < 6 ? "A" : "B");
+        w.jobs[i].cpus = i < 6 ? 1 : 3;
+        w.jobs[i].memory_gb = i < 6 ? 4 : 1;
+    }
+    for (int knows_cpus = 0; knows_cpus < 2; knows_cpus++) {
+        sc_cluster c;
+        sc_estimator oracle = sc_estimator_oracle();
+        sc_result r;
+        size_t begun[2] = {0};
+        assert_int_equal(sc_cluster_make_pool(8, &c, NULL), MDOT_OK);
+        c.cpus = knows_cpus ? 9 : 0;
+        c.memory_gb = knows_cpus ? 18 : 0;
+        assert_int_equal(sc_simulate(&w, &c, &sc_policy_drf, &oracle, &(sc_run_options){0}, &r, NULL), MDOT_OK);
+        for (size_t i = 0; i < 12; i++) begun[i / 6] += r.states[i].start_s == 0;
+        assert_int_equal(begun[0], knows_cpus ? 3 : 4);
+        assert_int_equal(begun[1], knows_cpus ? 2 : 4);
+        sc_result_free(&r);
+        sc_cluster_free(&c);
+    }
+    sc_workload_free(&w);
+}
+
+static void yarn_starts_the_queue_with_the_fewest_gpus(void **state)
+{
+    (void)state;
+    /* A fills the pool first. Then B has fewer GPUs whenever one becomes free, although A's jobs came before. */
+    static const double jobs[][3] = {{0, 2, 50}, {0, 2, 100}, {1, 1, 10}, {1, 1, 10}, {2, 1, 10}, {2, 1, 10}};
+    sc_workload w = workload_make(jobs, 6);
+    for (size_t i = 0; i < 6; i++) w.jobs[i].group = strdup(i < 4 ? "A" : "B");
+    sc_result r = workload_run(&w, 4, "yarn", NULL, SC_ERRORS_SCALE);
+    for (size_t i = 2; i < 6; i++) assert_true(r.states[i].start_s == (i < 4 ? 60 : 50));
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +264,8 @@ int main(void)
         cmocka_unit_test(dlas_demotes_at_its_limits),
         cmocka_unit_test(jobs_of_zero_length_end_when_they_begin),
         cmocka_unit_test(all_policies_match_a_full_sort),
+        cmocka_unit_test(drf_shares_the_dominant_resource),
+        cmocka_unit_test(yarn_starts_the_queue_with_the_fewest_gpus),
         cmocka_unit_test(published_cases_match_for_every_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""Compares the simulator's policies with the effects that their papers state, as tables 6 to 9 of the survey list them
+(Yang, Wu, Wu and Zhang, Journal of Software 2025, 36(4):1570-1589):
+
+    cluster/simulator/papers.py MDOT_SIMULATE [--out PREFIX] [--check] [--only NAME]
+
+Each row runs a system and its rival on traces that this script draws from stated seeds. It prints a table, and with
+--out it writes PREFIX.json and PREFIX.md. With --check the exit status is 1 if an effect has the wrong sign or is
+smaller than the row's floor.
+"""
+import argparse
+import csv
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SEEDS = (1, 2, 3)
+TYPES = ("v100", "p100", "k80")
+
+
+def write(path, header, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+    return path
+
+
+class Trace:
+    """Jobs and tables of one seed, in a folder."""
+
+    def __init__(self, folder, seed):
+        self.folder, self.random = Path(folder), random.Random(seed)
+
+    def durations(self, count, median_s, sigma, most_s=4e5):
+        return [min(most_s, max(60, round(median_s * math.exp(sigma * self.random.gauss(0, 1))))) for _ in range(count)]
+
+    def arrivals(self, work_gpu_s, gpus, load):
+        """Poisson arrivals at a load."""
+        gap_s = sum(work_gpu_s) / len(work_gpu_s) / (gpus * load)
+        time_s, times = 0.0, []
+        for _ in work_gpu_s:
+            time_s += self.random.expovariate(1 / gap_s)
+            times.append(round(time_s))
+        return times
+
+    def widths(self, count, choices=(1, 1, 1, 1, 1, 2, 2, 4, 4, 8)):
+        return [self.random.choice(choices) for _ in range(count)]
+
+    def pool(self, gpus, types=("gpu",), node=4, **columns):
+        rows = [
+            [f"{t}{i}", t, node] + [value[t] if isinstance(value, dict) else value for value in columns.values()]
+            for t in types
+            for i in range(gpus // node // len(types))
+        ]
+        return ["--cluster", write(self.folder / "cluster.csv", ["node", "type", "gpus", *columns], rows)]
+
+    def rigid(self, count, gpus, load, median_s=2000, sigma=1.7, widths=None, spread=None):
+        """Jobs with durations, as in the traces of Philly: many short ones, few long ones."""
+        durations = self.durations(count, median_s, sigma)
+        widths = widths or self.widths(count)
+        times = self.arrivals([d * w for d, w in zip(durations, widths)], gpus, load)
+        rows = [[i, *row] for i, row in enumerate(zip(times, widths, durations))]
+        header = ["job_id", "submit_s", "gpus", "duration_s"]
+        if spread:
+            header, rows = header + ["spread"], [row + [self.random.choice(spread)] for row in rows]
+        return [write(self.folder / "trace.csv", header, rows)]
+
+    def kinds(self, count=12, most_gpus=8):
+        """Speeds of kinds of jobs. Some hardly gain from a fast GPU, others ten times, as in Gavel's table."""
+        rows, speeds = [], {}
+        for kind in range(count):
+            ratio = math.exp(self.random.uniform(0, math.log(10)))
+            speed = dict(zip(TYPES, (10, 10 / ratio**self.random.uniform(0.2, 0.8), 10 / ratio)))
+            power = self.random.uniform(0.8, 0.98)
+            for gpu_type, base in speed.items():
+                rows += [[f"k{kind}", 2**w, gpu_type, base * 2 ** (w * power)] for w in range(most_gpus.bit_length())]
+            speeds[f"k{kind}"] = speed
+        path = write(self.folder / "speeds.csv", ["job_type", "gpus", "type", "steps_per_s"], rows)
+        return speeds, ["--throughputs", path]
+
+    def typed(self, count, gpus, load, widths=None, median_s=4000, sigma=1.3, columns=None):
+        """Jobs of kinds over three GPU types; their durations are those on the fastest."""
+        speeds, arguments = self.kinds()
+        durations = self.durations(count, median_s, sigma)
+        widths = widths or [1] * count
+        names = [self.random.choice(sorted(speeds)) for _ in range(count)]
+        times = self.arrivals([2 * d * w for d, w in zip(durations, widths)], gpus, load)
+        rows = [
+            [i, times[i], widths[i], names[i], max(1, round(10 * durations[i] * widths[i] ** 0.9))]
+            for i in range(count)
+        ]
+        header = ["job_id", "submit_s", "gpus", "job_type", "steps"]
+        for name, value in (columns or {}).items():
+            header, rows = header + [name], [row + [value(i, self.random)] for i, row in enumerate(rows)]
+        return [write(self.folder / "trace.csv", header, rows), *arguments]
+
+    def pairs(self, arguments, kept=(0.5, 0.95)):
+        """Speeds of two jobs on one GPU, for the kinds of --throughputs."""
+        with open(arguments[arguments.index("--throughputs") + 1], newline="") as file:
+            alone = {(r["job_type"], r["gpus"], r["type"]): float(r["steps_per_s"]) for r in csv.DictReader(file)}
+        names = sorted({key[0] for key in alone})
+        share = {(a, b): self.random.uniform(*kept) for a in names for b in names}
+        rows = [
+            [t, a, b, g, speed * share[a, b], alone[b, g, t] * share[b, a]]
+            for (a, g, t), speed in alone.items()
+            for b in names
+            if a <= b
+        ]
+        header = ["gpu", "job_a", "job_b", "gpus", "together_a_steps_s", "together_b_steps_s"]
+        return ["--pairs", write(self.folder / "pairs.csv", header, rows)]
+
+    def adaptive(self, count, gpus, load):
+        """Trainings whose batch may grow: a step model of computation and all-reduce, and gradient noise that grows
+        along the training, as Pollux' authors measured."""
+        steps, noise, jobs = [], [], []
+        for name, base_s, sample_s, sync_s, batch, most, rise in (
+            ("small", 0.02, 0.0008, 0.02, 128, 4096, 40), ("medium", 0.05, 0.008, 0.06, 64, 2048, 20),
+            ("large", 0.1, 0.02, 0.15, 32, 1024, 10)):
+            for placement in (1, 2, 4, 44, 4444, 44444444):
+                nodes, total = len(str(placement)), sum(map(int, str(placement)))
+                sync = 0 if total == 1 else sync_s * (1 if nodes == 1 else 2.5) * (1 + 0.02 * total)
+                for octave in range(8):
+                    size = batch // 8 * 2**octave
+                    if size <= most // 4:
+                        grad = base_s + sample_s * size
+                        steps.append([name, placement, nodes, total, size, 1000 * (grad + sync), 1000 * sync])
+            total_steps = {"small": 60000, "medium": 50000, "large": 60000}[name]
+            for octave in range(6):
+                noise += [[name, batch * 2**octave, p * total_steps // 4, 1, rise * (0.3 + 0.7 * p / 4) / 2**octave]
+                          for p in range(5)]
+            jobs.append((name, total_steps, batch, base_s + sample_s * batch))
+        chosen = [self.random.choice(jobs) for _ in range(count)]
+        times = self.arrivals([0.5 * job[1] * job[3] for job in chosen], gpus, load)
+        rows = [[i, t, self.random.choice((1, 2, 4)), job[0], job[1]] for i, (t, job) in enumerate(zip(times, chosen))]
+        header = ["job_id", "submit_s", "gpus", "job_type", "steps"]
+        fixed = [row + [job[2] * row[2]] for row, job in zip(rows, chosen)]
+        write(self.folder / "fixed.csv", [*header, "batch"], fixed)
+        step_header = ["application", "placement", "nodes", "gpus", "batch_per_gpu", "step_ms", "sync_ms"]
+        noise_header = ["application", "batch", "progress", "grad_sqr", "grad_var"]
+        return [
+            write(self.folder / "trace.csv", header, rows), "--restart-cost", 30,
+            "--step-times", write(self.folder / "steps.csv", step_header, steps),
+            "--gradient-noise", write(self.folder / "noise.csv", noise_header, noise),
+        ]
+
+
+# ---- Measures of one run ---------------------------------------------------------------------------------------------
+
+
+def mean_s(result):
+    return result["mean_jct_s"]
+
+
+def met(result):
+    return result["deadlines_met"]
+
+
+def worst_rho(result):
+    return result["max_rho"]
+
+
+def utilisation(result):
+    return result["used"]
+
+
+def energy(result):
+    return result["energy_kwh"]
+
+
+MEASURES = {
+    mean_s: ("mean completion time", -1), met: ("deadlines met", 1), worst_rho: ("largest rho", -1),
+    utilisation: ("GPUs used", 1), energy: ("energy", -1),
+}
+
+
+# ---- The rows --------------------------------------------------------------------------------------------------------
+
+
+def philly(trace):
+    return trace.rigid(480, 60, 3) + trace.pool(60)
+
+
+def philly_spread(trace):
+    return trace.rigid(300, 48, 3, sigma=0.8, spread=(1, 1.3, 2)) + trace.pool(48)
+
+
+def narrow_deadlines(trace):
+    """Nearly all jobs have one GPU, as in the excerpt of Philly that Tiresias' authors use."""
+    widths = trace.widths(480, [1] * 58 + [2, 4])
+    job = trace.rigid(480, 16, 3.4, median_s=2400, sigma=1.1, widths=widths)
+    return job + trace.pool(16) + ["--deadlines", "1.2:4"]
+
+
+def typed(trace):
+    return trace.typed(200, 36, 3, sigma=0.7) + trace.pool(36, TYPES)
+
+
+def typed_wide(trace):
+    return trace.typed(200, 48, 3, widths=trace.widths(200, (1, 1, 1, 2, 4))) + trace.pool(48, TYPES)
+
+
+def typed_long(trace):
+    return trace.typed(100, 36, 1.2, median_s=60000, sigma=1) + trace.pool(36, TYPES)
+
+
+def typed_deadlines(trace):
+    return trace.typed(200, 36, 3, sigma=1) + trace.pool(36, TYPES) + ["--deadlines", "1.1:4"]
+
+
+def elastic_deadlines(trace):
+    durations, widths = trace.durations(200, 3000, 1.2), trace.widths(200, (1, 1, 2, 4))
+    times = trace.arrivals([d * w for d, w in zip(durations, widths)], 64, 1.2)
+    rows = [[i, t, w, d, 1, 16, 0.9] for i, (t, w, d) in enumerate(zip(times, widths, durations))]
+    header = ["job_id", "submit_s", "gpus", "duration_s", "min_gpus", "max_gpus", "scaling"]
+    return [write(trace.folder / "trace.csv", header, rows), "--gpus", 64, "--deadlines", "0.6:2"]
+
+
+def adaptive(trace):
+    return trace.adaptive(160, 64, 1.5) + trace.pool(64)
+
+
+def services(trace):
+    job = trace.typed(200, 24, 3, sigma=0.8, columns={"online": lambda _, r: int(r.random() < 0.3)})
+    return job + trace.pool(24, ("v100",)) + trace.pairs(job)
+
+
+def interference(trace):
+    job = trace.typed(200, 24, 3, sigma=0.8)
+    return job + trace.pool(24, ("v100",)) + trace.pairs(job, (0.2, 0.95))
+
+
+def packed(trace):
+    job = trace.typed(200, 48, 3, sigma=0.8, widths=trace.widths(200, (1, 1, 1, 2, 4, 8)))
+    return job + trace.pool(48, ("v100",)) + trace.pairs(job)
+
+
+def powered(trace):
+    job = trace.typed(200, 24, 3, sigma=0.8, widths=trace.widths(200, (1, 2, 4, 8)))
+    return job + trace.pool(24, ("v100",), watts=300)
+
+
+# System, policy, its rival and the rival's policy, measure, the paper's ratio of system to rival, trace, its words, the
+# least gain in logarithms that --check accepts (None: the sign is not reached, and the reason says why), the reason.
+ROWS = (
+    ("Tiresias", "dlas", "YARN", "yarn", mean_s, 0.22, philly, "480 jobs, 60 GPUs, load 3", 0.4,
+     "The gain grows with the load; the paper's jobs also profit from placement."),
+    ("Themis", "themis", "Tiresias", "dlas", worst_rho, 1 / 2.25, typed_wide, "200 jobs, 48 GPUs of 3 types, load 3",
+     0.3, "No auction."),
+    ("AlloX", "allox", "SRTF", "srtf", mean_s, 0.05, typed, "200 jobs, 36 GPUs of 3 types, load 3", 0.04,
+     "Our SRTF preempts and knows each job's speed on each type; the paper's ignores types, among them CPUs."),
+    ("Chronus", "chronus", "EDF", "edf", met, 1.75, narrow_deadlines,
+     "480 jobs, 16 GPUs, load 3.4, deadlines of 1.2 to 4 durations", 0.25,
+     "With many wide jobs, guarantees cost as much as they gain: 1.0."),
+    ("Hydra", "hydra", "AlloX", "allox", met, 1.86, typed_deadlines,
+     "200 jobs, 36 GPUs of 3 types, load 3, deadlines of 1.1 to 4 durations", 0.08,
+     "The paper counts tardiness, and our AlloX matches busy machines."),
+    ("Hare", "hare", "Tiresias", "dlas", mean_s, 0.2, typed_wide, "200 jobs, 48 GPUs of 3 types, load 3", 0.25,
+     "Our Tiresias knows each job's speed on each type."),
+    ("Gavel", "gavel-ftf", "Themis", "themis", worst_rho, 1 / 2.8, typed_long,
+     "100 long jobs, 36 GPUs of 3 types, load 1.2", None,
+     "Not reached: our Themis takes each job's fastest free type at once, and Gavel lets new jobs wait for up to 1,920 s."),
+    ("ElasticFlow", "elasticflow", "Chronus", "chronus", met, 1.5, elastic_deadlines,
+     "200 jobs that scale with width^0.9, 64 GPUs, deadlines of 0.6 to 2 durations", 0.2,
+     "The load is this script's."),
+    ("Pollux", "pollux", "Optimus", "elastic", mean_s, 0.63, adaptive, "160 trainings, 64 GPUs, load 1.5", 0.15,
+     "Steps and gradient noise are synthetic; with the authors' measurements it is 0.42 (sharing.md)."),
+    ("MuxFlow", "muxflow", "Gandiva", "gandiva", utilisation, 1.45, services,
+     "200 jobs, a third are services, 24 GPUs, load 3", None,
+     "Equal: our Gandiva packs by the same pair speeds, and shares of multiprocessors are left out."),
+    ("MLFS", "", "HyperSched", "", mean_s, 0.36, None, "", None, "Both are absent."),
+    ("Gandiva", "gandiva", "YARN", "yarn", utilisation, 1.26, packed, "200 jobs, 48 GPUs, load 3, with pairs", 0.08,
+     "Pairs keep 50 to 95 % of their speeds here."),
+    ("SMD", "smd", "Optimus", "elastic", utilisation, 1.3, philly_spread,
+     "300 rigid jobs, 48 GPUs, load 3, slowed by up to 2 on several nodes", None,
+     "Equal on rigid jobs: numbers of workers and servers are left out. Its mean completion time is 0.36 of Optimus'."),
+    ("CoGNN", "cognn", "MPS", "mps", mean_s, 0.25, interference, "200 jobs, 24 GPUs, load 3, pairs keep 20 to 95 %",
+     0.1, "Groups of two, no memory model; MIG is not the rival here."),
+    ("PowerFlow", "powerflow", "Tiresias", "dlas", energy, 1 / 1.57, powered, "200 jobs, 24 GPUs, load 3", 0.05,
+     "Counts of GPUs alone; the clocks of the paper are left out."),
+)
+
+EQUAL = """On rigid jobs (no bounds, one table row for each job_type) some policies add nothing: elastic equals fifo, smd
+equals srsf on one node, cognn and mps equal fifo without pairs, gavel-pairs equals gavel then, drf equals yarn without
+the columns cpus and memory_gb, and yarn equals fifo with one group.
+"""
+
+
+def run(simulate, arguments, policies):
+    command = [simulate, *map(str, arguments), "--policy", ",".join(policies), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return {result["policy"]: result for result in json.loads(done.stdout)["results"]}
+
+
+def measure(simulate, row):
+    """Geometric mean over the seeds of the system's measure over its rival's."""
+    _, policy, _, rival, of, _, draw = row[:7]
+    logarithms = []
+    for seed in SEEDS:
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = draw(Trace(folder, seed))
+            both = run(simulate, arguments, [policy, rival])
+            if of is mean_s and (Path(folder) / "fixed.csv").exists():  # the rival's users choose batches
+                both[rival] = run(simulate, [Path(folder) / "fixed.csv", *arguments[1:]], [rival])[rival]
+            logarithms.append(math.log(of(both[policy]) / of(both[rival])))
+    return math.exp(sum(logarithms) / len(logarithms))
+
+
+def table(results):
+    lines = [
+        "# Policies beside their papers",
+        "",
+        "`cluster/simulator/papers.py` writes this page from [papers.json](papers.json), with traces from seeds "
+        + ", ".join(map(str, SEEDS)) + ". Effects are those of",
+        "the survey's tables 6 to 9 (Yang, Wu, Wu and Zhang, Journal of Software 2025, 36(4):1570-1589), as the system's "
+        "figure over its",
+        "rival's: geometric means over the seeds.",
+        "",
+        "| system (policy) | rival | figure | paper | ours | trace | why they differ |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for r in results:
+        policy, rival = (f" ({r[key]})" if r[key] else "" for key in ("policy", "rival_policy"))
+        ours = "-" if r["ours"] is None else f"{r['ours']:.2f}"
+        lines.append(f"| {r['system']}{policy} | {r['rival']}{rival} | {r['measure']} | {r['paper']:.2f} | {ours} | "
+                     f"{r['trace']} | {r['reason']} |")
+    return "\n".join(lines) + "\n\n" + EQUAL
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("simulate", metavar="MDOT_SIMULATE")
+    parser.add_argument("--out", metavar="PREFIX", help="write PREFIX.json and PREFIX.md")
+    parser.add_argument("--check", action="store_true", help="fail if an effect is smaller than its floor")
+    parser.add_argument("--only", metavar="POLICY")
+    arguments = parser.parse_args()
+    results, wrong = [], 0
+    for row in ROWS:
+        name, policy, rival, rival_policy, of, paper, draw, words, floor, reason = row
+        if arguments.only not in (None, policy):
+            continue
+        label, sign = MEASURES[of]
+        ratio = measure(arguments.simulate, row) if draw else None
+        fails = floor is not None and sign * math.log(ratio) < floor
+        wrong += fails
+        results.append({"system": name, "policy": policy, "rival": rival, "rival_policy": rival_policy,
+                        "measure": label, "paper": round(paper, 3), "ours": ratio and round(ratio, 3), "trace": words,
+                        "reason": reason})
+        ours = "absent" if ratio is None else f"ours {ratio:.3f}{'  below its floor' if fails else ''}"
+        print(f"{name:12} {rival:10} {label:22} paper {paper:.2f}  {ours}", flush=True)
+    if arguments.out:
+        Path(arguments.out + ".json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        Path(arguments.out + ".md").write_text(table(results), encoding="utf-8")
+    return 1 if arguments.check and wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
