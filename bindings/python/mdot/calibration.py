@@ -239,7 +239,7 @@ def _effects(factors: Any, believed: Any) -> dict[str, Effect]:
 
 
 def _uncalibrated(prediction: Prediction) -> c.mdot_prediction:
-    names = ("step_ms", "lower_ms", "upper_ms", "peak_memory_bytes", "memory_lower_bytes", "memory_upper_bytes")
-    names += ("host_share",)
+    memory = ("peak_memory_bytes", "memory_lower_bytes", "memory_upper_bytes")
+    names = ("step_ms", "lower_ms", "upper_ms", "host_share", *memory)
     values = {name: getattr(prediction, name) for name in names}
     return c.new(c.mdot_prediction, warnings=warning_bits(prediction.warnings), **values)
