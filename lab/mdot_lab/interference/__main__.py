@@ -1,11 +1,12 @@
 """Fits the predictor of slowdowns and judges it.
 
-    python3 -m mdot_lab.interference gavel_pairs.csv --out WEIGHTS [--jobs FOLDER] [--table RESULTS/interference.md]
+    python3 -m mdot_lab.interference gavel_pairs.csv --out WEIGHTS [--jobs FOLDER] [--table RESULTS/interference.csv]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import torch
 from mdot_lab.interference import evaluation, export, pairs, process
 
 QUANTILE = 0.9
+NAMES = {"pairs": "pairs of jobs", "networks": "a network", "cards": "a card"}
 TOLERANCE = 2e-3
 """Relative; f32 against double precision."""
 
@@ -29,18 +31,14 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     measured = pairs.read(options.pairs, options.jobs)
-    answers = {}
-    for name, split in evaluation.SPLITS.items():
-        answers[name] = evaluation.predict_left_out(measured, split(measured))
-        print(evaluation.line(name, measured, answers[name], 1.645), flush=True)
+    answers = {name: evaluation.predict_left_out(measured, split(measured)) for name, split in evaluation.SPLITS.items()}
     distances = [evaluation.deviations(measured, answers[name]) for name in ("networks", "cards")]
     factor = float(np.quantile(np.concatenate(distances), QUANTILE))
-    lines = [evaluation.HEADING, evaluation.line("nothing: busy shares add", measured, evaluation.obvious_rule(measured), factor)]
-    lines += [evaluation.line(name, measured, answer, factor) for name, answer in answers.items()]
-    text = "\n".join(lines) + f"\n\n{len(measured.gpus)} pairs; half the interval is {factor:.2f} deviations.\n"
-    print(text)
-    if options.table:
-        options.table.write_text(text, encoding="utf-8")
+    rows = [evaluation.row("rule", "nothing: busy shares add", measured, evaluation.obvious_rule(measured), factor)]
+    rows += [evaluation.row(name, NAMES[name], measured, answer, factor) for name, answer in answers.items()]
+    print(f"{len(measured.gpus)} pairs; half the interval is {factor:.2f} deviations")
+    with open(options.table or "/dev/stdout", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([evaluation.FIELDS, *rows])
     fitted = process.fit(measured.loads, measured.slowdowns)
     model = export.to_onnx(fitted, factor)
     worst = export.difference(model, fitted, measured.loads)
