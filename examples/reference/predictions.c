@@ -1,10 +1,12 @@
-/* predictions.c — examples of mdot_predict.h, mdot_explain.h, mdot_calibrate.h and mdot_record.h for the reference.
+/* predictions.c — examples of mdot_predict.h, mdot_beside.h, mdot_explain.h, mdot_calibrate.h and mdot_record.h for the
+ * reference.
  *
  *     predictions JOB.job PREDICTOR.mdot FOLDER
  */
 #include "mdot/mdot.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* [example: mdot_warning_name, mdot_warning_text, mdot_implausible_name, mdot_implausible_text] */
 static void print_warnings(const mdot_prediction *p)
@@ -57,6 +59,25 @@ static mdot_status predict(mdot_context *context, const mdot_job *job, mdot_erro
     /* [end of example] */
     return status;
 }
+
+/* [example: mdot_gpu_load_of, mdot_predict_beside] */
+static mdot_status pack(mdot_context *context, const mdot_job *job, const char *interference, mdot_error *err)
+{
+    const mdot_configuration small = {.struct_size = sizeof small, .batch = 8, .gpu = "V100"};
+    mdot_predictor *slowdowns = NULL;
+    mdot_context *pairs = NULL;
+    mdot_gpu_load load = MDOT_INIT(mdot_gpu_load);
+    mdot_beside answer = MDOT_INIT(mdot_beside);
+    mdot_status status = mdot_predictor_open(interference, NULL, &slowdowns, err);
+    if (status == MDOT_OK) status = mdot_context_create(slowdowns, &pairs, err);
+    if (status == MDOT_OK) status = mdot_gpu_load_of(context, job, &small, &load, err);     /* once for each job */
+    if (status == MDOT_OK) status = mdot_predict_beside(pairs, &load, &load, &answer, err); /* microseconds */
+    if (status == MDOT_OK) printf("two share a V100: %s\n", 2 / answer.slowdown > 1 ? "packing pays" : "run in turn");
+    mdot_context_destroy(pairs);
+    mdot_predictor_close(slowdowns);
+    return status;
+}
+/* [end of example] */
 
 /* [example: mdot_plan_create, mdot_plan_get_info, mdot_plan_get_layout, mdot_training_cost_of, mdot_plan_destroy] */
 static mdot_status plan(mdot_context *context, const mdot_job *job, mdot_error *err)
@@ -209,7 +230,10 @@ int main(int argc, char **argv)
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
     mdot_error err = {0};
-    char calibration[4096], table[4096];
+    char calibration[4096], table[4096], interference[4096];
+    const char *slash = strrchr(argv[2], '/');
+    snprintf(interference, sizeof interference, "%.*s/interference.mdot", slash != NULL ? (int)(slash - argv[2]) : 1,
+             slash != NULL ? argv[2] : ".");
     snprintf(calibration, sizeof calibration, "%s/site.cal", argv[3]);
     snprintf(table, sizeof table, "%s/measured.csv", argv[3]);
     const mdot_configuration on_t4 = {.struct_size = sizeof on_t4, .batch = 32, .gpu = "T4"};
@@ -218,6 +242,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = mdot_predictor_open(argv[2], NULL, &predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status == MDOT_OK) status = predict(context, job, &err);
+    if (status == MDOT_OK) status = pack(context, job, interference, &err);
     if (status == MDOT_OK) status = plan(context, job, &err);
     if (status == MDOT_OK) status = explain(context, job, &on_t4, &err);
     if (status == MDOT_OK) status = calibrate(context, job, &on_t4, calibration, &err);
