@@ -16,6 +16,7 @@ from mdot.beside import Beside, GpuLoad, Pair, beside
 from mdot.calibration import Calibration, Correction, Effect, Factors, Measurement
 from mdot.compiler import Check, CompilerWarning, Verification, check, compile, verify
 from mdot.configuration import Configuration
+from mdot.configuration_files import FileOptions, options_from
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
@@ -102,6 +103,7 @@ __all__ = [
     "Error",
     "Explanation",
     "FallbackWarning",
+    "FileOptions",
     "FoldedWarning",
     "GPU",
     "GpuLoad",
@@ -160,6 +162,7 @@ __all__ = [
     "largest_batch",
     "library_version",
     "optimizer_load",
+    "options_from",
     "plan",
     "predict",
     "ready_jobs",

@@ -1,0 +1,205 @@
+"""Reads the training options from a configuration file of another program: torchtune, axolotl, torchtitan, Megatron-LM,
+DeepSpeed, or Accelerate."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable, Mapping
+
+from mdot.library.errors import InvalidArgumentError, NotFoundError
+
+Rule = tuple[str, Callable[[Any], Any]]
+"""An option, and its value from that of the file; None: the file leaves the default."""
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _if(result: Any) -> Callable[[Any], Any]:
+    return lambda value: result if value is True or value in ("true", "True", "auto") else None
+
+
+def _words(table: Mapping[str, Any]) -> Callable[[Any], Any]:
+    return lambda value: table.get(str(value).lower())
+
+
+def _of_optimizer(value: Any) -> Any:
+    """The last part of a class, without the suffixes of transformers: "adamw_torch_fused" and "torch.optim.AdamW"."""
+    word = str(value).rpartition(".")[2].lower().replace("-", "").replace("_", "")
+    word = word.removeprefix("paged").replace("bnb", "").replace("32bit", "")
+    if word.endswith("fused"):
+        return {"adamwtorchfused": "adamw-fused", "adamfused": "adam-fused"}.get(word)
+    known = {"sgd": "sgd", "adam": "adam", "adamw": "adamw", "adamwtorch": "adamw", "adam8bit": "adam8bit", "adamw8bit": "adamw8bit", "adafactor": "adafactor", "lion": "lion", "muon": "muon"}  # fmt: skip
+    return known.get(word)
+
+
+_OFF = _words({"cpu": "optimizer", "nvme": None})
+_HALF = {"bf16": "amp-bf16", "fp16": "amp-fp16", "no": "fp32"}
+_RECOMPUTE = _words({"full": "blocks", "selective": "selective", "none": "nothing"})
+
+_RULES: dict[str, dict[str, Rule]] = {
+    "deepspeed": {
+        "train_micro_batch_size_per_gpu": ("batch", _number),
+        "gradient_accumulation_steps": ("accumulate", _number),
+        "bf16.enabled": ("precision", _if("mixed-bf16")),
+        "fp16.enabled": ("precision", _if("mixed-fp16")),
+        "zero_optimization.stage": ("zero", lambda stage: stage),
+        "zero_optimization.offload_optimizer.device": ("offload", _OFF),
+        "zero_optimization.offload_param.device": ("offload", _words({"cpu": "parameters"})),
+        "optimizer.type": ("optimizer", _of_optimizer),
+    },
+    "accelerate": {
+        "mixed_precision": ("precision", _words({**_HALF, "fp8": "fp8"})),
+        "num_processes": ("gpus", _number),
+        "num_machines": ("nodes", _number),
+        "fsdp_config.fsdp_sharding_strategy": ("zero", _words({"full_shard": 3, "shard_grad_op": 2, "no_shard": 0, "1": 3, "2": 2, "3": 0})),
+        "fsdp_config.fsdp_offload_params": ("offload", _if("parameters")),
+        "fsdp_config.fsdp_activation_checkpointing": ("checkpoint", _if("blocks")),
+        "deepspeed_config.zero_stage": ("zero", lambda stage: stage),
+        "deepspeed_config.gradient_accumulation_steps": ("accumulate", _number),
+        "deepspeed_config.offload_optimizer_device": ("offload", _OFF),
+    },
+    "torchtitan": {
+        "training.local_batch_size": ("batch", _number),
+        "training.mixed_precision_param": ("precision", _words({"bfloat16": "mixed-bf16", "float32": "fp32"})),
+        "training.compile": ("compiled", _if(True)),
+        "compile.enable": ("compiled", _if(True)),
+        "optimizer.name": ("optimizer", _of_optimizer),
+        "optimizer.implementation": ("optimizer_kernels", _words({"fused": "fused", "foreach": "foreach", "for-loop": "for-loop"})),
+        "activation_checkpoint.mode": ("checkpoint", _RECOMPUTE),
+        "parallelism.tensor_parallel_degree": ("tensor_parallel", _number),
+        "parallelism.pipeline_parallel_degree": ("pipeline_parallel", _number),
+        "parallelism.context_parallel_degree": ("context_parallel", _number),
+        "parallelism.data_parallel_shard_degree": ("zero", lambda degree: 0 if degree == 1 else 3),
+    },
+    "megatron": {
+        "micro_batch_size": ("batch", _number),
+        "bf16": ("precision", _if("mixed-bf16")),
+        "fp16": ("precision", _if("mixed-fp16")),
+        "fp8_format": ("precision", _words({"hybrid": "fp8", "e4m3": "fp8"})),
+        "optimizer": ("optimizer", _words({"adam": "adamw", "sgd": "sgd"})),
+        "tensor_model_parallel_size": ("tensor_parallel", _number),
+        "pipeline_model_parallel_size": ("pipeline_parallel", _number),
+        "context_parallel_size": ("context_parallel", _number),
+        "expert_model_parallel_size": ("expert_parallel", _number),
+        "sequence_parallel": ("sequence_parallel", _if(True)),
+        "use_distributed_optimizer": ("zero", _if(1)),
+        "recompute_granularity": ("checkpoint", _RECOMPUTE),
+        "optimizer_cpu_offload": ("offload", _if("optimizer")),
+    },
+    "torchtune": {
+        "batch_size": ("batch", _number),
+        "gradient_accumulation_steps": ("accumulate", _number),
+        "dtype": ("precision", _words({"bf16": "bf16", "fp32": "fp32"})),
+        "compile": ("compiled", _if(True)),
+        "optimizer._component_": ("optimizer", _of_optimizer),
+        "optimizer.fused": ("optimizer_kernels", _if("fused")),
+        "optimizer_in_bwd": ("step_in_backward", _if(True)),
+        "enable_activation_checkpointing": ("checkpoint", _if("blocks")),
+        "enable_activation_offloading": ("offload_activations", _if(True)),
+        "fsdp_cpu_offload": ("offload", _if("parameters")),
+        "tensor_parallel_dim": ("tensor_parallel", _number),
+    },
+    "axolotl": {
+        "micro_batch_size": ("batch", _number),
+        "gradient_accumulation_steps": ("accumulate", _number),
+        "optimizer": ("optimizer", _of_optimizer),
+        "bf16": ("precision", _if("amp-bf16")),
+        "fp16": ("precision", _if("amp-fp16")),
+        "gradient_checkpointing": ("checkpoint", _if("blocks")),
+        "flash_attention": ("attention", _if("flash")),
+        "sdp_attention": ("attention", _if("flash")),
+        "load_in_4bit": ("frozen_weights", _if("nf4")),
+        "load_in_8bit": ("frozen_weights", _if("int8")),
+        "torch_compile": ("compiled", _if(True)),
+        "tensor_parallel_size": ("tensor_parallel", _number),
+        "context_parallel_size": ("context_parallel", _number),
+    },
+}  # fmt: skip
+"""By program, the keys that are options of mdot."""
+
+_SIGNS = {
+    "deepspeed": ("train_micro_batch_size_per_gpu", "train_batch_size", "zero_optimization"),
+    "accelerate": ("compute_environment", "distributed_type"),
+    "torchtitan": ("parallelism", "activation_checkpoint"),
+    "megatron": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "num_attention_heads"),
+    "axolotl": ("base_model", "datasets", "micro_batch_size"),
+    "torchtune": ("checkpointer", "tokenizer", "model", "batch_size"),
+}
+"""Keys that tell the program, in order."""
+
+
+_STRONGER = {"fp8", "parameters"}
+
+
+@dataclasses.dataclass(frozen=True)
+class FileOptions:
+    """The options of a configuration file, for `mdot.predict(job, gpu, **found.options)`."""
+
+    program: str
+    options: dict[str, Any]
+    """By keyword of `mdot.Configuration`."""
+    ignored: list[str]
+    """The keys, with dots, that are no option, or whose value is unknown or the default."""
+
+
+def _parse(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".json":
+            return json.loads(text)
+        if suffix == ".toml":
+            return importlib.import_module("tomllib").loads(text)
+        if suffix in (".yaml", ".yml"):
+            return importlib.import_module("yaml").safe_load(text)
+    except ImportError as fault:
+        raise NotFoundError(f"{path}: reading {suffix} requires {fault.name}: pip install pyyaml, or Python 3.11 for .toml") from fault
+    except Exception as fault:  # noqa: BLE001 (each parser has its own)
+        raise InvalidArgumentError(f"{path}: invalid {suffix[1:]}: {next(iter(str(fault).splitlines()), '')}") from fault
+    raise InvalidArgumentError(f"{path}: the suffix is {suffix!r}; accepted: .json, .toml, .yaml, .yml")
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, item in value.items():
+        name = prefix + str(key).replace("-", "_").removeprefix("__")
+        made.update(_flat(item, name + ".") if isinstance(item, dict) and item else {name: item})
+    return made
+
+
+def options_from(path: str | os.PathLike[str]) -> FileOptions:
+    """Reads a configuration file of torchtune, axolotl, torchtitan, Megatron-LM (its arguments as keys), DeepSpeed or
+    Accelerate, in JSON, TOML or YAML. Every other key is listed in `ignored`. Raises NotFoundError for a missing file, and
+    InvalidArgumentError for a file of another program or with contradictory keys."""
+    file = Path(path)
+    if not file.is_file():
+        raise NotFoundError(f"{file}: no such file")
+    parsed = _parse(file)
+    if not isinstance(parsed, dict):
+        raise InvalidArgumentError(f"{file}: expected keys and values at the top, not {type(parsed).__name__}")
+    flat = _flat(parsed)
+    tops = {key.partition(".")[0] for key in flat}
+    program = next((name for name, signs in _SIGNS.items() if tops & set(signs)), None)
+    if program is None:
+        raise InvalidArgumentError(f"{file}: the keys are of none of {', '.join(_RULES)}")
+    options: dict[str, Any] = {"framework": "megatron"} if program == "megatron" else {}
+    ignored, sources = [], dict[str, str]()
+    for key, value in flat.items():
+        option, convert = _RULES[program].get(key, ("", lambda _: None))
+        read = convert(value) if option else None
+        if read is None:
+            ignored.append(key)
+            continue
+        if option in sources and {options[option], read} & _STRONGER:  # a stronger value holds beside a weaker one
+            options[option] = next(value for value in (read, options[option]) if value in _STRONGER)
+            continue
+        if option in sources and options[option] != read:
+            raise InvalidArgumentError(f"{file}: {sources[option]} and {key} give {option} as {options[option]!r} and {read!r}; keep one")
+        options[option], sources[option] = read, key
+    return FileOptions(program, options, ignored)
