@@ -290,6 +290,9 @@ static void a_predictor_is_asked_for_what_it_reads(void **state)
         mdot_configuration ring = {BASE, .gpu_count = 2 * rings, .context_parallel = (uint32_t)rings};
         assert_int_equal(resolve(job, ring, everything).queried.configuration.c.gpu_count, 2);
     }
+    const mdot_configuration inference = {BASE, .mode = MDOT_MODE_INFERENCE};
+    assert_int_equal(resolve(job, inference, 0).queried.configuration.c.mode, MDOT_MODE_TRAIN);
+    assert_int_equal(resolve(job, inference, everything).queried.configuration.c.mode, MDOT_MODE_INFERENCE);
     const rt_configuration_set no_adamw = everything & ~RT_CONFIGURATION_BIT(RT_CONFIGURATION_IS_ADAMW);
     assert_int_equal(resolve(job, c, no_adamw).queried.configuration.c.optimizer, MDOT_OPTIMIZER_ADAM);
     mdot_job_destroy(job);
