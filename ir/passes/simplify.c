@@ -258,13 +258,15 @@ static void multiply(ir_builder *b, ir_node *node)
     if (!drop_neutral(b, node, 0, 1)) drop_neutral(b, node, 1, 1);
 }
 
-/* x / c equals x * (1/c) exactly if c is a power of two and 1/c is a normal number of every type. */
+/* x / c equals x * (1/c) exactly if c is a power of two and 1/c is a normal number of every type. In a trace, c may be
+ * the batch, and the trace at another batch keeps its division. */
 static void divide(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *divisor = node->inputs[1];
     double number;
     int exponent;
     if (drop_neutral(b, node, 1, 1) || !ir_dtype_is_float(x->type.dtype) || !ir_value_scalar(divisor, &number)) return;
+    if (b->graph->keeps_equals) return;
     if (fabs(frexp(number, &exponent)) != 0.5 || abs(exponent) > 12) return;
     ir_replace(b, node->outputs[0],
                ir_build_mul(b, x, ir_build_filled(b, divisor->constant->dims, divisor->type.rank, 1 / number)));

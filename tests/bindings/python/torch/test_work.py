@@ -416,6 +416,12 @@ class Kinds(support.TestCase):
                     a, b = (mdot.Predictor().predict(job, "A100-40GB", asked) for job in (fixed, free))
                     self.assertAlmostEqual(a.peak_memory_bytes / b.peak_memory_bytes, 1, delta=0.001)
 
+    def test_a_division_by_the_batch_is_one_at_every_batch(self) -> None:
+        """A mean over a batch of 8 divides by a power of two."""
+        for batch in (2, 6, 8, 64):
+            _, reported = read(work_networks.Function(lambda m, x: m.last(x).sum() / len(x)), torch.zeros(batch, 24))
+            self.assertEqual([text for text in reported if "all work counts per sample" in text], [])
+
     def test_long_texts_take_little_memory(self) -> None:
         """131,072 tokens, whose mask has 17 billion elements and whose passes have more than 2^53 FLOPs."""
         code = (
