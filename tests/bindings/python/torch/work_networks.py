@@ -210,6 +210,7 @@ def _functions() -> Iterator[tuple[str, Make]]:
     yield "addbmm", function(lambda m, x: torch.addbmm(torch.zeros(16, 16), x, x.mT))
     yield "tensordot", function(lambda m, x: torch.tensordot(x, m.w, dims=([2], [1])), w=lambda: nn.Parameter(torch.zeros(40, 24)))
     yield "kron", function(lambda m, x: m.last(x) @ torch.kron(m.a, m.b), a=lambda: nn.Parameter(torch.zeros(2, 4)), b=lambda: nn.Parameter(torch.zeros(4, 2)))
+    yield "bilinear_of_itself", function(lambda m, x: F.bilinear(x, x, m.w), w=lambda: nn.Parameter(torch.zeros(32, 24, 24)))
     yield "mv", function(lambda m, x: torch.mv(x.flatten(0, 1), m.w), w=lambda: nn.Parameter(torch.zeros(24)))
     yield "inverse", function(lambda m, x: torch.linalg.inv(matrix(x)))
     yield "cholesky", function(lambda m, x: torch.linalg.cholesky(spd(x)))

@@ -107,8 +107,8 @@ def price(call: Call, func: Any, args: Any, kwargs: Any, out: Any) -> list[Value
     kind, flops = like(func), flops_of(func, args, kwargs, out)
     if kind is None:
         return None
-    if kind == "MatMul" and any(t.is_sparse for t in call.tensors):
-        kind = ""
+    if kind == "MatMul" and (name == "_trilinear" or any(t.is_sparse for t in call.tensors)):
+        kind = ""  # its backward pass is counted; one tensor may be two operands, with a gradient for each
     outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in call.outputs]
     operands = [*call.operands[1:3], call.operands[0], *call.operands[3:]] if name.startswith("add") else call.operands
     more = {"backward_flops": 2 * float(flops)} if name in _TWICE_AS_MUCH else {}
