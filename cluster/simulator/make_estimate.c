@@ -41,7 +41,8 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
         char *end;
         double error = strtod(name + 6, &end);
         if (end != name + 6 && *end == '\0' && error >= 0 && error <= 2)
-            return sc_estimator_make_errors(workload->job_count, error, request->seed, out_estimator, err);
+            return sc_estimator_make_errors(workload->job_count, SC_ERROR_LOG_NORMAL, error, request->seed,
+                                            out_estimator, err);
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--estimate error:M takes a mean error from 0 to 2, not \"%s\"",
                          name + 6);
     }

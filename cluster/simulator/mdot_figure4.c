@@ -15,6 +15,8 @@ static const char usage[] =
     "  --jobs N            number of jobs of a window (default 10000)\n"
     "  --load L            load to which submit times are stretched, in addition to unmodified "
     "windows (default 0.9)\n"
-    "  --seeds N           number of seeds of random errors (default 3)\n";
+    "  --seeds N           number of seeds of random errors (default 3)\n"
+    "  --error-model M     distribution of random errors with the stated mean: normal, two-point or log-normal, with\n"
+    "                      median one (default log-normal)\n";
 
 int main(int argc, char **argv) { return ex_command_run(&(ex_command){usage, ex_list_arms, ex_print_svg}, argc, argv); }

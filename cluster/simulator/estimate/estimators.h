@@ -18,10 +18,16 @@ sc_estimator sc_estimator_oracle(void);
 /* The given factors; takes ownership of the array. */
 mdot_status sc_estimator_make_fixed(double *factors, sc_estimator *out_estimator, mdot_error *err);
 
-/* Log-normal errors with median one: the mean of |factor - 1| is `mean_error`, 0 to 2. Equal seeds give equal
- * factors. */
-mdot_status sc_estimator_make_errors(size_t job_count, double mean_error, uint64_t seed, sc_estimator *out_estimator,
-                                     mdot_error *err);
+typedef enum sc_error_model {
+    SC_ERROR_LOG_NORMAL, /* exp(sigma z), with median one */
+    SC_ERROR_NORMAL,     /* 1 + sigma z, at least a hundredth */
+    SC_ERROR_TWO_POINT   /* 1 + e or 1 - e, at least a hundredth */
+} sc_error_model;
+
+/* Random errors with median one: the mean of |factor - 1| is `mean_error`, 0 to 2 (before the bound of a hundredth).
+ * Equal seeds give equal factors. */
+mdot_status sc_estimator_make_errors(size_t job_count, sc_error_model model, double mean_error, uint64_t seed,
+                                     sc_estimator *out_estimator, mdot_error *err);
 
 /* Mean duration of completed jobs with the same group and width; otherwise with the same group; otherwise of all;
  * otherwise 1 h. */

@@ -139,7 +139,8 @@ mdot_status ex_make_estimator(const ex_setup *setup, const ex_arm *arm, const sc
     *out_errors = is_total ? SC_ERRORS_TOTAL : is_residual ? SC_ERRORS_RESIDUAL : SC_ERRORS_SCALE;
     switch (arm->kind) {
     case EX_SCALE:
-    case EX_TOTAL: return sc_estimator_make_errors(workload->job_count, arm->error, seed, out_estimator, err);
+    case EX_TOTAL:
+        return sc_estimator_make_errors(workload->job_count, setup->error_model, arm->error, seed, out_estimator, err);
     case EX_PREDICTED:
         return draw_networks(&setup->predictions, arm->column, workload, seed, digests, out_estimator, err);
     case EX_LEARNED: return make_learned(setup, arm, workload, seed, digests, out_estimator, err);

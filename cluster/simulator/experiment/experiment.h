@@ -3,6 +3,7 @@
 #define SC_EXPERIMENT_H
 
 #include "simulator/core/simulator.h"
+#include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 
 #include <stdio.h>
@@ -32,8 +33,8 @@ void ex_predictions_free(ex_predictions *predictions);
 typedef enum ex_kind {
     EX_BLIND,     /* a policy that uses no estimates */
     EX_EXACT,     /* true durations */
-    EX_SCALE,     /* log-normal errors of step times */
-    EX_TOTAL,     /* log-normal errors of total durations, never corrected */
+    EX_SCALE,     /* random errors of step times */
+    EX_TOTAL,     /* random errors of total durations, never corrected */
     EX_PREDICTED, /* a predictor's own errors */
     EX_LEARNED,   /* the same, corrected by completed jobs */
     EX_HISTORY,   /* durations of a history */
@@ -56,8 +57,9 @@ typedef struct ex_setup {
     int gpus;
     size_t windows, jobs; /* windows per trace, jobs per window */
     size_t seeds;
-    double loads[EX_LOADS]; /* 0: the trace's own load */
-    double known_share;     /* share of jobs with known steps in EX_MIXED */
+    double loads[EX_LOADS];     /* 0: the trace's own load */
+    sc_error_model error_model; /* of EX_SCALE and EX_TOTAL */
+    double known_share;         /* share of jobs with known steps in EX_MIXED */
     ex_predictions predictions;
     ex_arm arms[EX_MAX_ARMS]; /* the first is the exact arm, the reference of all others */
     size_t arm_count;

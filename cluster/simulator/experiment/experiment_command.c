@@ -3,19 +3,30 @@
 #include "simulator/experiment/experiment.h"
 
 #include <getopt.h>
+#include <string.h>
 #include <unistd.h>
+
+static bool read_model(const char *text, sc_error_model *out_model)
+{
+    static const char *const names[] = {"log-normal", "normal", "two-point"};
+    mdot_error err;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out_model = (sc_error_model)i;
+            return true;
+        }
+    mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--error-model takes normal, two-point or log-normal, not \"%s\"", text);
+    return ex_refuse(&err);
+}
 
 static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_predictions, const char **out_prefix)
 {
-    static const struct option options[] = {{"predictions", required_argument, NULL, 'p'},
-                                            {"out", required_argument, NULL, 'o'},
-                                            {"gpus", required_argument, NULL, 'g'},
-                                            {"windows", required_argument, NULL, 'w'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"load", required_argument, NULL, 'l'},
-                                            {"seeds", required_argument, NULL, 's'},
-                                            {"known", required_argument, NULL, 'k'},
-                                            {0}};
+    static const struct option options[] = {
+        {"predictions", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
+        {"gpus", required_argument, NULL, 'g'},        {"windows", required_argument, NULL, 'w'},
+        {"jobs", required_argument, NULL, 'j'},        {"load", required_argument, NULL, 'l'},
+        {"seeds", required_argument, NULL, 's'},       {"known", required_argument, NULL, 'k'},
+        {"error-model", required_argument, NULL, 'e'}, {0}};
     double gpus = 64, windows = 5, jobs = 10000, load = .9, seeds = 3, known = .5;
     bool is_right = true;
     opterr = 0; /* getopt would repeat unprintable characters */
@@ -29,6 +40,7 @@ static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_p
         case 'l': is_right = ex_parse("load", optarg, '\0', 1e-3, 1e3, &load, NULL); break;
         case 's': is_right = ex_parse("seeds", optarg, '\0', 1, 1000, &seeds, NULL); break;
         case 'k': is_right = ex_parse("known", optarg, '\0', 0, 1, &known, NULL); break;
+        case 'e': is_right = read_model(optarg, &setup->error_model); break;
         default: is_right = false;
         }
     }

@@ -22,29 +22,31 @@ static void sigma_follows_the_mean_error(void **state)
     assert_true(sc_error_sigma(0) < 1e-12);
 }
 
-static void errors_are_log_normal_with_median_one(void **state)
+static void errors_have_the_stated_mean_and_median_one(void **state)
 {
     (void)state;
-    enum { COUNT = 200000 };
-    sc_estimator e, again, partner;
-    double sum = 0, below = 0;
-    bool differs = false;
-    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &e, NULL), MDOT_OK);
-    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 5, &again, NULL), MDOT_OK);
-    assert_int_equal(sc_estimator_make_errors(COUNT, 0.25, 6, &partner, NULL), MDOT_OK);
-    for (uint32_t job = 0; job < COUNT; job++) {
-        double factor = e.factor(e.self, NULL, job, 1);
-        expect_number(factor, again.factor(again.self, NULL, job, 1));
-        differs |= factor != partner.factor(partner.self, NULL, job, 1);
-        sum += fabs(factor - 1);
-        below += factor < 1;
+    for (sc_error_model model = SC_ERROR_LOG_NORMAL; model <= SC_ERROR_TWO_POINT; model++) {
+        enum { COUNT = 200000 };
+        sc_estimator e, again, partner;
+        double sum = 0, below = 0;
+        bool differs = false;
+        assert_int_equal(sc_estimator_make_errors(COUNT, model, 0.25, 5, &e, NULL), MDOT_OK);
+        assert_int_equal(sc_estimator_make_errors(COUNT, model, 0.25, 5, &again, NULL), MDOT_OK);
+        assert_int_equal(sc_estimator_make_errors(COUNT, model, 0.25, 6, &partner, NULL), MDOT_OK);
+        for (uint32_t job = 0; job < COUNT; job++) {
+            double factor = e.factor(e.self, NULL, job, 1);
+            expect_number(factor, again.factor(again.self, NULL, job, 1));
+            differs |= factor != partner.factor(partner.self, NULL, job, 1);
+            sum += fabs(factor - 1);
+            below += factor < 1;
+        }
+        assert_true(differs);
+        assert_true(fabs(sum / COUNT - 0.25) < 0.005); /* the standard deviation of the mean is below .001 */
+        assert_true(fabs(below / COUNT - 0.5) < 0.01);
+        sc_estimator_destroy(&e);
+        sc_estimator_destroy(&again);
+        sc_estimator_destroy(&partner);
     }
-    assert_true(differs);
-    assert_true(fabs(sum / COUNT - 0.25) < 0.005); /* the standard deviation of the mean is below .001 */
-    assert_true(fabs(below / COUNT - 0.5) < 0.01);
-    sc_estimator_destroy(&e);
-    sc_estimator_destroy(&again);
-    sc_estimator_destroy(&partner);
 }
 
 static void both_error_models_match(void **state)
@@ -114,7 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sigma_follows_the_mean_error),
-        cmocka_unit_test(errors_are_log_normal_with_median_one),
+        cmocka_unit_test(errors_have_the_stated_mean_and_median_one),
         cmocka_unit_test(both_error_models_match),
         cmocka_unit_test(rolling_predicts_the_mean_of_similar_jobs),
         cmocka_unit_test(every_policy_uses_estimates_of_kinds),
