@@ -115,13 +115,13 @@ typedef struct pl_attention {
     double scale;
     double softcap; /* 0: no cap */
     pl_heads q, k, v, out;
+    /* f32 numbers by query and key, which apply to the scaled scores in this order. Strides are 0 where a mask
+     * broadcasts. -inf and large negative numbers both mask. */
     int mask_count;
-    pl_heads
-        mask[PL_MAX_MASKS]; /* f32 numbers by query and key, added to the scaled scores in this order. Strides are 0
-                                  * where a mask broadcasts; -inf and large negative numbers both mask. */
-    double replaces[PL_MAX_MASKS]; /* negative: the mask's elements up to this number replace the score; 0: all are
-                                    * added */
-    bool causal;                   /* query i reads keys up to i + keys - queries */
+    pl_heads mask[PL_MAX_MASKS];
+    /* negative: the mask's elements up to this number replace the score; 0: all elements are added */
+    double replaces[PL_MAX_MASKS];
+    bool causal; /* query i reads keys up to i + keys - queries */
 } pl_attention;
 
 typedef enum pl_norm_mode { PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX } pl_norm_mode;

@@ -51,6 +51,22 @@ static int mutate_heads(void *at, int step)
     return mutate_fields(fields, COUNT(fields), at, step, NULL);
 }
 
+/* Of the masks in use, because a signature leaves out the others. */
+enum { MASKS = 2 };
+static int mutate_masks(void *at, int step)
+{
+    int own = mutate_heads(at, -1);
+    if (step >= 0) mutate_heads((pl_heads *)at + step / own, step % own);
+    return MASKS * own;
+}
+
+static int mutate_replaces(void *at, int step)
+{
+    int own = mutate_real(at, -1);
+    if (step >= 0) mutate_real((double *)at + step / own, step % own);
+    return MASKS * own;
+}
+
 static int mutate_store(void *at, int step)
 {
     static const mutate_field fields[] = {STORE(FIELD_ROW)};
@@ -229,11 +245,9 @@ static void signatures_include_every_field_of_a_linear(void **state)
     X(pl_attention, heads, k, heads(1))                                                                                \
     X(pl_attention, heads, v, heads(2))                                                                                \
     X(pl_attention, heads, out, heads(3))                                                                              \
-    X(pl_attention, optional, mask, 4)                                                                                 \
-    X(pl_attention, dim, mask_batch, {.scale = 1})                                                                     \
-    X(pl_attention, dim, mask_head, {.scale = 1})                                                                      \
-    X(pl_attention, dim, mask_query, {.scale = 1})                                                                     \
-    X(pl_attention, real, replaces, -1e4)                                                                              \
+    X(pl_attention, i32, mask_count, MASKS)                                                                            \
+    X(pl_attention, masks, mask, {heads(4), heads(5), heads(6)})                                                       \
+    X(pl_attention, replaces, replaces, {-1e4, -5, 0})                                                                 \
     X(pl_attention, flag, causal, false)
 
 static void signatures_include_every_field_of_an_attention(void **state)
@@ -245,7 +259,8 @@ static void signatures_include_every_field_of_an_attention(void **state)
     pl_kernel kernel = {.kind = PL_ATTENTION, .attention = {ATTENTION(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, attention), fields, COUNT(fields));
     pl_attention *k = &kernel.attention;
-    int *const numbers[] = {&k->q.buffer, &k->k.buffer, &k->v.buffer, &k->mask, &k->out.buffer};
+    int *const numbers[] = {&k->q.buffer,       &k->k.buffer,       &k->v.buffer,
+                            &k->mask[0].buffer, &k->mask[1].buffer, &k->out.buffer};
     assert_numbers_count(&s, &kernel, numbers, COUNT(numbers));
     ir_arena_destroy(s.arena);
 }
