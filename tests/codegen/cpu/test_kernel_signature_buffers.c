@@ -94,8 +94,7 @@ static void operands_multiplied_in_16_bits_count_in_bf16(void **state)
                                       .q = heads[0],
                                       .k = heads[1],
                                       .v = heads[2],
-                                      .out = heads[3],
-                                      .mask = -1}};
+                                      .out = heads[3]}};
     cg_cpu_target pairs = *s.target;
     pairs.matmul = CG_MATMUL_BF16;
     assert_true(pl_is_matrix(&s.plan, &kernel));
