@@ -113,27 +113,19 @@ static const cli_option options[] = {
         "min-length", "N", compile_request, options.min_length, 1, MDOTC_MAX_LENGTH,
         "minimum length of a call (default 1). Some models require one; for example, TopK requires at least K "
         "elements"),
-    {.name = "allow-dropped",
-     .help =
-         "omit the buckets from the first one on that the model refuses, with a warning. Without this option such a "
-         "bucket is an error",
-     .kind = CLI_FLAG,
-     .at = offsetof(compile_request, options.allow_dropped)},
-    {.name = "target",
-     .letter = 't',
-     .value = "T,T,…",
-     .help =
-         "CPU code: cpu (all ISA levels of the processor that mdot itself is built for; default), x86-64 or aarch64 "
-         "(all ISA levels of that processor), cpu:x86-64-v3, cpu:x86-64-v4, cpu:aarch64-neon and, in bf16, "
-         "cpu:x86-64-bf16 (AVX512_BF16), cpu:x86-64-amx and cpu:aarch64-bf16 (FEAT_BF16). An artefact holds code "
-         "for one processor. NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
-         "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven. The "
-         "option may be repeated. Every artefact contains CPU code for machines that lack a GPU",
-     .kind = CLI_CALL,
-     .call = add_targets,
-     .repeats = true,
-     .names = target_names,
-     .is_list = true},
+    CLI_FLAG_ROW(
+        "allow-dropped", compile_request, options.allow_dropped,
+        "omit the buckets from the first one on that the model refuses, with a warning. Without this option such a "
+        "bucket is an error"),
+    CLI_CALL_ROW(
+        "target", "T,T,…", add_targets,
+        "CPU code: cpu (all ISA levels of the processor that mdot itself is built for; default), x86-64 or aarch64 "
+        "(all ISA levels of that processor), cpu:x86-64-v3, cpu:x86-64-v4, cpu:aarch64-neon and, in bf16, "
+        "cpu:x86-64-bf16 (AVX512_BF16), cpu:x86-64-amx and cpu:aarch64-bf16 (FEAT_BF16). An artefact holds code "
+        "for one processor. NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
+        "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven. The "
+        "option may be repeated. Every artefact contains CPU code for machines that lack a GPU",
+        .letter = 't', .repeats = true, .names = target_names, .is_list = true),
     CLI_TEXT_ROW("kernel-precision", "A,A,…", compile_request, options.kernel_precision,
                  "precision of matrix multiplications: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 "
                  "(default) or cpu=bf16. A value such as bf16 applies to both CPU and GPU. If several precisions "

@@ -141,13 +141,10 @@ static const cli_option options[] = {
     CLI_TEXT_ROW("entry", "NAME", verify_request, entry,
                  "the entry point that was compiled from MODEL.onnx (default \"predict\")"),
     CLI_DIM_OPTION(verify_request, dims, 0, "the same dimensions that `mdot compile` fixed"),
-    {.name = "tolerance",
-     .value = "X",
-     .help =
-         "maximum error relative to the magnitude of an element's column and row, up to 1 (default 1e-4). The limit "
-         "is higher where rounding, in f32 or of 16-bit factors, changes the model's own results by more",
-     .kind = CLI_REAL,
-     .at = offsetof(verify_request, tolerance)},
+    CLI_VALUE_ROW(
+        CLI_REAL, "tolerance", "X", verify_request, tolerance,
+        "maximum error relative to the magnitude of an element's column and row, up to 1 (default 1e-4). The limit "
+        "is higher where rounding, in f32 or of 16-bit factors, changes the model's own results by more"),
     CLI_TEXT_ROW("inputs", "FOLDER", verify_request, inputs,
                  "verify on input_0.pb, input_1.pb, … (TensorProto) instead of random inputs", .excludes = "job"),
     CLI_VALUE_ROW(CLI_TEXTS, "job", "JOB", verify_request, jobs,

@@ -114,13 +114,10 @@ static const cli_option options[] = {
                  "numbers of GPUs: 8..256 for 8, 16, 32 and so on, or a list such as 8,24,96 (default 8)",
                  .heading = "Search"),
     CLI_WHOLE_ROW("node-gpus", "N", plan_request, node_gpus, 1, MAX_GPUS, "GPUs of a node (default 8)"),
-    {.name = "global-batch",
-     .value = "N",
-     .help =
-         "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
-         "the batch that suits it",
-     .kind = CLI_CALL,
-     .call = parse_global_batch},
+    CLI_CALL_ROW(
+        "global-batch", "N", parse_global_batch,
+        "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
+        "the batch that suits it"),
     CLI_WHOLE_ROW("threads", "N", plan_request, threads, 1, 256,
                   "threads of the search (default: the available processors)"),
     CLI_VALUE_ROW(CLI_COUNT, "tokens", "N", plan_request, tokens,
@@ -156,15 +153,9 @@ static const cli_option options[] = {
     CLI_VALUE_ROW(CLI_REAL, "loader", "N", plan_request, run.loader_samples_per_second,
                   "samples per second that all data loaders provide together", .most = INT64_C(1) << 40),
     CLI_CALL_ROW("grid", "G/KWH", parse_grid, "CO2 of a kWh of electric energy, for example 350g/kWh"),
-    {.heading = "Job",
-     .name = "dim",
-     .letter = 'd',
-     .value = "NAME=N",
-     .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",
-     .kind = CLI_DIM,
-     .at = offsetof(plan_request, reading.dims),
-     .least = 1,
-     .repeats = true},
+    CLI_VALUE_ROW(CLI_DIM, "dim", "NAME=N", plan_request, reading.dims,
+                  "fix a symbolic dimension other than the batch (or NAME=OTHER)", .heading = "Job", .letter = 'd',
+                  .least = 1, .repeats = true),
     CLI_SAMPLE_LENGTH_OPTION(plan_request, reading.dims),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
@@ -176,12 +167,9 @@ static const cli_option options[] = {
         .takes_list = true),
     CLI_CALL_ROW("link", "LINK", cli_parse_link,
                  "link between the GPUs of a node: pcie, nvlink, or the bandwidth that a collective reaches, in GB/s"),
-    {.name = "network",
-     .value = "GB/s",
-     .help = "bandwidth that a collective reaches between nodes, in GB/s per GPU (default 20)",
-     .kind = CLI_RATE,
-     .at = offsetof(cli_training, value[RT_OPTION_network_gbps]),
-     .most = 1000000000},
+    CLI_VALUE_ROW(CLI_RATE, "network", "GB/s", cli_training, value[RT_OPTION_network_gbps],
+                  "bandwidth that a collective reaches between nodes, in GB/s per GPU (default 20)",
+                  .most = 1000000000),
     CLI_CALL_ROW(
         "price", "X/h|FILE[,COLUMN=X…]", cli_read_gpu_prices,
         "price of a GPU per hour, for example 2.5 or $2.5/h, or a table (CSV) with the columns gpu and price and, "

@@ -117,15 +117,11 @@ static const cli_option options[] = {
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "Output",
-     .name = "beside",
-     .value = "JOB",
-     .help =
-         "a second job on the same GPU, with the same options: the slowdown of both, the memory of both, and whether "
-         "packing pays",
-     .kind = CLI_TEXT,
-     .at = offsetof(predict_request, beside_path),
-     .files = "onnx|job"},
+    CLI_TEXT_ROW(
+        "beside", "JOB", predict_request, beside_path,
+        "a second job on the same GPU, with the same options: the slowdown of both, the memory of both, and whether "
+        "packing pays",
+        .heading = "Output", .files = "onnx|job"),
     CLI_VALUE_ROW(CLI_WHOLE, "beside-batch", "N", predict_request, beside_batch,
                   "batch of the job in --beside (default: the file's batch, or 1)", .least = 1, .most = CLI_MAX_BATCH),
     CLI_FLAG_ROW("explain", predict_request, explain,
@@ -144,16 +140,12 @@ static const cli_option options[] = {
         "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
         "of the installation)"),
     PREDICT_CALIBRATION_OPTION(predict_request, calibration_path),
-    {.name = "measured",
-     .value = "KEY=X,…",
-     .help =
-         "correct the predictions by a measured step of this job: ms (milliseconds), gib (peak of allocated memory) "
-         "or both, and gpu, batch and the options above under which it ran, for example "
-         "gpu=A100,batch=64,precision=amp,ms=123. Keys that are left out are those of the command line",
-     .kind = CLI_CALL,
-     .call = keep_measured,
-     .repeats = true,
-     .excludes = "calibration"},
+    CLI_CALL_ROW(
+        "measured", "KEY=X,…", keep_measured,
+        "correct the predictions by a measured step of this job: ms (milliseconds), gib (peak of allocated memory) "
+        "or both, and gpu, batch and the options above under which it ran, for example "
+        "gpu=A100,batch=64,precision=amp,ms=123. Keys that are left out are those of the command line",
+        .repeats = true, .excludes = "calibration"),
     CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(predict_request, reading.quiet, "suppress warnings"),
 };

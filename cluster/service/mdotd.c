@@ -77,22 +77,9 @@ static const cli_option options[] = {
     {TEXT_OPTION("folder", "FOLDER", folder, "for temporary files (default: $RUNTIME_DIRECTORY or /tmp)")},
     /* of the child that reads a job */
     {.name = "read-job", .kind = CLI_FLAG, .at = offsetof(mdotd_request, reads_job)},
-    {.name = "dim",
-     .value = "NAME=N",
-     .kind = CLI_DIM,
-     .at = offsetof(mdotd_request, reading.dims),
-     .least = 1,
-     .repeats = true},
-    {.name = "frozen",
-     .value = "MODULE",
-     .kind = CLI_TEXTS,
-     .at = offsetof(mdotd_request, reading.frozen),
-     .repeats = true},
-    {.name = "trained",
-     .value = "MODULE",
-     .kind = CLI_TEXTS,
-     .at = offsetof(mdotd_request, reading.trained),
-     .repeats = true},
+    CLI_VALUE_ROW(CLI_DIM, "dim", "NAME=N", mdotd_request, reading.dims, NULL, .least = 1, .repeats = true),
+    CLI_VALUE_ROW(CLI_TEXTS, "frozen", "MODULE", mdotd_request, reading.frozen, NULL, .repeats = true),
+    CLI_VALUE_ROW(CLI_TEXTS, "trained", "MODULE", mdotd_request, reading.trained, NULL, .repeats = true),
 };
 
 /* ---- Sockets ----------------------------------------------------------------------------------------------------- */
