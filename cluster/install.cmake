@@ -1,6 +1,6 @@
 # The installed files of the companion: programs and documents (component `cluster`), libmdotstore, and the plugins of Slurm.
 include(CMakePackageConfigHelpers)
-set(tools mdot_simulate mdot_predictions mdot_round mdot_figure4 mdot_backfill mdot_cold_start mdot_durations)
+set(tools mdot_simulate mdot_predictions mdot_figure4 mdot_backfill mdot_cold_start mdot_durations)
 install(TARGETS ${tools} DESTINATION bin COMPONENT cluster)
 # LICENSE is absent from a copy of this folder alone.
 install(FILES ../LICENSE DESTINATION share/doc/mdot-cluster OPTIONAL COMPONENT cluster)

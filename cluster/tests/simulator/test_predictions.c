@@ -1,4 +1,4 @@
-/* test_predictions.c — mdot-predictions and mdot-round: libmdot as a scheduler calls it, with the shipped predictor. */
+/* test_predictions.c — mdot-predictions: libmdot as a scheduler calls it, with the shipped predictor. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,6 @@
 #include "mdot/mdot.h"
 #include "mdot/mdotjob.h"
 #include "simulator/experiment/experiment.h"
-#include "simulator/solve/linear.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -133,34 +132,12 @@ static void unpredictable_rows_are_named(void **state)
     }
 }
 
-static void a_round_reports_the_time_of_its_parts(void **state)
-{
-    (void)state;
-    process_result result;
-    const char *const line[] = {MDOT_ROUND, MDOT_SHIPPED_PREDICTOR, resnet, "--jobs", "10", "--rounds", "1", NULL};
-    const char *const wrong[] = {MDOT_ROUND, MDOT_SHIPPED_PREDICTOR, resnet, "--jobs", "0", NULL};
-    process_run(line, &result);
-    if (sc_linear_is_available()) {
-        assert_int_equal(result.status, 0);
-        expect_contains(result.out, "10 jobs x 20 configurations");
-        expect_contains(result.out, "10 jobs encoded in");
-        expect_contains(result.out, "us a pair");
-        expect_contains(result.out, "decision");
-    } else {
-        assert_int_equal(result.status, 1);
-        expect_contains(result.err, "CLP");
-    }
-    process_run(wrong, &result);
-    assert_int_equal(result.status, 2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_of_measured_jobs_gets_predictions),
         cmocka_unit_test(every_precision_is_accepted_by_name),
         cmocka_unit_test(unpredictable_rows_are_named),
-        cmocka_unit_test(a_round_reports_the_time_of_its_parts),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
