@@ -172,8 +172,8 @@ ir_value *ir_build_norm(ir_builder *b, ir_opcode op, ir_value *x, ir_value *scal
 
 ir_value *ir_build_gather(ir_builder *b, ir_value *x, const int64_t *indices, int64_t count, int64_t axis)
 {
-    return ir_build_with(b, IR_OP_Gather, IR_VALUES(x, ir_build_integers(b, indices, (int)count)),
-                         IR_ATTRS(IR_INT("axis", axis)));
+    ir_value *chosen = ir_build_integers(b, indices, (int)count);
+    return ir_build_with(b, IR_OP_Gather, IR_VALUES(x, chosen), IR_ATTRS(IR_INT("axis", axis)));
 }
 
 /* Does the transpose keep the order of elements, because it moves only dimensions of extent one? */

@@ -127,7 +127,8 @@ static ir_value *convolved(ir_builder *b, const transposed *t, const run *runs, 
         has_taps = has_taps && r->taps > 0;
     }
     if (!has_taps) return ir_build_expand(b, ir_build_scalar(b, 0), dims, 2 + 2 * t->spatial);
-    ir_value *result = ir_build_with(b, IR_OP_Conv, IR_VALUES(x, run_weights(b, t, runs, w)),
+    ir_value *weights = run_weights(b, t, runs, w);
+    ir_value *result = ir_build_with(b, IR_OP_Conv, IR_VALUES(x, weights),
                                      IR_ATTRS(IR_INT("group", t->groups), IR_INTS("pads", pads, 2 * t->spatial),
                                               IR_INTS("dilations", dilations, t->spatial)));
     return result != NULL ? ir_build_reshape(b, result, dims, 2 + 2 * t->spatial) : NULL;

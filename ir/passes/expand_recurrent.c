@@ -46,7 +46,8 @@ static ir_value *input_matmul(ir_builder *b, const recurrent *r)
     ir_value *x = r->node->inputs[0], *weights = ir_build_transpose(b, r->node->inputs[1], inputs_first);
     if (r->batch_first) x = ir_build_transpose(b, x, swap);
     weights = reshaped(b, weights, r->inputs, r->directions * r->columns);
-    return ir_build_with(b, IR_OP_Linear, IR_VALUES(x, weights, input_bias(b, r)), IR_NO_ATTRS);
+    ir_value *bias = input_bias(b, r);
+    return ir_build_with(b, IR_OP_Linear, IR_VALUES(x, weights, bias), IR_NO_ATTRS);
 }
 
 /* One direction's part of an operand whose dimension `axis` runs over directions. NULL: the operand is absent. */

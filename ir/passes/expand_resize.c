@@ -125,8 +125,8 @@ static ir_value *extended(ir_builder *b, ir_value *x, int axis, int64_t before, 
     if (before == 0 && after == 0) return x;
     widths[axis] = before;
     widths[x->type.rank + axis] = after;
-    return ir_build_with(b, IR_OP_Pad, IR_VALUES(x, ir_build_integers(b, widths, 2 * x->type.rank)),
-                         IR_ATTRS(IR_STRING("mode", "edge")));
+    ir_value *pads = ir_build_integers(b, widths, 2 * x->type.rank);
+    return ir_build_with(b, IR_OP_Pad, IR_VALUES(x, pads), IR_ATTRS(IR_STRING("mode", "edge")));
 }
 
 /* Reshapes to one more axis behind `axis`, of extent 1. */
