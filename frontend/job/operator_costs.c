@@ -30,8 +30,6 @@ typedef struct counter {
     bool is_once;  /* works on parameters alone, whatever the batch */
 } counter;
 
-double fe_forward_flops(const ir_node *node) { return ir_node_float(node, FE_FLOPS, ir_node_cost(node, 1).flops); }
-
 /* FLOPs of a matmul or a similar operator, without bias, normalisation and the gates of a recurrence. */
 static bool is_product(const ir_node *node)
 {

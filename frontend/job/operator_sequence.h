@@ -3,6 +3,7 @@
 
 #include "frontend/job/fe_job.h"
 #include "frontend/job/job_tables.h"
+#include "frontend/job/traced_program.h"
 
 /* ---- settings.c: the type and the attributes of an operator ------------------------------------------------------ */
 
@@ -19,7 +20,10 @@ const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node);
 /* Computes per_sample and per_step of all phases. Adds the FLOPs of matmuls, convolutions and similar operators at the
  * graph's batch to products[2]: forward and backward phase, without bias and normalisation. */
 void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op, double *products);
-double fe_forward_flops(const ir_node *node);
+static inline double fe_forward_flops(const ir_node *node)
+{
+    return ir_node_float(node, FE_FLOPS, ir_node_cost(node, 1).flops);
+}
 /* Does a gradient of the node's result reach one of the inputs? */
 bool fe_has_gradient(const ir_node *node);
 
