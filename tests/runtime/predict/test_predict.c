@@ -322,7 +322,15 @@ static void every_pair_gets_its_own_gpu(void **state)
     }
     p[0] = MDOT_INIT(mdot_prediction);
     assert_int_equal(mdot_sweep(predict_bandwidth.context, job, c, COUNT, p, NULL), MDOT_OK);
-    for (size_t i = 0; i < COUNT; i++) predict_assert_close(p[i].step_ms, predict_bandwidth_ms(job, &c[i]));
+    for (size_t i = 0; i < COUNT; i++) {
+        double ms = predict_bandwidth_ms(job, &c[i]);
+        if (strncmp(names[i], "MI", 2) == 0) { /* AMD's matmuls are slower than their rates */
+            assert_compare(p[i].step_ms, >, ms);
+            assert_compare(p[i].step_ms, <, 1.3 * ms);
+        } else {
+            predict_assert_close(p[i].step_ms, ms);
+        }
+    }
     mdot_job_destroy(job);
 }
 
