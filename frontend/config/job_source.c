@@ -7,6 +7,7 @@
 #include "base/struct_version.h"
 #include "frontend/job/job_reader.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,13 +153,15 @@ static mdot_status read_folder(const char *path, const mdot_job_options *options
     return status;
 }
 
-/* May the argument be the name of a ready job, rather than a file that is missing? */
+/* May the argument be the name of a ready job, as ours or as a hub's "meta-llama/Llama-3.1-8B", rather than a file that
+ * is missing? */
 static bool may_be_name(const char *path)
 {
     static const char *const suffixes[] = {".onnx", ".json", ".job", ".pb", ".ort"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (has_suffix(path, suffixes[i])) return false;
-    return *path != '\0' && strchr(path, '/') == NULL;
+    const char *slash = strchr(path, '/');
+    return isalnum((unsigned char)*path) && (slash == NULL || strchr(slash + 1, '/') == NULL);
 }
 
 static mdot_status read_options(const mdot_job_options *requested, mdot_job_options *out_options, mdot_error *err)
@@ -184,6 +187,8 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *requested, m
     if (!exists && may_be_name(path)) return read_ready_job(path, &options, out_job, err);
     if (exists && S_ISDIR(properties.st_mode)) return read_folder(path, &options, out_job, err);
     if (exists && has_suffix(path, ".json")) return build_from_file(path, &options, out_job, err);
+    if (has_suffix(path, ".py"))
+        return BS_INVALID(err, "%s is a program in Python; `mdot export` of the Python package traces a module", path);
     return fe_read_onnx(path, &options, out_job, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/struct_version.h"
 #include "base/suggest.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -68,6 +69,23 @@ static mdot_status unknown_name(json_object *library, const char *name, mdot_err
         name, bs_nearest_end(&nearest).text);
 }
 
+/* Next significant character of *text in lower case; '\0' at the end. *text moves past it. */
+static int next_letter(const char **text)
+{
+    *text += strspn(*text, "-_ ");
+    return **text != '\0' ? tolower((unsigned char)*(*text)++) : '\0';
+}
+
+/* Case, hyphens, underscores, and an origin such as "meta-llama/" or "timm:" are ignored. */
+static bool is_called(const char *known, const char *name)
+{
+    for (const char *sign = name + strcspn(name, "/:"); *sign != '\0'; sign = name + strcspn(name, "/:"))
+        name = sign + 1;
+    int letter = next_letter(&known);
+    while (letter != '\0' && letter == next_letter(&name)) letter = next_letter(&known);
+    return letter == '\0' && next_letter(&name) == '\0';
+}
+
 mdot_status fe_find_ready_job(const char *folder, const char *name, json_object **out_config, char **out_path,
                               int64_t *out_length, mdot_error *err)
 {
@@ -75,6 +93,10 @@ mdot_status fe_find_ready_job(const char *folder, const char *name, json_object 
     mdot_status status = read_library(folder, &library, err);
     if (status != MDOT_OK) return status;
     json_object *row = fe_member(library, name);
+    json_object_object_foreach(library, known, other)
+    {
+        if (row == NULL && is_called(known, name)) row = other;
+    }
     const char *file = fe_text(row, "file");
     *out_length = json_object_get_int64(fe_member(row, "length"));
     if (row == NULL)

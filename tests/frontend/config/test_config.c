@@ -4,6 +4,7 @@
 #include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -250,6 +251,35 @@ static void count_job(void *user, const mdot_ready_job *job)
     ++*count;
 }
 
+/* Names of a hub lead to the same job, in other case and with other signs. No two ready jobs are called alike. */
+static void compare_hub_name(void *user, const mdot_ready_job *job)
+{
+    char name[128] = "Some-Org/", *end = name + strlen(name);
+    mdot_job *made = NULL;
+    mdot_error err = {0};
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    (void)user;
+    assert_compare(strlen(job->name), <, sizeof name - 16);
+    for (const char *c = job->name; *c != '\0'; c++) *end++ = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    *end = '\0';
+    if (mdot_job_read(name, NULL, &made, &err) != MDOT_OK) fail_msg("%s: %s", name, err.message);
+    mdot_job_get_info(made, &info);
+    if (info.parameters != job->parameters) fail_msg("%s: %.0f parameters", name, info.parameters);
+    mdot_job_destroy(made);
+}
+
+static void names_of_a_hub_are_understood(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    mdot_job *job = NULL;
+    assert_int_equal(mdot_ready_jobs(compare_hub_name, NULL, &err), MDOT_OK);
+    assert_int_equal(mdot_job_read("timm:resnet-50", NULL, &job, &err), MDOT_OK);
+    mdot_job_destroy(job);
+    assert_int_equal(mdot_job_read("meta-llama/Llama-3-9B", NULL, &job, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "llama-3-8b");
+}
+
 static void each_ready_job_is_as_listed(void **state)
 {
     (void)state;
@@ -271,6 +301,7 @@ int main(void)
         cmocka_unit_test(an_impossible_configuration_is_refused_with_its_field),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(an_unknown_name_lists_the_nearest),
+        cmocka_unit_test(names_of_a_hub_are_understood),
         cmocka_unit_test(each_ready_job_is_as_listed),
     };
     return cmocka_run_group_tests(tests, use_shipped_jobs, NULL);
