@@ -232,6 +232,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (rewrites && standard && !fe_write_dft(&im->upgrader, node, opset)) return fe_out_of_memory(&im->context);
     if (rewrites) BS_TRY(fe_write_ml_operator(&im->upgrader, node));
     if (rewrites) BS_TRY(fe_write_composite(&im->upgrader, node));
+    BS_TRY(check_arity(im, node)); /* so that no rewrite below meets an absent input */
     bool restructures = !im->context.options->job;
     bool restores = restructures && node->op == &ir_ops[IR_OP_Reshape];
     if (restores && !fe_join_group_norm(&im->upgrader, node)) return fe_out_of_memory(&im->context);
@@ -240,7 +241,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     if (restructures) BS_TRY(fe_reduce_bag(&im->upgrader, node));
     if (source->folds && !ir_node_set(im->graph, node, IR_INT(FE_FOLDED_NORMALISATION, 1)))
         return fe_out_of_memory(&im->context);
-    return check_arity(im, node);
+    return MDOT_OK;
 }
 
 /* ---- Branches: both are inlined among the nodes around their If (functions.c) ------------------------------------ */

@@ -107,6 +107,35 @@ static void rows_behind_the_tensor_are_refused(void **state)
     }
 }
 
+/* Leaves out one input of each node in turn: the model is refused with the node and the input. */
+static void an_absent_input_is_refused_before_a_rewrite(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op, *inputs[5], *output;
+    } nodes[] = {{"Add", {"t", "one"}, "end"},
+                 {"Slice", {"x", "t", "end"}, "window"},
+                 {"Mul", {"window", "window"}, "square"},
+                 {"ReduceSum", {"square"}, "y"}};
+    enum { NODES = sizeof nodes / sizeof *nodes };
+    for (int changed = 0; changed < NODES; changed++) {
+        for (int absent = 0; absent < 5 && nodes[changed].inputs[absent] != NULL; absent++) {
+            onnx_builder *b = begin("reals");
+            onnx_input(b, "t", MDOT_DTYPE_I64, "1");
+            for (int i = 0; i < NODES; i++) {
+                pb_buffer node = {0};
+                for (int k = 0; k < 5 && nodes[i].inputs[k] != NULL; k++)
+                    pb_text(&node, 1, i == changed && k == absent ? "" : nodes[i].inputs[k]);
+                pb_text(&node, 2, nodes[i].output);
+                pb_text(&node, 4, nodes[i].op);
+                onnx_graph_raw(b, 1, &node);
+            }
+            onnx_output(b, "y");
+            expect_refused(b, NULL, MDOT_MALFORMED, nodes[changed].op, NULL);
+        }
+    }
+}
+
 /* reduction(table[x[offsets[i] : offsets[i + 1]]] * weights) for bags at `offsets`. */
 static onnx_builder *bag(const char *reduction, const int64_t *offsets, bool is_weighted)
 {
@@ -184,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counted_rows_are_those_of_the_slice),
         cmocka_unit_test(rows_behind_the_tensor_are_refused),
+        cmocka_unit_test(an_absent_input_is_refused_before_a_rewrite),
         cmocka_unit_test(bags_reduce_their_own_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
