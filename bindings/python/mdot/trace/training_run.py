@@ -47,6 +47,8 @@ class TrainingRun:
     calls: list[ModuleCall]
     recomputed: list[str]
     """Modules whose forward pass ran again in the backward pass, without the modules inside them."""
+    sizes: FixedBatch | None = None
+    """Replaced the batch that the module holds as a number."""
 
 
 def run(
@@ -60,8 +62,8 @@ def run(
     **options: Any,
 ) -> TrainingRun:
     """Runs a step, with `samples` samples or a number that mdot chooses. The options are `dtype`, for the module's
-    floating-point parameters, buffers and inputs, and `autocast`, which runs the forward pass in bf16 autocast, and `counts_work`. `like`
-    is an earlier run; the new one begins with its batch and known contents, because other attempts failed. Raises the
+    floating-point parameters, buffers and inputs, `autocast`, which runs the forward pass in bf16 autocast, and
+    `counts_work`. `like` is an earlier run; the new one begins with its batch, sizes and known contents, because other attempts failed. Raises the
     module's exception if the module fails on fake tensors."""
     fixed = samples is not None
     if samples is None:
@@ -79,17 +81,18 @@ def run(
 
     if batch < 2 or samples == batch:
         return attempt(samples)
+    began_with = FixedBatch(batch, samples) if like is not None and like.sizes is not None else None
     try:
-        return attempt(samples)
+        return attempt(samples, began_with)
     except (*DataDependent, TooLong):
         raise
     except Exception:  # for example a shape with the batch as a number
-        try:
-            return attempt(samples, FixedBatch(batch, samples))
-        except Exception:  # the batch of the examples distinguishes less
-            if fixed:
-                raise
-            return attempt(batch)
+        if began_with is None:
+            with contextlib.suppress(Exception):
+                return attempt(samples, FixedBatch(batch, samples))
+        if fixed:
+            raise
+        return attempt(batch)  # it distinguishes less
 
 
 def _run(
@@ -127,7 +130,7 @@ def _run(
                 scalar.backward()
         timeline.finish(parameters)
     timeline.close()
-    return TrainingRun(timeline, calls, list(recomputed))
+    return TrainingRun(timeline, calls, list(recomputed), sizes)
 
 
 def loss_of(out: Any) -> torch.Tensor | None:
