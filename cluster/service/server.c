@@ -345,7 +345,8 @@ static struct MHD_Daemon *start_daemon(sv_server *server)
     const sv_server_options *o = &server->options;
     /* Each thread could hold all connections, so that the library never refuses one: sv_peers_add waits before. */
     unsigned most = (unsigned)((2 * o->limits.connections + 1) * (int64_t)o->threads);
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+    /* Not epoll: libmicrohttpd 0.9.75 sleeps after a batch of exactly 128 events, before it has looked at them. */
+    return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
                                 MHD_USE_ITC | MHD_USE_TURBO,
                             0, NULL, NULL, on_request, server, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)o->threads,
                             MHD_OPTION_CONNECTION_LIMIT, most, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
