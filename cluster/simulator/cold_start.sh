@@ -16,3 +16,4 @@ trap 'rm -rf "$work"' EXIT INT TERM
 python3 "$here/../durations/synthetic_trace.py" mdot "$work/synthetic.csv" --jobs 50000 --seed 1
 "$build/simulator/mdot-cold-start" Synthetic="$work/synthetic.csv" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
     --predictions "$here/../../weights/results/families.csv" --out "$out" "$@"
+python3 "$here/draw.py" "$out.json"

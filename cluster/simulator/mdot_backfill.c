@@ -13,7 +13,7 @@ static const char usage[] =
     "\n"
     "Simulates first come, first served, EASY and conservative backfill with the time limits that users request, the\n"
     "partition's maximum, limits as cluster/slurm sets them, plans by predictions, and exact times. Writes\n"
-    "PREFIX.md, PREFIX.json and PREFIX.svg.\n"
+    "PREFIX.md and PREFIX.json, which cluster/simulator/draw.py draws.\n"
     "\n"
     "  --predictions FILE  network,…,step_ms,PREDICTOR,…: jobs are drawn from these networks\n"
     "  --predictor NAME    the column of the predictor (default mdot)\n"
@@ -117,7 +117,7 @@ typedef void print_fn(FILE *stream, const bf_setup *setup, const bf_cell *cells)
 static const struct {
     const char *suffix;
     print_fn *print;
-} outputs[] = {{"md", bf_print_table}, {"json", bf_print_json}, {"svg", bf_print_svg}};
+} outputs[] = {{"md", bf_print_table}, {"json", bf_print_json}};
 
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
 

@@ -7,7 +7,8 @@ static const char usage[] =
     "\n"
     "Simulates shortest remaining service first with estimates that start cold and learn from jobs when they\n"
     "complete: histories of durations, predictions of step times, and both. Compares them with the truth and with\n"
-    "policies without durations, on windows of traces. Writes PREFIX.md, PREFIX.json and PREFIX.svg.\n"
+    "policies without durations, on windows of traces. Writes PREFIX.md and PREFIX.json, which\n"
+    "cluster/simulator/draw.py draws.\n"
     "\n"
     "  --predictions FILE  network,…,step_ms,mdot,…: jobs are drawn from these networks; jobs of the same user and "
     "name\n"
@@ -19,7 +20,4 @@ static const char usage[] =
     "  --load L            load to which submit times are stretched, in addition to unmodified windows (default 0.9)\n"
     "  --seeds N           number of seeds of the networks that jobs have (default 3)\n";
 
-int main(int argc, char **argv)
-{
-    return ex_command_run(&(ex_command){usage, ex_list_learning_arms, ex_print_curves}, argc, argv);
-}
+int main(int argc, char **argv) { return ex_command_run(usage, ex_list_learning_arms, argc, argv); }

@@ -6,7 +6,7 @@ static const char usage[] =
     "\n"
     "Simulates shortest remaining service first under mispredicted durations, and policies without "
     "durations, on windows\n"
-    "of traces. Writes PREFIX.md, PREFIX.json and PREFIX.svg.\n"
+    "of traces. Writes PREFIX.md and PREFIX.json, which cluster/simulator/draw.py draws.\n"
     "\n"
     "  --predictions FILE  network,…,step_ms,PREDICTOR,…: jobs are drawn from these networks, and "
     "each predictor is an arm\n"
@@ -19,4 +19,4 @@ static const char usage[] =
     "  --error-model M     distribution of random errors with the stated mean: normal, two-point or log-normal, with\n"
     "                      median one (default log-normal)\n";
 
-int main(int argc, char **argv) { return ex_command_run(&(ex_command){usage, ex_list_arms, ex_print_svg}, argc, argv); }
+int main(int argc, char **argv) { return ex_command_run(usage, ex_list_arms, argc, argv); }

@@ -25,10 +25,12 @@ for name; do
     case $name in
         predictors)
             "$build/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
-                --predictions "$predictions" --out "$here/results/predictors" ;;
+                --predictions "$predictions" --out "$here/results/predictors"
+            "$here/draw.py" "$here/results/predictors.json" ;;
         backfill)
             "$build/simulator/mdot-backfill" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
-                --predictions "$predictions" --out "$here/results/backfill" ;;
+                --predictions "$predictions" --out "$here/results/backfill"
+            "$here/draw.py" "$here/results/backfill.json" ;;
         cold_start) "$here/cold_start.sh" "$build" "$traces" "$here/results/cold_start" ;;
     esac
     echo "$name: ends at $(date -u +%H:%M:%S)"

@@ -60,6 +60,5 @@ ex_band bf_ratio(const bf_setup *setup, const bf_cell *cells, bf_measure measure
 
 void bf_print_table(FILE *stream, const bf_setup *setup, const bf_cell *cells); /* Markdown */
 void bf_print_json(FILE *stream, const bf_setup *setup, const bf_cell *cells);
-void bf_print_svg(FILE *stream, const bf_setup *setup, const bf_cell *cells);
 
 #endif

@@ -1,14 +1,11 @@
-/* backfill_output.c — the backfill experiment as a table, as JSON and as a drawing. */
+/* backfill_output.c — the backfill experiment as a table and as JSON. draw.py draws the JSON. */
 #include "simulator/experiment/backfill_experiment.h"
 #include "simulator/experiment/experiment.h"
 
 #include <assert.h>
 #include <math.h>
 
-enum { MAX_WINDOWS = 256, MEASURES = 3, PANEL_W = 300, PANEL_H = 220, LEFT = 60, TOP = 96, GAP_X = 40, GAP_Y = 80 };
-
-static const char *const measure_names[MEASURES] = {"mean wait", "mean completion time", "mean bounded slowdown"};
-static const char colours[BF_SOURCES][8] = {"#555555", "#b0b0b0", "#1a7f37", "#1b6ca8", "#c8501e"};
+enum { MAX_WINDOWS = 256 };
 
 static double value_of(const bf_cell *cell, bf_measure measure)
 {
@@ -109,65 +106,4 @@ void bf_print_json(FILE *stream, const bf_setup *setup, const bf_cell *cells)
         comma = ",";
     }
     fputs("\n]}\n", stream);
-}
-
-static double y_of(double top, double ratio)
-{
-    static const double minimum = .25, maximum = 4;
-    double clipped = fmin(fmax(ratio, minimum), maximum);
-    return top + PANEL_H * (1 - log(clipped / minimum) / log(maximum / minimum));
-}
-
-/* Draws one panel: a group of bars per policy, a bar per source, from the ratio 1 up or down. */
-static void put_panel(FILE *stream, const bf_setup *setup, const bf_cell *cells, bf_measure measure, size_t load,
-                      double left, double top)
-{
-    static const double marks[] = {.25, .5, .75, 1, 1.5, 2, 4};
-    double group = PANEL_W / (double)BF_POLICIES, bar = group / (BF_SOURCES + 1);
-    fprintf(stream, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">%s, load %g</text>\n", left, top - 8,
-            measure_names[measure], setup->loads[load]);
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        fprintf(stream,
-                "<path d=\"M%g %.1fh%d\" stroke=\"%s\"/><text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                left, y_of(top, marks[i]), PANEL_W, marks[i] == 1 ? "#888" : "#ddd", left - 4, y_of(top, marks[i]) + 4,
-                marks[i]);
-    for (size_t policy = 0; policy < BF_POLICIES; policy++) {
-        for (size_t source = 1; source < BF_SOURCES; source++) {
-            ex_band b = bf_ratio(setup, cells, measure, load, setup->trace_count, policy, source);
-            double x = left + (double)policy * group + (double)source * bar;
-            double y = y_of(top, b.mean), one = y_of(top, 1);
-            fprintf(stream,
-                    "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/><path "
-                    "d=\"M%.1f %.1fV%.1f\" stroke=\"black\"/>\n",
-                    x, fmin(y, one), bar - 2, fmax(1, fabs(y - one)), colours[source], x + bar / 2 - 1,
-                    y_of(top, b.high), y_of(top, b.low));
-        }
-        fprintf(stream, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\" font-size=\"9\">%s</text>\n",
-                left + ((double)policy + .5) * group, top + PANEL_H + 14 + (double)(policy % 2) * 12,
-                bf_policy_names[policy]);
-    }
-}
-
-void bf_print_svg(FILE *stream, const bf_setup *setup, const bf_cell *cells)
-{
-    int width = LEFT + MEASURES * (PANEL_W + GAP_X), height = TOP + (int)setup->load_count * (PANEL_H + GAP_Y);
-    ex_put_svg_begin(
-        stream, width, height, LEFT,
-        "Better time limits under backfill, relative to the limits that users request (below 1 is better)");
-    for (size_t source = 1; source < BF_SOURCES; source++)
-        fprintf(stream,
-                "<rect x=\"%zu\" y=\"40\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%zu\" y=\"50\">%s</text>\n",
-                LEFT + (source - 1) * 150, colours[source], LEFT + (source - 1) * 150 + 18, bf_source_names[source]);
-    for (size_t load = 0; load < setup->load_count; load++)
-        for (bf_measure m = BF_WAIT; m <= BF_SLOWDOWN; m++)
-            put_panel(stream, setup, cells, m, load, LEFT + (double)m * (PANEL_W + GAP_X),
-                      TOP + (double)load * (PANEL_H + GAP_Y));
-    fputs("<text x=\"60\" y=\"", stream);
-    fprintf(stream, "%d\">", height - 12);
-    for (size_t trace = 0; trace < setup->trace_count; trace++) {
-        if (trace > 0) fputs(", ", stream);
-        ex_put_escaped(stream, setup->trace_names[trace]);
-    }
-    fprintf(stream, ": %zu windows of %zu jobs each on %d GPUs; bars are 95 %% confidence</text>\n</svg>\n",
-            setup->windows, setup->jobs, setup->gpus);
 }

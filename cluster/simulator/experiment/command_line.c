@@ -59,7 +59,7 @@ mdot_status ex_read_window(const char *path, size_t windows, size_t jobs, size_t
 mdot_status ex_check_outputs(const char *prefix, const char *predictions, const char *const *traces, size_t trace_count,
                              mdot_error *err)
 {
-    static const char *const suffixes[] = {"md", "json", "svg"};
+    static const char *const suffixes[] = {"md", "json"};
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
         char *path = NULL;

@@ -24,7 +24,7 @@ bool ex_add_trace(char *text, const char **names, const char **paths, size_t *co
 mdot_status ex_read_window(const char *path, size_t windows, size_t jobs, size_t window, double load,
                            const sc_cluster *cluster, sc_workload *out_workload, mdot_error *err);
 
-/* Refuses a prefix whose files PREFIX.md, PREFIX.json or PREFIX.svg are inputs. */
+/* Refuses a prefix whose files PREFIX.md or PREFIX.json are inputs. */
 mdot_status ex_check_outputs(const char *prefix, const char *predictions, const char *const *traces, size_t trace_count,
                              mdot_error *err);
 

@@ -15,7 +15,7 @@
  *
  *   arms.c      the lists of arms           run_experiment.c     windows times arms
  *   bands.c     means and confidence        arm_estimator.c      the estimator of an arm
- *   experiment_table.c, svg.c, curves_svg.c     output */
+ *   experiment_table.c   output, which ../draw.py draws */
 
 enum { EX_MAX_TRACES = 8, EX_MAX_ARMS = 48, EX_NO_COLUMN = -1, EX_LOADS = 2, EX_PARTS = 10 };
 
@@ -116,29 +116,12 @@ ex_band ex_hours_band(const ex_setup *setup, const ex_results *results, size_t l
 
 void ex_print_table(FILE *stream, const ex_setup *setup, const ex_results *results); /* Markdown */
 void ex_print_json(FILE *stream, const ex_setup *setup, const ex_results *results);
-void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results);
-/* Each arm's completion times over those of exact SRSF, along the window. */
-void ex_print_curves(FILE *stream, const ex_setup *setup, const ex_results *results);
 
 /* ---- Experiment command ------------------------------------------------------------------------------------------ */
 
-typedef struct ex_command {
-    const char *usage;
-    mdot_status (*list_arms)(ex_setup *setup, mdot_error *err);
-    void (*print_svg)(FILE *stream, const ex_setup *setup, const ex_results *results);
-} ex_command;
-
-/* Runs the experiment and writes its three files. Returns the exit status: 0 success, 1 failure, 2 usage error. */
-int ex_command_run(const ex_command *command, int argc, char **argv);
-
-/* ---- Text -------------------------------------------------------------------------------------------------------- */
-
-/* Text in XML, and the beginning of drawings. */
-
-/* Prints text with the characters & < > escaped, because names come from the command line and from files. */
-void ex_put_escaped(FILE *stream, const char *text);
-
-/* Begins a white drawing, with the title at x = left. */
-void ex_put_svg_begin(FILE *stream, int width, int height, int left, const char *title);
+/* Runs the experiment with the arms of list_arms, and writes PREFIX.md and PREFIX.json. Returns the exit status: 0
+ * success, 1 failure, 2 usage error. */
+int ex_command_run(const char *usage, mdot_status (*list_arms)(ex_setup *setup, mdot_error *err), int argc,
+                   char **argv);
 
 #endif

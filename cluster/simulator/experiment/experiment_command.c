@@ -1,4 +1,4 @@
-/* experiment_command.c — the command line of an experiment. It writes PREFIX.md, PREFIX.json and PREFIX.svg. */
+/* experiment_command.c — the command line of an experiment. It writes PREFIX.md and PREFIX.json. */
 #include "simulator/experiment/command_line.h"
 #include "simulator/experiment/experiment.h"
 
@@ -74,26 +74,24 @@ static void show_progress(void *user, size_t done, size_t total)
     fprintf(stderr, "\r%zu of %zu windows%s", done, total, done == total ? "\r\033[K" : "");
 }
 
-int ex_command_run(const ex_command *command, int argc, char **argv)
+int ex_command_run(const char *usage, mdot_status (*list_arms)(ex_setup *setup, mdot_error *err), int argc, char **argv)
 {
     ex_setup setup = {0};
     ex_results results = {0};
     const char *predictions = NULL, *prefix = NULL;
     if (!read_line(argc, argv, &setup, &predictions, &prefix)) {
-        fputs(command->usage, stderr);
+        fputs(usage, stderr);
         return 2;
     }
     mdot_error err = {0};
     mdot_status status = ex_check_outputs(prefix, predictions, setup.trace_paths, setup.trace_count, &err);
     if (status == MDOT_OK && predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
-    if (status == MDOT_OK) status = command->list_arms(&setup, &err);
+    if (status == MDOT_OK) status = list_arms(&setup, &err);
     if (status == MDOT_OK) status = ex_run(&setup, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &results, &err);
     const struct {
         const char *suffix;
         output output;
-    } outputs[] = {{"md", {&setup, &results, ex_print_table}},
-                   {"json", {&setup, &results, ex_print_json}},
-                   {"svg", {&setup, &results, command->print_svg}}};
+    } outputs[] = {{"md", {&setup, &results, ex_print_table}}, {"json", {&setup, &results, ex_print_json}}};
     for (size_t i = 0; status == MDOT_OK && i < sizeof outputs / sizeof *outputs; i++)
         status = ex_write_output(prefix, outputs[i].suffix, print_output, &outputs[i].output, &err);
     if (status != MDOT_OK) ex_refuse(&err);

@@ -473,6 +473,10 @@ static void the_experiment_writes_its_files(void **state)
                           "--windows",   "2",      "--jobs",        "100", "--loads", "0.9",  NULL};
     process_run(line, &result);
     if (result.status != 0) fail_msg("%s", result.err);
+    char *json = process_in_folder(folder, "out.json");
+    process_run((const char *const[]){MDOT_DRAW, json, NULL}, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+    free(json);
     static const char *const parts[][2] = {
         {"out.md", "| EASY | mdot, binding |"}, {"out.json", "\"limits\": \"exact\""}, {"out.svg", "</svg>"}};
     for (size_t i = 0; i < 3; i++) {

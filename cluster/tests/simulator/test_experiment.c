@@ -112,6 +112,13 @@ static char *read_all(const char *path)
     return text;
 }
 
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    while ((text = strstr(text, part)) != NULL) text += strlen(part), count++;
+    return count;
+}
+
 static void one_command_writes_table_json_and_drawing(void **state)
 {
     char one[256], two[256], prefix[256], path[300];
@@ -162,9 +169,15 @@ static void one_command_writes_table_json_and_drawing(void **state)
     expect_contains(table, "### At load 0.9");
     expect_contains(table, "| SRSF, b<d |");
     free(table);
+    snprintf(path, sizeof path, "%s.json", prefix);
+    process_run((const char *const[]){MDOT_DRAW, path, NULL}, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
     snprintf(path, sizeof path, "%s.svg", prefix);
     char *svg = read_all(path);
     expect_contains(svg, "One, unmodified");
+    expect_contains(svg, ">LAS, continuous ");
+    assert_int_equal(count_of(svg, "<circle"), 2 * 2 * 2 * 5); /* traces, loads, curves, errors with 0 */
+    assert_int_equal(count_of(svg, "width=\"8\""), 2 * 2 * 2); /* predictors */
     expect_contains(svg, "</svg>");
     expect_contains(svg, "b&lt;d</text>");
     assert_null(strstr(svg, "nan"));

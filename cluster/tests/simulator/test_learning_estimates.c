@@ -207,6 +207,9 @@ static void cold_start_writes_table_json_and_curves(void **state)
     if (result.status != 0) fail_msg("%s", result.err);
     static char text[1 << 20];
     static const char *const suffixes[] = {"json", "md", "svg"};
+    snprintf(path, sizeof path, "%s.json", prefix);
+    process_run((const char *const[]){MDOT_DRAW, path, NULL}, &result);
+    if (result.status != 0) fail_msg("%s", result.err);
     for (int i = 0; i < 3; i++) {
         snprintf(path, sizeof path, "%s.%s", prefix, suffixes[i]);
         FILE *file = fopen(path, "r");
