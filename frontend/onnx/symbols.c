@@ -9,6 +9,7 @@
 #include "frontend/onnx/import_context.h"
 #include "frontend/onnx/names.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { NO_SYMBOL = -1 };
@@ -36,6 +37,7 @@ typedef struct binder {
     int symbol_count;
     fe_names *names;
     bool *has_batch; /* set if the batch is a symbol */
+    int64_t *length; /* of a job whose length was bound without its symbol's name; otherwise 0 */
 } binder;
 
 static mdot_status fail_input(const binder *b, int input, mdot_status status, const char *reason)
@@ -183,6 +185,10 @@ static mdot_status apply_bindings(const binder *b)
     for (size_t i = 0; i < options->binding_count; i++) {
         const mdot_dim_binding *binding = &options->bindings[i];
         int found = fe_names_find(b->names, binding->name);
+        if (found == NO_SYMBOL && options->job && binding->same_as == NULL && strcmp(binding->name, "length") == 0) {
+            *b->length = binding->value;
+            continue;
+        }
         if (found == NO_SYMBOL) {
             fe_warn(b->context, "%s: no input has a dimension '%s'%s", b->context->file, binding->name,
                     nearest_symbol(b, binding->name).text);
@@ -257,14 +263,6 @@ static mdot_status fail_symbols(const binder *b, const char *choice, const char 
                      b->context->file, choice, text, to_bind);
 }
 
-/* Binds a symbol to 1, as a batch of one. */
-static void bind_batch(const binder *b, symbol *s)
-{
-    s->bound = true;
-    s->value = 1;
-    fe_warn(b->context, "%s: dimension '%s' is bound to 1, a batch of one", b->context->file, s->name);
-}
-
 int64_t fe_named_batch(const fe_names *bound)
 {
     for (size_t i = 0; i < sizeof batch_names / sizeof *batch_names; i++) {
@@ -274,6 +272,42 @@ int64_t fe_named_batch(const fe_names *bound)
     return 0;
 }
 
+/* The number for a name like "past + sequence", whose parts are numbers and bound symbols; 0: unknown. */
+static int64_t sum_of(const binder *b, const char *name)
+{
+    int64_t sum = 0;
+    for (size_t size; *name != '\0'; name += size + strspn(name + size, " +")) {
+        size = strcspn(name, " +");
+        const char *part = ir_arena_strndup(b->context->scratch, name, size);
+        int found = part != NULL ? fe_names_find(b->names, part) : NO_SYMBOL;
+        bool is_bound = found != NO_SYMBOL && b->symbols[found].bound;
+        int64_t value = is_bound                             ? b->symbols[found].value
+                        : strspn(name, "0123456789") == size ? strtoll(name, NULL, 10)
+                                                             : 0;
+        if (value <= 0 || value > INT32_MAX) return 0;
+        sum += value;
+    }
+    return sum;
+}
+
+/* Binds a job's length to its only open symbol, or to the only one whose name says so. */
+static mdot_status bind_length(const binder *b)
+{
+    int last[2] = {NO_SYMBOL, NO_SYMBOL}, count[2] = {0}; /* of any symbols, and of those whose names say so */
+    for (int i = 0; i < b->symbol_count; i++) {
+        const char *name = b->symbols[i].name;
+        if (!is_open(&b->symbols[i]) || strchr(name, '+') != NULL) continue;
+        bool says =
+            strcasestr(name, "seq") != NULL || strcasestr(name, "len") != NULL || strcasestr(name, "tok") != NULL;
+        for (int k = 0; k <= says; k++, last[k - 1] = i) count[k]++;
+    }
+    int best = count[1] > 0;
+    if (count[best] > 1) return fail_symbols(b, "'length' may be each of the dimensions that are", "all but one");
+    if (count[best] == 1) return bind(b, &b->symbols[last[best]], *b->length);
+    fe_warn(b->context, "%s: no input has a dimension 'length'", b->context->file);
+    return MDOT_OK;
+}
+
 /* Binds every symbol of a job. A batch of one loses nothing, because costs are counted per sample. */
 static mdot_status settle_job(const binder *b)
 {
@@ -281,13 +315,14 @@ static mdot_status settle_job(const binder *b)
     int first = b->count > 0 && b->types[0].rank > 0 ? b->dims[0].symbol[0] : NO_SYMBOL;
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
-        if (!is_open(s)) continue;
-        if (s->only_leading || i == first || is_batch_name(s->name)) {
-            s->bound = *b->has_batch = true;
-            s->value = b->context->options->batch > 0 ? b->context->options->batch : 1;
-        } else {
-            left = true;
-        }
+        if (!is_open(s) || !(s->only_leading || i == first || is_batch_name(s->name))) continue;
+        s->bound = *b->has_batch = true;
+        s->value = b->context->options->batch > 0 ? b->context->options->batch : 1;
+    }
+    if (*b->length > 0) BS_TRY(bind_length(b));
+    for (symbol *s = b->symbols; s < b->symbols + b->symbol_count; s++) {
+        if (is_open(s)) s->bound = (s->value = sum_of(b, s->name)) > 0;
+        left = left || is_open(s);
     }
     return left ? fail_symbols(b, "dimensions are", "them") : MDOT_OK;
 }
@@ -295,20 +330,19 @@ static mdot_status settle_job(const binder *b)
 static mdot_status choose_symbol(const binder *b, int *out_symbol)
 {
     if (b->context->options->job) return settle_job(b);
-    int left = 0, others = 0, last_index = NO_SYMBOL, other_index = NO_SYMBOL;
+    int last[2] = {NO_SYMBOL, NO_SYMBOL}, count[2] = {0}; /* of any symbols, and of those that are no batch */
     for (int i = 0; i < b->symbol_count; i++) {
         if (!is_open(&b->symbols[i])) continue;
-        left++;
-        last_index = i;
-        if (b->symbols[i].only_leading) continue;
-        others++;
-        other_index = i;
+        for (int k = 0; k <= !b->symbols[i].only_leading; k++, last[k - 1] = i) count[k]++;
     }
-    if (left > 1 && others != 1) return fail_symbols(b, "several dimensions are", "all but one");
-    *out_symbol = left > 1 ? other_index : last_index;
+    if (count[0] > 1 && count[1] != 1) return fail_symbols(b, "several dimensions are", "all but one");
+    *out_symbol = last[count[0] > 1];
     for (int i = 0; i < b->symbol_count; i++) {
         symbol *s = &b->symbols[i];
-        if (is_open(s) && i != *out_symbol) bind_batch(b, s);
+        if (!is_open(s) || i == *out_symbol) continue;
+        s->bound = true;
+        s->value = 1;
+        fe_warn(b->context, "%s: dimension '%s' is bound to 1, a batch of one", b->context->file, s->name);
     }
     return MDOT_OK;
 }
@@ -364,7 +398,9 @@ bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_
 mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,
                            ir_type *out_types, const char **out_symbol, fe_names **out_bound, bool *out_has_batch)
 {
+    int64_t length = 0;
     binder b = {.context = context,
+                .length = &length,
                 .has_batch = out_has_batch,
                 .inputs = inputs,
                 .count = count,

@@ -24,8 +24,10 @@ uint32_t mdotjob_version_number(void);
 
 typedef struct mdot_job_options { /* zero selects every default */
     size_t struct_size;
-    const mdot_dim_binding *dims; /* bindings of symbolic dimensions; all except the batch are required */
-    size_t dim_count;             /* binding count */
+    /* Bindings of symbolic dimensions; all except the batch are required. If no input has a dimension "length", this
+     * name means the only other one, or the only one named as a sequence, length or tokens. */
+    const mdot_dim_binding *dims;
+    size_t dim_count; /* binding count */
     /* called for each warning; the text is valid during the call only */
     void (*warning)(void *user, const char *message);
     void *user;
