@@ -5,7 +5,8 @@
  *                       bucket. ZeRO 1 and 2 scatter gradients, and gather updated weights behind the update, which
  *                       Transformer Engine's frameworks do under the next forward pass. At stage 3 every pass gathers
  *                       weights forward and backward (only forward with keep_gathered) and scatters gradients:
- *                       3 (n - 1) / n. With whole_gradients, only the last pass scatters them.
+ *                       3 (n - 1) / n. With whole_gradients, only the last pass scatters them. Quantised weights are
+ *                       gathered as they are stored.
  *   tensor parallelism  The step waits for every sum (sharding_roles.c): 2 (n - 1) / n of its bytes and a start-up
  *                       cost. With sequence parallelism, Transformer Engine overlaps half of them with matmuls. If
  *                       blocks are recomputed, forward sums run again.
@@ -92,6 +93,16 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
     return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
 
+/* Weights in elements of the computation's width: quantised ones count as their stored bytes. */
+static rt_elements gathered_part(const exchange *e)
+{
+    rt_elements part = rt_weights_part(&e->job->analysis->sharding, e->shard);
+    if (e->c->frozen_weights == MDOT_FROZEN_UNCHANGED) return part;
+    rt_elements quantised = rt_part_of(&e->job->analysis->update_parts.frozen_matmuls, e->shard);
+    double saved = 1 - rt_frozen_width(e->c, e->widths->compute) / e->widths->compute;
+    return (rt_elements){part.others - saved * quantised.others, part.experts - saved * quantised.experts};
+}
+
 /* The part of an exchange that a backward pass leaves visible. */
 static double waited_ms(double ms, double backward_ms) { return fmax(LEAST_WAITED * ms, ms - backward_ms); }
 
@@ -99,7 +110,7 @@ static double workers_ms(const exchange *e, double backward_ms)
 {
     double copies = rt_copies(e->c), workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
     const rt_sharding *sharding = &e->job->analysis->sharding;
-    rt_elements parameters = rt_trained_part(sharding, e->shard), weights = rt_weights_part(sharding, e->shard);
+    rt_elements parameters = rt_trained_part(sharding, e->shard), weights = gathered_part(e);
     double times = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1, only_gathers = 0;
     double experts_stride = stride * e->c->expert_parallel;
     double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +

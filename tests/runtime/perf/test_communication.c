@@ -196,6 +196,37 @@ static void gradients_are_summed_beside_the_backward_pass(void **state)
     mdot_job_destroy(job);
 }
 
+/* Stage 3 gathers quantised weights as they are stored. Other stages gather none. */
+static void quantised_weights_are_gathered_as_stored(void **state)
+{
+    (void)state;
+    static const mdot_frozen types[] = {MDOT_FROZEN_INT8, MDOT_FROZEN_NF4, MDOT_FROZEN_NF4_SINGLE};
+    static const double stored[] = {1 + 4 / 1024.0, .5 + 1 / 64.0 + 4 / (64 * 256.0), .5 + 4 / 64.0};
+    static const uint32_t before = 0;
+    mdot_job_operator operators[2] = {make("Linear", 1, 64), make("Linear", 2, 64)};
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    operators[0].frozen_parameters = operators[1].frozen_parameters = 5000;
+    mdot_job *job = predict_make_job(operators, 2);
+    for (int type = 0; type < 3; type++)
+        for (uint32_t workers = 2; workers <= 8; workers *= 2)
+            for (int bits = 0; bits < 32; bits++) {
+                mdot_configuration c = {.gpu_count = workers,
+                                        .zero_stage = (bits & 1) != 0 ? 3 : 1,
+                                        .keep_gathered = (bits & 2) != 0,
+                                        .accumulate = (bits & 4) != 0 ? 3 : 1,
+                                        .whole_gradients = (bits & 4) != 0 && (bits & 8) != 0,
+                                        .precision = (bits & 16) != 0 ? MDOT_PRECISION_BF16 : MDOT_PRECISION_FP32};
+                double unchanged = exchange_ms(job, c);
+                c.frozen_weights = types[type];
+                double gathers = c.zero_stage == 3 ? (double)c.accumulate * (c.keep_gathered != 0 ? 1 : 2) : 0;
+                double saved = ((bits & 16) != 0 ? 2 : 4) - stored[type];
+                double less = gathers * (workers - 1) / workers * saved * 10000 / 1e6;
+                assert_compare(fabs(unchanged - exchange_ms(job, c) - less), <, 1e-9);
+            }
+    mdot_job_destroy(job);
+}
+
 /* ZeRO 1 and 2 scatter gradients and gather weights. Stage 3 gathers weights, frozen ones too, forward and backward in
  * each pass, but only forward if it keeps them, and scatters gradients. Four workers exchange three quarters. */
 static void zero_stages_exchange_gradients_and_weights(void **state)
@@ -282,6 +313,7 @@ int main(void)
         cmocka_unit_test(stages_exchange_results_and_gradients),
         cmocka_unit_test(context_parallelism_passes_keys_and_values),
         cmocka_unit_test(gradients_are_summed_beside_the_backward_pass),
+        cmocka_unit_test(quantised_weights_are_gathered_as_stored),
         cmocka_unit_test(zero_stages_exchange_gradients_and_weights),
         cmocka_unit_test(a_stage_sums_its_own_tensors),
         cmocka_unit_test(rings_of_sharded_heads_are_smaller),
