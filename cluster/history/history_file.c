@@ -77,13 +77,12 @@ static bool read_numbers(reader *r, double *out, size_t count)
         if (end == r->at || !isfinite(out[i]) || *end != (i + 1 < count ? ' ' : '\n')) return false;
         r->at = end + 1;
     }
-    r->line++;
     return true;
 }
 
 static mdot_status read_head(reader *r, mdot_history *h, mdot_error *err)
 {
-    double learning[LEARNING_NUMBERS];
+    double *learning = (double *)&h->learning;
     if (strncmp(r->at, title, strlen(title)) != 0) return fail(r, err, "a history (\"mdot-history 1\")");
     r->at += strlen(title);
     r->line++;
@@ -92,10 +91,11 @@ static mdot_status read_head(reader *r, mdot_history *h, mdot_error *err)
     r->line++;
     if (!read_numbers(r, &h->options.half_life_s, 1) || h->options.half_life_s < 60)
         return fail(r, err, "a half-life of at least 60 s");
+    r->line++;
     if (!read_numbers(r, learning, LEARNING_NUMBERS)) return fail(r, err, "the numbers of the learning");
     for (size_t i = 0; i < LEARNING_NUMBERS; i++)
         if (learning[i] < 0) return fail(r, err, "numbers of the learning that are at least 0");
-    memcpy(&h->learning, learning, sizeof learning);
+    r->line++;
     return MDOT_OK;
 }
 
@@ -131,7 +131,7 @@ mdot_status mdot_history_load(const char *path, const mdot_history_options *opti
     if (status == MDOT_OK) status = bs_read_file_within(path, MOST_FILE_BYTES, &bytes, &size, err);
     reader r = {.path = path, .at = (const char *)bytes, .line = 1};
     if (status == MDOT_OK) status = read_head(&r, h, err);
-    while (status == MDOT_OK && *r.at != '\0') status = read_node(&r, h, err);
+    for (; status == MDOT_OK && *r.at != '\0'; r.line++) status = read_node(&r, h, err);
     free(bytes);
     if (status == MDOT_OK)
         *out_history = h;

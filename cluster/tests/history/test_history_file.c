@@ -174,12 +174,120 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
+static void write_text(const char *text, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    fwrite(text, 1, bytes, file);
+    fclose(file);
+}
+
+static size_t read_text(char *out, size_t most)
+{
+    FILE *file = fopen(path, "rb");
+    size_t bytes = fread(out, 1, most - 1, file);
+    fclose(file);
+    out[bytes] = '\0';
+    return bytes;
+}
+
+static mdot_history *filled(const mdot_history_options *o, int jobs)
+{
+    mdot_history *h = NULL;
+    assert_int_equal(mdot_history_create(o, &h, NULL), MDOT_OK);
+    for (int i = 0; i < jobs; i++) {
+        char user[8];
+        snprintf(user, sizeof user, "u%d", i % 5);
+        mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = "n", .submit_s = 1000. * i};
+        assert_int_equal(mdot_history_add(h, &job, (mdot_ended)(i % 4), 40 + 7 * i % 90, job.submit_s + 130, NULL),
+                         MDOT_OK);
+    }
+    return h;
+}
+
+/* A history that was read is written as the same bytes, with the options of the file, whatever the reader asks for. */
+static void a_file_read_and_written_is_the_same(void **state)
+{
+    (void)state;
+    static char texts[2][1 << 20];
+    for (int i = 0; i < 12; i++) {
+        mdot_history_options o = {
+            .struct_size = sizeof o, .half_life_s = 60 + 1e4 * i, .hash_seed = {7 * (uint64_t)i, ~(uint64_t)i}};
+        mdot_history_options other = {.struct_size = sizeof other, .half_life_s = 777, .hash_seed = {1, 1}};
+        size_t bytes[2];
+        mdot_history *h = filled(&o, 30 * i);
+        for (int round = 0; round < 2; round++) {
+            assert_int_equal(mdot_history_save(h, path, NULL), MDOT_OK);
+            mdot_history_destroy(h);
+            bytes[round] = read_text(texts[round], sizeof texts[round]);
+            assert_int_equal(mdot_history_load(path, &other, &h, NULL), MDOT_OK);
+        }
+        assert_int_equal(bytes[0], bytes[1]);
+        assert_memory_equal(texts[0], texts[1], bytes[0]);
+        mdot_history_destroy(h);
+    }
+}
+
+/* Replaces the word `column` of line `line`, both counted from 0, and expects an error that names this line. */
+static void expect_refusal(const char *text, int line, int column, const char *word)
+{
+    static char changed[1 << 20];
+    const char *at = text;
+    for (int i = 0; i < line; i++) at = strchr(at, '\n') + 1;
+    for (int i = 0; i < column; i++) at += strcspn(at, " \n") + 1;
+    size_t before = (size_t)(at - text);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)before, text, word, at + strcspn(at, " \n"));
+    write_text(changed, strlen(changed));
+    mdot_history *h = NULL;
+    mdot_error err = {0};
+    char place[32];
+    snprintf(place, sizeof place, "history:%d: ", line + 1);
+    assert_int_equal(mdot_history_load(path, NULL, &h, &err), MDOT_MALFORMED);
+    assert_null(h);
+    assert_non_null(strstr(err.message, place));
+}
+
+/* Each word of a small history may be damaged, and each number of the learning may not be negative. */
+static void every_damaged_word_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    static char text[1 << 20];
+    static const char *const no_numbers[] = {"", "x", "nan", "inf", "-inf", "1x", "--1"};
+    static const char *const no_hashes[] = {"", "g", "00000000000000001", "-1", "A", "+1", "\t1"};
+    mdot_history_options o = {.struct_size = sizeof o, .half_life_s = 60};
+    mdot_history *h = filled(&o, 3);
+    assert_int_equal(mdot_history_save(h, path, NULL), MDOT_OK);
+    mdot_history_destroy(h);
+    read_text(text, sizeof text);
+    int line = 0;
+    for (const char *at = text; *at != '\0'; at = strchr(at, '\n') + 1, line++) {
+        int words = 1;
+        for (const char *c = at; *c != '\n'; c++) words += *c == ' ';
+        for (int column = line == 0 ? words : 0; column < words; column++) {
+            if (words > 20 && column % 31 != 0) continue;
+            bool is_hash = line == 1 || (line > 3 && column == 0);
+            for (size_t i = 0; i < 7; i++) expect_refusal(text, line, column, (is_hash ? no_hashes : no_numbers)[i]);
+            if (line == 3) expect_refusal(text, line, column, "-1e-9");
+            if (line > 3 && column == 0) expect_refusal(text, line, column, "12");
+            if (line > 3 && (column == 2 || (column > 4 && column < 9))) expect_refusal(text, line, column, "-1e-9");
+        }
+        if (line == 2) expect_refusal(text, line, 0, "59.999");
+    }
+    expect_refusal(text, 0, 0, "mdot_history");
+    write_text(text, strlen(text)); /* and the unchanged text is read */
+    assert_int_equal(mdot_history_load(path, NULL, &h, NULL), MDOT_OK);
+    mdot_history_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_gives_the_same_estimates), cmocka_unit_test(a_smaller_table_keeps_the_latest_keys),
-        cmocka_unit_test(a_missing_file_is_not_found),     cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(a_file_gives_the_same_estimates),
+        cmocka_unit_test(a_smaller_table_keeps_the_latest_keys),
+        cmocka_unit_test(a_missing_file_is_not_found),
+        cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(negative_weights_are_refused),
+        cmocka_unit_test(a_file_read_and_written_is_the_same),
+        cmocka_unit_test(every_damaged_word_is_refused_with_its_line),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
