@@ -457,6 +457,75 @@ static void a_flood_of_names_leaves_the_keys_in_use(void **state)
     mdot_history_destroy(h);
 }
 
+/* Zeros are the documented defaults: 30 days, and 65,536 keys. */
+static void zeros_are_the_defaults(void **state)
+{
+    (void)state;
+    const mdot_history_options o = {.struct_size = sizeof o, .half_life_s = 30 * day_s, .most_keys = 65536};
+    mdot_history *h[2] = {create(), NULL};
+    assert_int_equal(mdot_history_create(&o, &h[1], NULL), MDOT_OK);
+    for (int i = 0; i < 6000; i++)
+        for (int k = 0; k < 2; k++) {
+            char name[16];
+            snprintf(name, sizeof name, "u%d", i);
+            add(h[k], name, NULL, 1000. * i, 100 + i % 7);
+            mdot_history_job job = job_of(name, NULL, 1, 1000. * i + 9e4);
+            job.digest = 1 + (uint64_t)i;
+            assert_int_equal(mdot_history_add(h[k], &job, MDOT_ENDED_COMPLETED, 300, job.submit_s, NULL), MDOT_OK);
+        }
+    for (int i = 0; i < 6000; i += 50) {
+        char name[16];
+        snprintf(name, sizeof name, "u%d", i);
+        mdot_history_estimate a = ask(h[0], name, NULL, 7e6), b = ask(h[1], name, NULL, 7e6);
+        expect_equal(&a, &b);
+        assert_true(a.key >= MDOT_HISTORY_KEY_USER);
+    }
+    mdot_history_destroy(h[0]);
+    mdot_history_destroy(h[1]);
+}
+
+/* Options and numbers are allowed up to their limits, and refused beyond. */
+static void limits_are_part_of_the_allowed_range(void **state)
+{
+    (void)state;
+    static const size_t keys[] = {1, 63, 64, 1 << 16, 1 << 24, (1 << 24) + 1, SIZE_MAX};
+    static const double lives[] = {-60, 59.999, 60, 1e6, 1e12, 1.001e12, INFINITY}, times[] = {0, 1e12, 1.001e12};
+    static const int counts[] = {0, 1, 1 << 20, (1 << 20) + 1};
+    mdot_history *h = NULL;
+    mdot_error err = {0};
+    for (int i = 0; i < 7; i++) {
+        mdot_history_options o = {.struct_size = sizeof o, .most_keys = keys[i]};
+        assert_int_equal(mdot_history_create(&o, &h, &err) == MDOT_OK, i >= 2 && i <= 4);
+        if (i >= 2 && i <= 4) mdot_history_destroy(h);
+        o = (mdot_history_options){.struct_size = sizeof o, .half_life_s = lives[i]};
+        assert_int_equal(mdot_history_create(&o, &h, &err) == MDOT_OK, i >= 2 && i <= 4);
+        if (i >= 2 && i <= 4) mdot_history_destroy(h);
+    }
+    mdot_history_options unsized = {.struct_size = 0};
+    assert_int_equal(mdot_history_create(&unsized, &h, &err), MDOT_INVALID_ARGUMENT);
+    h = create();
+    for (int i = 0; i < 4; i++) {
+        mdot_history_job job = job_of("u", "n", counts[i], 0);
+        assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 1, &err) == MDOT_OK, i < 3);
+    }
+    for (int i = 0; i < 3; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            mdot_history_job job = job_of("u", "n", 1, sign * times[i]), now = job_of("u", "n", 1, 0);
+            assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 1, &err) == MDOT_OK, i < 2);
+            assert_int_equal(mdot_history_add(h, &now, MDOT_ENDED_COMPLETED, 1, sign * times[i], &err) == MDOT_OK,
+                             i < 2);
+            bool is_duration = i < 2 && (sign > 0 || i == 0);
+            assert_int_equal(mdot_history_add(h, &now, MDOT_ENDED_FAILED, sign * times[i], 1, &err) == MDOT_OK,
+                             is_duration);
+        }
+    for (int outcome = -1; outcome <= 4; outcome++) {
+        mdot_history_job job = job_of("u", "n", 1, 0);
+        assert_int_equal(mdot_history_add(h, &job, (mdot_ended)outcome, 1, 1, &err) == MDOT_OK,
+                         outcome >= 0 && outcome < 4);
+    }
+    mdot_history_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +549,8 @@ int main(void)
         cmocka_unit_test(any_order_and_size_of_durations_stays_finite),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_flood_of_names_leaves_the_keys_in_use),
+        cmocka_unit_test(zeros_are_the_defaults),
+        cmocka_unit_test(limits_are_part_of_the_allowed_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

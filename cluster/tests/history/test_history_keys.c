@@ -183,6 +183,173 @@ static void every_property_and_the_seed_change_the_keys(void **state)
     assert_memory_not_equal(&keys, &partner, sizeof keys);
 }
 
+static uint64_t seed_of_names = 1;
+
+static unsigned below(unsigned most)
+{
+    seed_of_names = seed_of_names * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(seed_of_names >> 33) % most;
+}
+
+static bool digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Is the lower-case word to be left out as a hash or another identifier? */
+static bool generated(const char *word)
+{
+    size_t length = strlen(word), changes = 0;
+    for (size_t i = 1; i < length; i++) changes += digit(word[i - 1]) != digit(word[i]);
+    if (strcspn(word, "0123456789") == length) return false;
+    return (length >= 6 && strspn(word, "0123456789abcdef") == length) || (length >= 8 && changes >= 4);
+}
+
+static bool number(const char *word) { return strspn(word, "0123456789") == strlen(word); }
+
+/* The name as the keys should use it, from a list of its words. Digits joined to letters stay if `models`. */
+static void reference_name(const char *name, bool models, char *out)
+{
+    char copy[256], *words[256], *rest = copy;
+    int count = 0, named = 0, last = -1;
+    size_t used = 0;
+    for (size_t i = 0; i <= strlen(name); i++)
+        copy[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
+    while (rest != NULL) {
+        char *word = strsep(&rest, " -_./:=[]@`{^"); /* with the neighbours of digits and letters */
+        if (*word != '\0') words[count++] = word;
+    }
+    for (int i = 0; i < count; i++)
+        if (!number(words[i]) && !generated(words[i])) named++, last = i;
+    for (int i = 0; i < count; i++) {
+        if (generated(words[i])) continue;
+        bool is_run = i > last || (i == last && i == count - 1 && named > 1);
+        bool keeps = models && !number(words[i]) && !is_run;
+        size_t begin = used;
+        for (const char *c = words[i]; *c != '\0'; c++) {
+            if (digit(*c) && !keeps) continue;
+            if (used == begin && begin > 0) out[used++] = '-';
+            out[used++] = *c;
+        }
+    }
+    out[used] = '\0';
+}
+
+static void any_name_loses_the_same_words_as_a_list_of_words(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"-", "_", " ",      "a",  "f",    "g",        "z",        "A",       "Z",
+                                        "0", "9", "1",      "7",  "-",    "@",        "[",        "`",       "{",
+                                        "/", ":", "resnet", "18", "run7", "9f3ac2e1", "\xc4\x80", "20240501"};
+    for (int i = 0; i < 60000; i++) {
+        char name[128] = "", out[MDOT_HISTORY_NAME_BYTES], wanted[256];
+        for (unsigned k = below(12); k > 0; k--) strcat(name, parts[below(i % 2 == 0 ? 26 : 13)]);
+        mdot_history_normalise_name(name, out);
+        reference_name(name, false, wanted);
+        assert_string_equal(out, wanted);
+        hs_model_name(name, out);
+        reference_name(name, true, wanted);
+        assert_string_equal(out, wanted);
+    }
+}
+
+/* Names are cut at 1024 bytes, and their result at 127. */
+static void names_of_any_length_are_cut_at_the_same_place(void **state)
+{
+    (void)state;
+    char name[2048], out[MDOT_HISTORY_NAME_BYTES + 1], before[MDOT_HISTORY_NAME_BYTES] = "";
+    static const uint64_t seed[2] = {1, 2};
+    uint64_t known = 0;
+    for (size_t length = 1; length < 1100; length++) {
+        memset(name, length % 2 == 0 ? 'w' : 'W', length);
+        name[length] = '\0';
+        out[MDOT_HISTORY_NAME_BYTES] = '#';
+        mdot_history_normalise_name(name, out);
+        expect_number(strlen(out), length < MDOT_HISTORY_NAME_BYTES - 2 ? length : MDOT_HISTORY_NAME_BYTES - 2);
+        expect_number(strspn(out, "w"), strlen(out));
+        assert_true(out[MDOT_HISTORY_NAME_BYTES] == '#' && strncmp(before, out, strlen(before)) == 0);
+        memcpy(before, out, sizeof before);
+        memset(name, 'u', length);
+        mdot_history_job job = {.struct_size = sizeof job, .user = name};
+        uint64_t hash = hs_keys_of(seed, &job).hash[MDOT_HISTORY_KEY_USER];
+        assert_true((hash == known) == (length > 1024));
+        known = hash;
+    }
+    memset(name, '1', 1024);
+    strcpy(name + 1024, "tail");
+    mdot_history_normalise_name(name, out);
+    assert_string_equal(out, "");
+    for (size_t words = 1; words < 200; words++) { /* separators count, too */
+        for (size_t i = 0; i < words; i++) memcpy(name + 2 * i, "w_", 3);
+        mdot_history_normalise_name(name, out);
+        assert_true(strlen(out) < MDOT_HISTORY_NAME_BYTES);
+        for (size_t i = 0; out[i] != '\0'; i++) expect_number(out[i], i % 2 == 0 ? 'w' : '-');
+        assert_true(strlen(out) == 2 * words - 1 || words > 60);
+    }
+}
+
+/* A key changes with each of its properties, and with no other one. Without one of them, it is unknown. */
+static void each_key_depends_on_its_own_properties(void **state)
+{
+    (void)state;
+    enum { USER = 1, GROUP = 2, NAME = 4, TYPE = 8, DIGEST = 16, GPUS = 32, HOUR = 64 };
+    static const int of_key[HS_KEYS] = {0,
+                                        TYPE | GPUS,
+                                        HOUR,
+                                        GROUP,
+                                        USER,
+                                        USER | TYPE | GPUS,
+                                        NAME,
+                                        DIGEST,
+                                        USER | NAME,
+                                        USER | NAME | TYPE | GPUS,
+                                        USER | DIGEST | TYPE | GPUS,
+                                        USER | NAME | TYPE | GPUS};
+    static const char *const texts[] = {"p", "q", "r", "s", "t"};
+    static const uint64_t seed[2] = {5, 6};
+    for (int i = 0; i < 3000; i++) {
+        int missing = (int)below(64) & (int)below(64);
+        mdot_history_job jobs[2];
+        char name[16], next_name[16];
+        snprintf(name, sizeof name, "%s-7", texts[below(5)]);
+        snprintf(next_name, sizeof next_name, "%s-7", texts[(unsigned)(name[0] - 'p' + 1) % 5]);
+        unsigned u = below(5), g = below(5), t = below(5);
+        jobs[0] = (mdot_history_job){.struct_size = sizeof jobs[0],
+                                     .user = texts[u],
+                                     .group = texts[g],
+                                     .name = name,
+                                     .gpu_type = texts[t],
+                                     .digest = 1 + below(9),
+                                     .gpus = 1 + (int)below(9),
+                                     .submit_s = 14400. * below(6)};
+        int bit = 1 << below(7);
+        for (int k = 1; k >= 0; k--) {
+            mdot_history_job *job = &jobs[k];
+            *job = jobs[0];
+            if (k == 1 && bit == USER) job->user = texts[(u + 1) % 5];
+            if (k == 1 && bit == GROUP) job->group = texts[(g + 1) % 5];
+            if (k == 1 && bit == NAME) job->name = next_name;
+            if (k == 1 && bit == TYPE) job->gpu_type = texts[(t + 1) % 5];
+            if (k == 1 && bit == DIGEST) job->digest++;
+            if (k == 1 && bit == GPUS) job->gpus++;
+            if (k == 1 && bit == HOUR) job->submit_s += 14400;
+            if (missing & USER) job->user = below(2) ? "" : NULL;
+            if (missing & GROUP) job->group = below(2) ? "" : NULL;
+            if (missing & NAME) job->name = below(2) ? "" : NULL;
+            if (missing & TYPE) job->gpu_type = below(2) ? "" : NULL;
+            if (missing & DIGEST) job->digest = 0;
+            if (missing & GPUS) job->gpus = 0;
+        }
+        hs_keys a = hs_keys_of(seed, &jobs[0]), b = hs_keys_of(seed, &jobs[1]);
+        for (int key = 0; key < HS_KEYS; key++) {
+            int needed = of_key[key], either = TYPE | GPUS;
+            bool is_known = (needed & missing & ~either) == 0 && !((needed & either) && (missing & either) == either);
+            expect_number(a.hash[key] != 0, is_known);
+            expect_number(b.hash[key] != 0, is_known);
+            expect_number(a.hash[key] % 2, is_known);
+            if (is_known) expect_number(a.hash[key] != b.hash[key], (needed & bit & ~missing) != 0);
+            for (int other = 0; is_known && other < key; other++) assert_true(a.hash[other] != a.hash[key]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +360,9 @@ int main(void)
         cmocka_unit_test(hashes_are_siphash),
         cmocka_unit_test(keys_need_their_properties),
         cmocka_unit_test(every_property_and_the_seed_change_the_keys),
+        cmocka_unit_test(any_name_loses_the_same_words_as_a_list_of_words),
+        cmocka_unit_test(names_of_any_length_are_cut_at_the_same_place),
+        cmocka_unit_test(each_key_depends_on_its_own_properties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
