@@ -38,7 +38,6 @@ static mdot_status calibrate(mdot_context *context, const mdot_job *job, const c
     mdot_prediction prediction = MDOT_INIT(mdot_prediction);
     status = mdot_predict(context, job, &next, &prediction, err);
     if (status == MDOT_OK) print("predicted", next.batch, &prediction);
-    /* mdot_calibration_apply takes an explanation instead of the job, and then knows which part waits for the host. */
     if (status == MDOT_OK) status = mdot_calibration_apply_to_job(calibration, job, &next, &prediction, err);
     if (status == MDOT_OK) print("calibrated", next.batch, &prediction);
     mdot_calibration_destroy(calibration);

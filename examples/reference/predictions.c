@@ -135,7 +135,7 @@ static mdot_status explain(mdot_context *context, const mdot_job *job, const mdo
 static mdot_status apply(const mdot_calibration *calibration, mdot_context *context, const mdot_job *job,
                          const mdot_configuration *configuration, mdot_error *err)
 {
-    /* [example: mdot_calibration_apply, mdot_calibration_explain, mdot_calibration_effect_name] */
+    /* [example: mdot_calibration_apply_to_job, mdot_calibration_explain, mdot_calibration_effect_name] */
     mdot_prediction prediction = MDOT_INIT(mdot_prediction);
     mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
     mdot_explanation *explanation = NULL;
@@ -143,16 +143,10 @@ static mdot_status apply(const mdot_calibration *calibration, mdot_context *cont
     if (status == MDOT_OK) status = mdot_explain(context, job, configuration, &explanation, err);
     if (status == MDOT_OK)
         status = mdot_calibration_explain(calibration, configuration, explanation, &prediction, &factors, err);
-    if (status == MDOT_OK) status = mdot_calibration_apply(calibration, configuration, explanation, &prediction, err);
+    if (status == MDOT_OK) status = mdot_calibration_apply_to_job(calibration, job, configuration, &prediction, err);
     for (int i = 0; status == MDOT_OK && i < MDOT_CALIBRATION_EFFECT_COUNT; i++)
         printf("%s: times %.3f\n", mdot_calibration_effect_name((mdot_calibration_effect)i), factors.by_effect[i]);
     mdot_explanation_destroy(explanation);
-    /* [end of example] */
-
-    /* [example: mdot_calibration_apply_to_job] */
-    mdot_prediction another = MDOT_INIT(mdot_prediction);
-    if (status == MDOT_OK) status = mdot_predict(context, job, configuration, &another, err);
-    if (status == MDOT_OK) status = mdot_calibration_apply_to_job(calibration, job, configuration, &another, err);
     /* [end of example] */
     return status;
 }

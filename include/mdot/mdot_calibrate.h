@@ -134,27 +134,18 @@ mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measuremen
  * Performs zero allocations. Calibrate a prediction only once.
  *
  * @param configuration the prediction's
- * @param explanation for the same job and configuration; identifies the job. NULL corrects only by effects common to
- *     all jobs
  * @param prediction changed in place
  * @errors INVALID_ARGUMENT for a failed prediction, as in a call for many */
-mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
-                                   const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
-/* Calibrates a prediction without an explanation; the numbers are the same. Performs zero allocations.
- *
- * @param configuration the prediction's
- * @param prediction changed in place
- * @errors those of mdot_calibration_apply */
 mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, const mdot_job *job,
                                           const mdot_configuration *configuration, mdot_prediction *prediction,
                                           mdot_error *err);
 /* Explains an uncalibrated prediction's correction.
  *
  * @param configuration the prediction's
- * @param explanation as in mdot_calibration_apply
+ * @param explanation for the same job and configuration; identifies the job. NULL leaves the job's own effect out
  * @param prediction an uncalibrated prediction
  * @param out_factors receives all effects' factors
- * @errors those of mdot_calibration_apply */
+ * @errors those of mdot_calibration_apply_to_job */
 mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                      const mdot_explanation *explanation, const mdot_prediction *prediction,
                                      mdot_calibration_factors *out_factors, mdot_error *err);

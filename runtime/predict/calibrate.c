@@ -135,16 +135,6 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
     return MDOT_OK;
 }
 
-static mdot_status read_explained(const mdot_calibration *calibration, const mdot_configuration *configuration,
-                                  const mdot_explanation *explanation, const mdot_prediction *prediction,
-                                  const char *function, question *out, mdot_error *err)
-{
-    if (explanation != NULL) BS_TRY(rt_handle_check(explanation, RT_EXPLANATION, function, err));
-    BS_TRY(read_question(calibration, configuration, prediction, out, err));
-    if (explanation != NULL) set_job(calibration, rt_explained_job(explanation), &out->step);
-    return MDOT_OK;
-}
-
 static uint64_t round_bytes(double bytes) { return bytes > 0 ? (uint64_t)fmin(rint(bytes), 9e18) : 0; }
 
 /* The difference belongs to the activations, unless they are smaller. Then all parts are scaled. */
@@ -182,19 +172,6 @@ static void correct(const mdot_calibration *calibration, question *q)
     p->memory_share /= factor;
     p->energy_joules *= factor; /* at the same average power */
     if (memory.mean != 0 || memory.interval != 1) correct_memory(p, &memory);
-}
-
-mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
-                                   const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err)
-{
-    if (calibration == NULL || configuration == NULL || prediction == NULL)
-        return BS_INVALID(err, "mdot_calibration_apply: calibration, configuration or prediction is NULL");
-    question q;
-    BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
-    BS_TRY(read_explained(calibration, configuration, explanation, prediction, __func__, &q, err));
-    correct(calibration, &q);
-    bs_write_struct(&prediction_type, &q.prediction, prediction, prediction->struct_size);
-    return MDOT_OK;
 }
 
 mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, const mdot_job *job,
@@ -239,7 +216,9 @@ mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const 
                           "mdot_calibration_explain: calibration, configuration, prediction or out_factors is NULL");
     question q;
     BS_TRY(rt_handle_check(calibration, RT_CALIBRATION, __func__, err));
-    BS_TRY(read_explained(calibration, configuration, explanation, prediction, __func__, &q, err));
+    if (explanation != NULL) BS_TRY(rt_handle_check(explanation, RT_EXPLANATION, __func__, err));
+    BS_TRY(read_question(calibration, configuration, prediction, &q, err));
+    if (explanation != NULL) set_job(calibration, rt_explained_job(explanation), &q.step);
     mdot_calibration_factors f = {.struct_size = sizeof f};
     const rt_carried carried =
         explain_quantity(calibration, &q, RT_QUANTITY_TIME, &f.factor, &f.interval, f.by_effect, f.believed);

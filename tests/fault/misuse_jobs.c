@@ -271,9 +271,6 @@ static void calibrate(void)
     assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, 1, &made, &misuse_err), MDOT_OK);
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
-    EXPECT_REFUSAL(mdot_calibration_apply(NULL, &c, NULL, &p, &misuse_err));
-    EXPECT_REFUSAL(mdot_calibration_apply(made, NULL, NULL, &p, &misuse_err));
-    EXPECT_REFUSAL(mdot_calibration_apply(made, &c, NULL, NULL, &misuse_err));
     mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
     EXPECT_REFUSAL(mdot_calibration_apply_to_job(NULL, jobs[0], &c, &p, &misuse_err));
     EXPECT_REFUSAL(mdot_calibration_apply_to_job(made, NULL, &c, &p, &misuse_err));
@@ -425,7 +422,7 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_job_with_program mdot_job_get_program", job_program},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
-    {"mdot_calibrate mdot_calibrate_measured mdot_calibration_apply mdot_calibration_apply_to_job "
+    {"mdot_calibrate mdot_calibrate_measured mdot_calibration_apply_to_job "
      "mdot_calibration_destroy mdot_calibration_effect_name mdot_calibration_explain mdot_calibration_get_gpu "
      "mdot_calibration_get_info mdot_calibration_load mdot_calibration_parse mdot_calibration_save",
      calibrate},

@@ -194,13 +194,10 @@ static mdot_input input;
     ROW(explanation, mdot_explanation_destroy, NOTHING(mdot_explanation_destroy(o))) \
     ROW(explanation, mdot_explanation_get_info, mdot_explanation_get_info(o, INTO(mdot_explanation_info))) \
     ROW(explanation, mdot_explanation_get_operator, mdot_explanation_get_operator(o, 0, INTO(mdot_operator_time))) \
-    ROW(explanation, mdot_calibration_apply, \
-        mdot_calibration_apply(alive.calibration, &configuration, o, &prediction, &err)) \
     ROW(explanation, mdot_calibration_explain, \
         mdot_calibration_explain(alive.calibration, &configuration, o, &prediction, INTO(mdot_calibration_factors), \
                                  &err)) \
     ROW(calibration, mdot_calibration_destroy, NOTHING(mdot_calibration_destroy(o))) \
-    ROW(calibration, mdot_calibration_apply, mdot_calibration_apply(o, &configuration, NULL, &prediction, &err)) \
     ROW(calibration, mdot_calibration_apply_to_job, \
         mdot_calibration_apply_to_job(o, alive.job, &configuration, &prediction, &err)) \
     ROW(calibration, mdot_calibration_explain, \

@@ -38,8 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     p.lower_ms = 1;
     p.step_ms = 2;
     p.upper_ms = 3;
-    if (mdot_calibration_apply(calibration, &c, NULL, &p, &err) != MDOT_OK) abort();
-    if (!(p.lower_ms > 0 && p.lower_ms <= p.step_ms && p.step_ms <= p.upper_ms && isfinite(p.upper_ms))) abort();
+    mdot_calibration_factors f = MDOT_INIT(mdot_calibration_factors);
+    if (mdot_calibration_explain(calibration, &c, NULL, &p, &f, &err) != MDOT_OK) abort();
+    check(f.factor, f.interval);
     mdot_calibration_destroy(calibration);
     return 0;
 }

@@ -76,15 +76,11 @@ static double error_of(const measured_steps *m, size_t row, const mdot_calibrati
 {
     const mdot_configuration *c = &m->configurations[row];
     mdot_prediction p = MDOT_INIT(mdot_prediction);
-    mdot_explanation *explanation = NULL;
     mdot_error err = {0};
     mdot_status status = mdot_predict(shipped.context, m->jobs[row], c, &p, &err);
-    if (status == MDOT_OK && calibration != NULL) {
-        status = mdot_explain(shipped.context, m->jobs[row], c, &explanation, &err);
-        if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, explanation, &p, &err);
-    }
+    if (status == MDOT_OK && calibration != NULL)
+        status = mdot_calibration_apply_to_job(calibration, m->jobs[row], c, &p, &err);
     if (status != MDOT_OK) fail_msg("row %zu: %s", row, err.message);
-    mdot_explanation_destroy(explanation);
     return fabs(log(p.step_ms / m->ms[row]));
 }
 

@@ -40,7 +40,6 @@ NOT_NEEDED = {
     "mdot_fail": "exceptions do that",
     "mdot_status_name": "each exception has its own",
     "mdot_calibrate": "mdot_calibrate_measured, which takes memory, too",
-    "mdot_calibration_apply": "mdot_calibration_apply_to_job, which needs no explanation",
     "mdot_calibration_effect_name": "calibration.py has the effects as fields",
     "mdot_operators_combine": "the reader combines two batches: Job.from_onnx(other_batch=)",
     "mdot_context_create": "mdot_context_create_with, without options",

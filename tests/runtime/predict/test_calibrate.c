@@ -94,7 +94,7 @@ static void calibration_without_rows_changes_nothing(void **state)
     mdot_calibration *calibration = calibrate(s);
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
-    assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &c, &after, NULL), MDOT_OK);
     assert_compare(after.step_ms, ==, before.step_ms);
     predict_assert_close(after.lower_ms, before.lower_ms);
     predict_assert_close(after.upper_ms, before.upper_ms);
@@ -108,7 +108,12 @@ static mdot_prediction apply_without_job(site *s, const mdot_calibration *calibr
 {
     mdot_configuration c = predict_configuration(batch, gpu);
     mdot_prediction p = predict_one(&s->f, s->job, &c);
-    assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &p, NULL), MDOT_OK);
+    mdot_calibration_factors f = MDOT_INIT(mdot_calibration_factors);
+    assert_int_equal(mdot_calibration_explain(calibration, &c, NULL, &p, &f, NULL), MDOT_OK);
+    double lower = pow(p.lower_ms / p.step_ms, f.interval), upper = pow(p.upper_ms / p.step_ms, f.interval);
+    p.step_ms *= f.factor;
+    p.lower_ms = p.step_ms * lower;
+    p.upper_ms = p.step_ms * upper;
     return p;
 }
 
@@ -176,8 +181,8 @@ static void gpus_have_separate_factors(void **state)
     with_spec.gpu_spec = &spec;
     mdot_prediction a = predict_one(&s->f, s->job, &named), b = a;
     double before = a.step_ms;
-    assert_int_equal(mdot_calibration_apply(calibration, &named, NULL, &a, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_apply(calibration, &with_spec, NULL, &b, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &named, &a, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &with_spec, &b, NULL), MDOT_OK);
     assert_compare(a.step_ms, ==, b.step_ms);
     assert_compare(a.step_ms, >, 1.01 * before);
     assert_compare(a.step_ms, <, 2 * before);
@@ -314,14 +319,11 @@ static void a_file_holds_the_whole_calibration(void **state)
         mdot_configuration c = predict_configuration(32, gpus[i]);
         c.gpu_count = 1 + (int64_t)i;
         mdot_prediction a = predict_one(&s->f, s->job, &c), b = a;
-        mdot_explanation *e = NULL;
-        assert_int_equal(mdot_explain(s->f.context, s->job, &c, &e, NULL), MDOT_OK);
-        assert_int_equal(mdot_calibration_apply(made, &c, e, &a, NULL), MDOT_OK);
-        assert_int_equal(mdot_calibration_apply(read, &c, e, &b, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply_to_job(made, s->job, &c, &a, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply_to_job(read, s->job, &c, &b, NULL), MDOT_OK);
         predict_assert_close(b.step_ms, a.step_ms);
         predict_assert_close(b.lower_ms, a.lower_ms);
         predict_assert_close(b.upper_ms, a.upper_ms);
-        mdot_explanation_destroy(e);
     }
     mdot_calibration_destroy(made);
     mdot_calibration_destroy(read);
@@ -381,8 +383,8 @@ static void saved_calibrations_load_with_any_gpu_names(void **state)
             assert_string_equal(gpu_of(read, g).name, gpu_of(made, g).name);
         for (size_t g = 0; g < ROWS; g++) { /* each GPU finds the right correction */
             mdot_prediction a = predict_one(&s->f, s->job, &s->c[g]), b = a;
-            assert_int_equal(mdot_calibration_apply(made, &s->c[g], NULL, &a, NULL), MDOT_OK);
-            assert_int_equal(mdot_calibration_apply(read, &s->c[g], NULL, &b, NULL), MDOT_OK);
+            assert_int_equal(mdot_calibration_apply_to_job(made, s->job, &s->c[g], &a, NULL), MDOT_OK);
+            assert_int_equal(mdot_calibration_apply_to_job(read, s->job, &s->c[g], &b, NULL), MDOT_OK);
             predict_assert_close(b.step_ms, a.step_ms);
         }
         mdot_calibration_destroy(made);
@@ -416,7 +418,7 @@ static void unprintable_names_are_refused(void **state)
             assert_compare(*c, <=, '~');
         }
         assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, &err), MDOT_INVALID_ARGUMENT);
-        assert_int_equal(mdot_calibration_apply(none, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+        assert_int_equal(mdot_calibration_apply_to_job(none, s->job, &s->c[0], &p, &err), MDOT_INVALID_ARGUMENT);
     }
     gpu.name = NULL;
     assert_int_equal(mdot_predict(s->f.context, s->job, &s->c[0], &answer, NULL), MDOT_OK);
@@ -454,14 +456,15 @@ static void invalid_arguments_are_refused(void **state)
         for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) {
             const mdot_prediction answered = p;
             *ms[k] = no_ms[i];
-            assert_int_equal(mdot_calibration_apply(calibration, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+            assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &s->c[0], &p, &err),
+                             MDOT_INVALID_ARGUMENT);
             expect_contains(err.message, "is invalid");
             p = answered;
         }
     }
     mdot_configuration unknown = predict_configuration(8, "B17");
-    assert_int_equal(mdot_calibration_apply(calibration, &unknown, NULL, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_apply(NULL, &s->c[0], NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &unknown, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply_to_job(NULL, s->job, &s->c[0], &p, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_calibration_load("/nowhere.cal", &calibration, &err), MDOT_NOT_FOUND);
     mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
     assert_int_equal(mdot_calibration_get_gpu(calibration, 0, &gpu), MDOT_OUT_OF_RANGE);

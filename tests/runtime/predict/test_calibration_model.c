@@ -174,10 +174,7 @@ static void the_factors_multiply_to_the_correction(void **state)
     assert_compare(f.believed[MDOT_CALIBRATION_EFFECT_JOB], >, 0);
     assert_compare(f.believed[MDOT_CALIBRATION_EFFECT_SEVERAL], ==, 0);
     mdot_prediction p = predict_one(&s->f, s->jobs[0], &c), before = p;
-    mdot_explanation *e = NULL;
-    assert_int_equal(mdot_explain(s->f.context, s->jobs[0], &c, &e, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_apply(calibration, &c, e, &p, NULL), MDOT_OK);
-    mdot_explanation_destroy(e);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->jobs[0], &c, &p, NULL), MDOT_OK);
     predict_assert_close(p.step_ms, before.step_ms * f.factor);
     predict_assert_close((double)p.peak_memory_bytes, (double)before.peak_memory_bytes * f.memory_factor);
     predict_assert_close(p.weight_bytes + p.gradient_bytes + p.optimizer_bytes + p.activation_bytes,
