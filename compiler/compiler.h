@@ -53,9 +53,8 @@ mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_are
 /* Issues hints about unfused matmuls and softmaxes, in a graph after all passes. */
 void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks);
 
-/* Turns inputs of the graph whose contents determine a shape (axes, pads, …) into constants; values[i] is the tensor
- * of input i. They stay in the list of inputs. *out_names lists them; NULL if there are none. False if memory ran
- * out. */
+/* Turns inputs of the graph whose contents determine a shape (axes, pads, …) into constants; values[i] is the tensor of
+ * input i. They stay in the list of inputs. *out_names lists them; NULL if there are none. False if memory ran out. */
 bool co_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const char **out_names);
 
 typedef struct co_targets {

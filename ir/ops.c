@@ -139,8 +139,7 @@ static mdot_status refuse_strings(const ir_graph *graph, const ir_value *value, 
     if (value == NULL || value->type.dtype != MDOT_DTYPE_STRING) return MDOT_OK; /* an output may be absent */
     return mdot_fail(
         err, MDOT_UNSUPPORTED,
-        "%s: \"%s\" holds strings, but kernels support only numbers and booleans; encode text in front of the "
-        "model",
+        "%s: \"%s\" holds strings, but kernels support only numbers and booleans; encode text in front of the model",
         graph->name, value->name);
 }
 

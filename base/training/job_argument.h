@@ -26,8 +26,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
         {.name = "frozen",                                                                                             \
          .value = "MODULE",                                                                                            \
          .help = "freeze the parameters of this module and of the modules in it; * and ? are wildcards. A .job file "  \
-                 "requires "                                                                                           \
-                 "that it was made with --keep-names",                                                                 \
+                 "requires that it was made with --keep-names",                                                        \
          .kind = CLI_TEXTS,                                                                                            \
          .at = offsetof(request, member.frozen),                                                                       \
          .repeats = true},                                                                                             \

@@ -131,9 +131,8 @@ const cli_command cli_check = {
     .summary = "compile and run ONNX test directories",
     .synopsis = synopsis,
     .description = "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with "
-                   "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs. "
-                   "Each directory gets one line: pass, fail with the largest error, or unsupported with the "
-                   "operators.",
+                   "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs. Each "
+                   "directory gets one line: pass, fail with the largest error, or unsupported with the operators.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, 1 a test failed or a directory was unreadable, 2 usage error",
     .files = "*",

@@ -167,13 +167,12 @@ const cli_command cli_verify = {
     .summary = "compare an artefact with the double-precision evaluation of its model",
     .synopsis = synopsis,
     .description =
-        "Runs an artefact on random inputs and compares every output with the reference evaluator, which "
-        "computes the ONNX model in double precision. It verifies each bucket at full and partial "
-        "lengths, on each ISA level that this machine supports and on its first GPU if the artefact has "
-        "code for it. Random inputs are also positive, between 0 and 1, or wide where the model needs it. "
-        "Masks are random, and once leave out a whole row. Indices cover the tables that they address. If all "
-        "values of an output of the model are NaN on random inputs or on jobs, the bucket fails. If random "
-        "inputs say little about the model, a warning names --inputs.",
+        "Runs an artefact on random inputs and compares every output with the reference evaluator, which computes the "
+        "ONNX model in double precision. It verifies each bucket at full and partial lengths, on each ISA level that "
+        "this machine supports and on its first GPU if the artefact has code for it. Random inputs are also positive, "
+        "between 0 and 1, or wide where the model needs it. Masks are random, and once leave out a whole row. Indices "
+        "cover the tables that they address. If all values of an output of the model are NaN on random inputs or on "
+        "jobs, the bucket fails. If random inputs say little about the model, a warning names --inputs.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, 1 a bucket failed or could not run, 2 usage error",
     .files = "mdot|onnx",

@@ -90,9 +90,8 @@ typedef struct cli_total {
     {                                                                                                                  \
         .name = "price", .value = "X/h|FILE[,COLUMN=X…]",                                                              \
         .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a table (CSV) with the columns gpu and " \
-                "price "                                                                                               \
-                "and, if known, currency, provider, region and date, for example prices.csv,provider=aws. Shows the "  \
-                "cost of the training, or of a million samples if the number of steps is unknown",                     \
+                "price and, if known, currency, provider, region and date, for example prices.csv,provider=aws. "      \
+                "Shows the cost of the training, or of a million samples if the number of steps is unknown",           \
         .kind = CLI_CALL, .call = cli_read_gpu_prices, .at = offsetof(request, total.prices), .files = "*"             \
     }
 

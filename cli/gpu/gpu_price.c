@@ -55,8 +55,7 @@ static mdot_status add_row(const price_table *t, cli_gpu_prices *prices, mdot_er
         return bs_csv_fail(&t->csv, err, MDOT_MALFORMED, "the date \"%s\" must have the form 2026-11-29", date);
     if (prices->count > 0 && strcmp(currency, prices->currency) != 0)
         return bs_csv_fail(&t->csv, err, MDOT_MALFORMED,
-                           "the currency is \"%s\", but \"%s\" in a row before; choose one, "
-                           "for example %s,currency=%s",
+                           "the currency is \"%s\", but \"%s\" in a row before; choose one, for example %s,currency=%s",
                            currency, prices->currency, t->csv.path, currency);
     snprintf(prices->currency, sizeof prices->currency, "%s", currency);
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);

@@ -449,11 +449,10 @@ const cli_command cli_plan = {
     .synopsis = synopsis,
     .description =
         "Searches GPU models, numbers of GPUs, degrees of parallelism, ZeRO stages, micro-batches and recomputation "
-        "for "
-        "a training, and prices each layout that fits the GPU's memory. Shows the layouts that no other beats in both "
-        "time and cost, and recommends the cheapest one that meets the deadline and the budget. The search keeps to "
-        "the "
-        "options that are given, and tries each value of a list, as in --precision bf16,fp8; it varies the others.",
+        "for a training, and prices each layout that fits the GPU's memory. Shows the layouts that no other beats in "
+        "both time and cost, and recommends the cheapest one that meets the deadline and the budget. The search keeps "
+        "to the options that are given, and tries each value of a list, as in --precision bf16,fp8; it varies the "
+        "others.",
     CLI_OPTIONS(options),
     .lists = offsetof(plan_request, lists),
     .exit_status = "0 success, 1 failure, 2 usage error",

@@ -134,16 +134,14 @@ const cli_command cli_calibrate = {
     .summary = "fit predictions to your own measured training steps",
     .synopsis = synopsis,
     .description =
-        "Reads measured training steps and writes a calibration for `mdot predict --calibration`. One row is "
-        "enough: it corrects its own job on its GPU most, at any batch, and related jobs on this GPU a "
-        "little. Rows of several jobs correct other jobs on the GPU. A job's correction is carried to another GPU "
-        "model only if three or more jobs have rows on both, and their errors agree.\n\nThe first line of the table "
-        "names its columns: job, gpu, batch, ms (milliseconds of a "
-        "step) or gib (peak of allocated memory in GiB) or both, and any of dim, frozen, trained and the options of "
-        "`mdot predict` under \"Training\" and \"Several GPUs\", for example precision "
-        "or parallel. An empty cell selects the default. mdot ignores the column `note` and lines that begin with #. "
-        "Paths of jobs are relative "
-        "to the folder of the table.",
+        "Reads measured training steps and writes a calibration for `mdot predict --calibration`. One row is enough: "
+        "it corrects its own job on its GPU most, at any batch, and related jobs on this GPU a little. Rows of several "
+        "jobs correct other jobs on the GPU. A job's correction is carried to another GPU model only if three or more "
+        "jobs have rows on both, and their errors agree.\n\nThe first line of the table names its columns: job, gpu, "
+        "batch, ms (milliseconds of a step) or gib (peak of allocated memory in GiB) or both, and any of dim, frozen, "
+        "trained and the options of `mdot predict` under \"Training\" and \"Several GPUs\", for example precision or "
+        "parallel. An empty cell selects the default. mdot ignores the column `note` and lines that begin with #. "
+        "Paths of jobs are relative to the folder of the table.",
     CLI_OPTIONS(options),
     .notes = "For example:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
     .exit_status = "0 success, 1 failure, 2 usage error",

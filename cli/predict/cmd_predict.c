@@ -100,9 +100,8 @@ static const cli_option options[] = {
                  "batch size of one GPU, or several, for example 32,64 or 32..256 (default: the file's batch, or 1)",
                  .heading = "Job", .letter = 'b', .repeats = true),
     CLI_CALL_ROW("sweep", "batch=A..B", parse_sweep,
-                 "predict for the batch sizes A, B and the powers of two between them, or for batch=A,B,C. The "
-                 "name of a symbolic dimension in place of \"batch\" sweeps that dimension, alone or together "
-                 "with the batch",
+                 "predict for the batch sizes A, B and the powers of two between them, or for batch=A,B,C. The name of "
+                 "a symbolic dimension in place of \"batch\" sweeps that dimension, alone or together with the batch",
                  .repeats = true),
     CLI_READING_OPTIONS(predict_request, reading),
     CLI_LENGTH_OPTIONS(predict_request, total),
@@ -111,9 +110,8 @@ static const cli_option options[] = {
     CLI_GPU_OPTION(predict_request, gpus, "one or several GPUs, or \"all\" (required)"),
     CLI_GPU_SPEC_OPTION(
         predict_request, gpus,
-        "a GPU described by its spec values: name, tflops (half precision, dense), memory (GiB), "
-        "bandwidth (GB/s) and others that `mdot gpus --json` lists. Missing values are those of the most "
-        "similar GPU, or of like=NAME"),
+        "a GPU described by its spec values: name, tflops (half precision, dense), memory (GiB), bandwidth (GB/s) and "
+        "others that `mdot gpus --json` lists. Missing values are those of the most similar GPU, or of like=NAME"),
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"

@@ -213,8 +213,7 @@ static void write_memory(FILE *out, const report_job *job)
                                          .values = values,
                                          .limits = limits});
     fputs("<p class=\"soft\">Reserved: fragmentation, CUDA context, workspaces and NCCL's buffers. The mark is the "
-          "memory "
-          "that a process can use. The 90 % interval of the allocated memory is ",
+          "memory that a process can use. The 90 % interval of the allocated memory is ",
           out);
     const mdot_prediction *first = &job->results[0].prediction;
     fprintf(out, "%.0f to %.0f %% of the estimate.</p></div>\n",

@@ -57,8 +57,7 @@ static const cli_option options[] = {
     {TEXT_OPTION("store", "FILE", store, "store for POST /v1/observations and /v1/durations (mdot-store)")},
     {.heading = "Limits",
      COUNT_OPTION("threads", "N", threads, 1, 64,
-                  "threads for small requests, and as many for long ones (default: "
-                  "processors, up to 8)")},
+                  "threads for small requests, and as many for long ones (default: processors, up to 8)")},
     {COUNT_OPTION("job-cache", "MiB", job_cache, 1, 1 << 20, "memory for jobs and their encodings (default 512)")},
     {COUNT_OPTION("job-body", "MiB", job_body, 1, SV_JOB_BYTES >> 20, "largest body of POST /v1/jobs (default 64)")},
     {COUNT_OPTION("job-seconds", "S", job_seconds, 1, 600, "time to read a job (default 10)")},

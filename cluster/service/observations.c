@@ -142,9 +142,7 @@ static mdot_status read_outcome_word(void *user, const char *name, struct json_o
     for (int i = 0; i <= MDOT_OUTCOME_TIMED_OUT; i++)
         if (strcmp(mdot_outcome_name((mdot_outcome)i), text) == 0) return o->outcome = (mdot_outcome)i, MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "outcome must be unfinished, completed, failed, cancelled or timed-out, "
-                     "not \"%.40s\"",
-                     text);
+                     "outcome must be unfinished, completed, failed, cancelled or timed-out, not \"%.40s\"", text);
 }
 
 static mdot_status add_outcomes(sv_state *state, mdot_store *store, struct json_object *list,

@@ -288,9 +288,8 @@ const cli_command cli_program = {
     .summary = "simulate scheduling policies of GPU clusters on a trace of jobs",
     .synopsis = synopsis,
     .description = "Runs each policy on the trace and prints completion times, utilisation, "
-                   "preemptions and the cost of decisions. The trace is a CSV file with a "
-                   "header (job_id,submit_s,gpus,duration_s), the output of `sacct -P`, or a "
-                   "table of Alibaba's PAI.",
+                   "preemptions and the cost of decisions. The trace is a CSV file with a header "
+                   "(job_id,submit_s,gpus,duration_s), the output of `sacct -P`, or a table of Alibaba's PAI.",
     CLI_OPTIONS(options),
     .notes = "cluster/docs/simulator.md describes the formats, the estimates and the policies.",
     .exit_status = "0 success, 1 failure, 2 a wrong command line",

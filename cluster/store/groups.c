@@ -33,8 +33,7 @@ static const char sql_new_rows[] = "SELECT id, digest, gpu_name, batch, settings
                                    "WHERE id > (SELECT coalesce(max(row), 0) FROM members) ORDER BY id";
 static const char sql_add_group[] =
     "INSERT INTO groups (digest, gpu_name, batch, settings, software, row_count, outlier_count, mean, spread, "
-    "memory_gib, "
-    "first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, -1, 0, 0, 0, 0, 0, 0) ON CONFLICT DO NOTHING";
+    "memory_gib, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, -1, 0, 0, 0, 0, 0, 0) ON CONFLICT DO NOTHING";
 static const char sql_find_group[] = "SELECT id FROM groups WHERE digest = ?1 AND gpu_name = ?2 AND batch = ?3 AND "
                                      "settings = ?4 AND software = ?5";
 static const char sql_add_member[] = "INSERT INTO members (row, group_id, weight) VALUES (?1, ?2, 1)";
@@ -215,11 +214,10 @@ mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out
 static const char sql_groups[] =
     "SELECT g.id, g.digest, coalesce(j.name, ''), g.gpu_name, g.settings, g.software, g.batch, g.row_count, "
     "g.outlier_count, g.mean, g.spread, g.memory_gib, g.first_at, g.last_at, coalesce(p.ms, 0), coalesce(p.lower_ms, "
-    "0), "
-    "coalesce(p.upper_ms, 0) FROM groups g LEFT JOIN jobs j ON j.digest = g.digest "
-    "LEFT JOIN predictions p ON p.group_id = g.id AND p.predictor = ?1 WHERE (?2 IS NULL OR g.gpu_name = ?2) AND "
-    "(?3 IS NULL OR substr(g.digest, 1, length(?3)) = ?3) AND (?4 IS NULL OR g.software = ?4) AND "
-    "EXISTS (SELECT 1 FROM members m WHERE m.group_id = g.id AND m.weight > 0) ORDER BY g.id";
+    "0), coalesce(p.upper_ms, 0) FROM groups g LEFT JOIN jobs j ON j.digest = g.digest LEFT JOIN predictions p ON "
+    "p.group_id = g.id AND p.predictor = ?1 WHERE (?2 IS NULL OR g.gpu_name = ?2) AND (?3 IS NULL OR substr(g.digest, "
+    "1, length(?3)) = ?3) AND (?4 IS NULL OR g.software = ?4) AND EXISTS (SELECT 1 FROM members m WHERE m.group_id = "
+    "g.id AND m.weight > 0) ORDER BY g.id";
 
 static mdot_store_group group_of(sqlite3_stmt *s)
 {

@@ -16,21 +16,19 @@ static const char row_insert[] = "INSERT INTO rows (id, " ST_ROW_COLUMNS(
           "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) ON CONFLICT (uid) DO NOTHING";
 static const char job_insert[] = "INSERT INTO jobs (id, " ST_JOB_COLUMNS(
     NAME) "seal) VALUES (?1,?2,?3,?4,?5,?6,?7,?8) "
-          "ON CONFLICT (digest) DO UPDATE SET name = excluded.name, "
-          "operator_count = excluded.operator_count, parameters = excluded.parameters, "
-          "added_at = excluded.added_at, bytes = excluded.bytes, seal = excluded.seal "
-          "WHERE length(excluded.bytes) > length(bytes)";
+          "ON CONFLICT (digest) DO UPDATE SET name = excluded.name, operator_count = excluded.operator_count, "
+          "parameters = excluded.parameters, added_at = excluded.added_at, bytes = excluded.bytes, seal = "
+          "excluded.seal WHERE length(excluded.bytes) > length(bytes)";
 /* A finished outcome stays finished. */
 #define OUTCOME_UPDATE                                                                                                 \
     "INSERT INTO outcomes (id, " ST_OUTCOME_COLUMNS(                                                                   \
         NAME) "seal) VALUES "                                                                                          \
-              "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) "                              \
-              "ON CONFLICT (cluster, job_id, submitted_at) DO UPDATE SET name = excluded.name, user = excluded.user, " \
-              "account = excluded.account, partition = excluded.partition, state = excluded.state, digest = "          \
-              "excluded.digest, "                                                                                      \
-              "gpu = excluded.gpu, gpu_count = excluded.gpu_count, node_count = excluded.node_count, "                 \
-              "started_at = excluded.started_at, ended_at = excluded.ended_at, elapsed_s = excluded.elapsed_s, "       \
-              "limit_s = excluded.limit_s, exit_code = excluded.exit_code, outcome = excluded.outcome, seal = "        \
+              "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) ON CONFLICT (cluster, "        \
+              "job_id, submitted_at) DO UPDATE SET name = excluded.name, user = excluded.user, account = "             \
+              "excluded.account, partition = excluded.partition, state = excluded.state, digest = excluded.digest, "   \
+              "gpu = excluded.gpu, gpu_count = excluded.gpu_count, node_count = excluded.node_count, started_at = "    \
+              "excluded.started_at, ended_at = excluded.ended_at, elapsed_s = excluded.elapsed_s, limit_s = "          \
+              "excluded.limit_s, exit_code = excluded.exit_code, outcome = excluded.outcome, seal = "                  \
               "excluded.seal "
 static const char outcome_insert[] =
     OUTCOME_UPDATE "WHERE seal <> excluded.seal AND (excluded.outcome <> 0 OR outcome = 0)";

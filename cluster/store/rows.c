@@ -142,11 +142,10 @@ mdot_status st_read_filter(const mdot_store_filter *filter, mdot_store_filter *o
 
 static const char select_rows[] =
     "SELECT r.id, r.uid, r.digest, r.job, r.gpu, r.gpu_name, r.batch, r.ms, r.memory_gib, r.settings, r.software, "
-    "r.host, r.predictor, r.note, r.measured_at, r.seal, coalesce(m.weight, 0), coalesce(j.name, '') FROM rows r "
-    "LEFT JOIN members m ON m.row = r.id LEFT JOIN jobs j ON j.digest = r.digest WHERE r.id > ?1 AND (?2 IS NULL OR "
-    "r.gpu_name = ?2) AND "
-    "(?3 IS NULL OR substr(r.digest, 1, length(?3)) = ?3) AND (?4 IS NULL OR r.software = ?4) AND r.measured_at >= ?5 "
-    "AND (?6 = 0 OR (m.weight IS NOT NULL AND m.weight < ?6)) ORDER BY r.id";
+    "r.host, r.predictor, r.note, r.measured_at, r.seal, coalesce(m.weight, 0), coalesce(j.name, '') FROM rows r LEFT "
+    "JOIN members m ON m.row = r.id LEFT JOIN jobs j ON j.digest = r.digest WHERE r.id > ?1 AND (?2 IS NULL OR "
+    "r.gpu_name = ?2) AND (?3 IS NULL OR substr(r.digest, 1, length(?3)) = ?3) AND (?4 IS NULL OR r.software = ?4) AND "
+    "r.measured_at >= ?5 AND (?6 = 0 OR (m.weight IS NOT NULL AND m.weight < ?6)) ORDER BY r.id";
 
 static mdot_store_row row_of(sqlite3_stmt *select, const st_value *v)
 {

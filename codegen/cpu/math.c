@@ -174,10 +174,9 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
 
 /* 2^n times 2^fraction, |fraction| <= 1/2, for softmax: relative error 2e-7, exactly 1 at 0, 2^-100 from there on. NaN
  * stays NaN: processors convert it to an integer whose low bits are zero, so nothing is added to it. The limit keeps
- * the result normal, so the integer addition into the exponent is valid. It also keeps the result far from the
- * smallest normal number, so products with ordinary values are normal, too. On some processors a denormal result costs
- * a hundred cycles, and softmax computes many such values for masked keys. Compared with a weight of 1 they are
- * negligible. */
+ * the result normal, so the integer addition into the exponent is valid. It also keeps the result far from the smallest
+ * normal number, so products with ordinary values are normal, too. On some processors a denormal result costs a hundred
+ * cycles, and softmax computes many such values for masked keys. Compared with a weight of 1 they are negligible. */
 static LLVMValueRef power_of_two_near(cg_emitter *e, LLVMValueRef n, LLVMValueRef fraction)
 {
     static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};

@@ -29,8 +29,7 @@ static void *open_in(const char *folder, const char *subfolder)
 /* A package of NVIDIA's for Debian and Ubuntu, or pip's on any system. */
 #define ADVICE                                                                                                         \
     "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 12.1 on; NVRTC works without a GPU "  \
-    "and "                                                                                                             \
-    "a driver) or run `pip install nvidia-cuda-nvrtc`. If the dynamic loader does not find the library, set "          \
+    "and a driver) or run `pip install nvidia-cuda-nvrtc`. If the dynamic loader does not find the library, set "      \
     "MDOT_NVRTC to its path"
 
 static mdot_status open_library(void **out_library, mdot_error *err)

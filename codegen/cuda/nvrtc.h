@@ -76,8 +76,7 @@ typedef struct cu_nvrtc {
  * old, the result is TOOLCHAIN with installation advice. */
 mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err);
 
-/* Compiles the concatenated `parts` for an architecture: 90 and true for sm_90a. Several threads may compile at
- * once, each with its own arena, which holds the cubin. On failure returns TOOLCHAIN with the compiler's first
- * errors. */
+/* Compiles the concatenated `parts` for an architecture: 90 and true for sm_90a. Several threads may compile at once,
+ * each with its own arena, which holds the cubin. On failure returns TOOLCHAIN with the compiler's first errors. */
 mdot_status cu_nvrtc_compile(const cu_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
                              bool is_accelerated, ir_arena *arena, cu_cubin *out_cubin, mdot_error *err);

@@ -120,9 +120,8 @@ static mdot_status read_location(const fe_context *context, int fd, const locati
     if (length != size_bytes || l->offset > file_bytes || length > file_bytes - l->offset)
         return mdot_fail(
             context->err, MDOT_MALFORMED,
-            "%s: %s '%s': external data '%s': the tensor has %zu bytes, but the reference is to %llu "
-            "bytes at offset %llu of a file of %llu bytes; copy the whole file beside the model again, or export the "
-            "model anew",
+            "%s: %s '%s': external data '%s': the tensor has %zu bytes, but the reference is to %llu bytes at offset "
+            "%llu of a file of %llu bytes; copy the whole file beside the model again, or export the model anew",
             context->file, kind, name, l->path, size_bytes, (unsigned long long)length, (unsigned long long)l->offset,
             (unsigned long long)file_bytes);
     const void *data = fe_read_range(fd, l->offset, size_bytes, context->arena);

@@ -220,9 +220,8 @@ static mdot_status bind(const loop *l, const fe_scope *scope, int input, int val
     const char *name = fe_text(l->body->input[input]->name);
     if (!*name || fe_names_find(scope->names, name) >= 0)
         return mdot_fail(l->f->context->err, MDOT_MALFORMED,
-                         "%s: node '%s' (%s): input %d of the body, '%s', has no "
-                         "name of its own",
-                         l->f->context->file, l->node->name, l->node->op_type, input, name);
+                         "%s: node '%s' (%s): input %d of the body, '%s', has no name of its own", l->f->context->file,
+                         l->node->name, l->node->op_type, input, name);
     return fe_names_add(scope->names, name, value + 1) ? MDOT_OK : fe_out_of_memory(l->f->context);
 }
 

@@ -46,8 +46,7 @@ static const char *fault_of(const fe_upgrader *u, const ir_node *node, packing *
         return "K and N must be between 1 and 2^30";
     if (p->rows * p->columns > FE_MAX_UNPACKED_WEIGHTS - u->unpacked_weights)
         return "unpacked, the weights of the model take more than 2 GiB even in bf16, which CPU code cannot reach; "
-               "split "
-               "the model";
+               "split the model";
     if (p->bits != 2 && p->bits != 4 && p->bits != 8) return "the weights must have 2, 4 or 8 bits";
     if (p->block < 16 || p->block > MOST || (p->block & (p->block - 1)) != 0)
         return "block_size must be a power of two, at least 16";

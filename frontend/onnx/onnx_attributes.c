@@ -1,5 +1,4 @@
-/* onnx_attributes.c — converts the attributes of nodes through a table over AttributeProto's types (see
- * flat.h). */
+/* onnx_attributes.c — converts the attributes of nodes through a table over AttributeProto's types (see flat.h). */
 #include "frontend/onnx/flat.h"
 
 #include "frontend/onnx/import_context.h"

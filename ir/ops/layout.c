@@ -46,8 +46,7 @@ static mdot_status no_such_reshape(const ir_operands *args, const ir_type *input
     if (status == MDOT_UNSUPPORTED && example > 0)
         snprintf(remedy, sizeof remedy,
                  " at every length, but is equal only at the length %lld of the export: torch.onnx.export(…, "
-                 "dynamo=True, dynamic_shapes=…) "
-                 "keeps the length open, as does writing the shape with -1",
+                 "dynamo=True, dynamic_shapes=…) keeps the length open, as does writing the shape with -1",
                  (long long)example);
     return ir_refuse(args, status, "the number of elements of %s must equal that of %s%s",
                      ir_shape_text(args, input->rank, input->dim, was), ir_shape_text(args, count, target, becomes),

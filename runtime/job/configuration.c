@@ -286,9 +286,7 @@ static mdot_status refuse_product(const mdot_configuration *c, double product, m
         if (i == 0 || factors[i].degree > 1)
             bs_join_add(&list, "%s=%u", rt_option_label_of(&rt_options[factors[i].option]).text, factors[i].degree);
     return BS_INVALID(
-        err,
-        "%s multiply to %.0f GPUs, but --gpus is %d: set --gpus to a multiple of the degrees, or leave it "
-        "out",
+        err, "%s multiply to %.0f GPUs, but --gpus is %d: set --gpus to a multiple of the degrees, or leave it out",
         degrees, product, c->gpu_count);
 }
 

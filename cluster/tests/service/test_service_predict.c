@@ -205,8 +205,7 @@ static void refusals_stand_at_their_places(void **state)
     char body[512];
     snprintf(body, sizeof body,
              "{\"job\": \"%s\", \"configurations\": [{\"gpu\": \"T4\", \"precision\": \"fp8\"}, {\"gpu\": \"T4\"}, "
-             "{\"gpu\": "
-             "\"T4\", \"mode\": \"inference\", \"gpus\": 8}]}",
+             "{\"gpu\": \"T4\", \"mode\": \"inference\", \"gpus\": 8}]}",
              f->resnet);
     const char *text = service_ask(f, "POST", "/v1/predict", body, 200);
     assert_true(json_is_valid(text));

@@ -189,8 +189,7 @@ static void a_foreign_schema_is_refused_and_its_records_are_recovered(void **sta
         const char *sql, *message;
     } cases[] = {{"create trigger t after insert on rows begin delete from jobs; end", "the trigger \"t\""},
                  {"alter table rows rename to rows_; create view rows as with recursive n(x) as (select 1 union all "
-                  "select x + 1 "
-                  "from n) select rows_.* from rows_, n where x < 0",
+                  "select x + 1 from n) select rows_.* from rows_, n where x < 0",
                   "differs"},
                  {"create view v as select * from jobs", "the view \"v\""},
                  {"create table extra (a)", "the table \"extra\""},
@@ -199,8 +198,7 @@ static void a_foreign_schema_is_refused_and_its_records_are_recovered(void **sta
                  {"drop table predictions; create table predictions (predictor, group_id, ms, lower_ms, upper_ms)",
                   "the table \"predictions\""},
                  {"pragma writable_schema = on; update sqlite_master set sql = replace(sql, 'ms REAL', 'ms REAL "
-                  "DEFAULT 5') where "
-                  "name = 'rows'",
+                  "DEFAULT 5') where name = 'rows'",
                   "the table \"rows\""}};
     store_fixture_add(f, store_fixture_row(f, 5));
     mdot_store_close(f->store);
