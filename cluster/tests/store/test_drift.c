@@ -215,6 +215,100 @@ static void few_rows_and_undated_rows_are_not_tested(void **state)
     assert_int_equal(mdot_store_find_drift(f->store, NULL, take_report, &r, &f->err), MDOT_INVALID_ARGUMENT);
 }
 
+/* Without noise, any factor from any day on is found with its day and its size; another unit of predictions changes the
+ * level alone. */
+static void an_exact_change_is_found_exactly(void **state)
+{
+    for (int round = 0; round < 8; round++) {
+        if (round > 0) assert_int_equal(set_up(state), 0);
+        store_fixture *f = *state;
+        int from = 8 + 5 * round;
+        double factor = exp((round % 2 == 0 ? .05 : -.05) * (1 + round)), unit = exp(.1 * round - .3);
+        for (int day = 0; day < 56; day++)
+            for (int k = 0; k < 2; k++) {
+                mdot_store_row row = store_fixture_row(f, 0);
+                row.job = k == 0 ? "two.onnx" : "three.onnx";
+                row.digest = k == 0 ? f->digest : f->other_digest;
+                row.batch = 8 << day % BATCHES;
+                row.measured_at = START + (int64_t)day * DAY;
+                row.ms = (double)row.batch * (k + 1) * (day >= from ? factor : 1);
+                store_fixture_add(f, row);
+            }
+        reports r = find(f, unit);
+        mdot_store_drift *d = &r.item[0];
+        assert_int_equal(r.count, 1);
+        assert_int_equal(d->group_count, 2 * BATCHES);
+        assert_true(d->changed_at == START + (int64_t)from * DAY);
+        assert_true(fabs(d->change_ratio / factor - 1) < 1e-9);
+        assert_true(d->change_p <= .003);
+        reports one = find(f, 1);
+        assert_true(fabs(d->ratio * unit / one.item[0].ratio - 1) < 1e-9);
+        double sigma = log(1.44) / (2 * 1.6448536269514722), per_job = log(d->ratio) / sigma;
+        assert_true(fabs(d->level_z - per_job * sqrt(2)) < 1e-6);
+        assert_true(d->change_statistic == one.item[0].change_statistic);
+        if (round < 7) assert_int_equal(store_fixture_tear_down(state), 0);
+    }
+}
+
+typedef struct means {
+    mdot_store_group item[64];
+    bool later[64], second[64];
+    size_t count;
+} means;
+
+static bool take_means(void *user, const mdot_store_group *g)
+{
+    means *m = user;
+    m->later[m->count] = strcmp(g->software, "b") == 0;
+    m->second[m->count] = strcmp(g->job, "two.onnx") != 0;
+    m->item[m->count++] = *g;
+    return true;
+}
+
+/* The statistic of two versions is the mean over jobs of the mean difference of their groups, over its noise. Groups
+ * that only one version has do not count. */
+static void versions_are_compared_by_their_common_groups(void **state)
+{
+    for (int round = 0; round < 10; round++) {
+        if (round > 0) assert_int_equal(set_up(state), 0);
+        store_fixture *f = *state;
+        seed = 100 + (uint64_t)round;
+        for (int i = 0; i < 90; i++) {
+            bool later = i >= 40, second = i % 3 == 0;
+            mdot_store_row row = store_fixture_row(f, 0);
+            row.job = second ? "three.onnx" : "two.onnx";
+            row.digest = second ? f->other_digest : f->digest;
+            row.software = later ? "b" : "a";
+            row.batch = 1 << (i % 4 + (later && i % 5 == 0) + (second ? 1 : 0));
+            row.measured_at = START + (int64_t)i * DAY;
+            row.ms = exp(.02 * noise() + (later ? .01 * round - .03 : 0)) * (double)row.batch;
+            store_fixture_add(f, row);
+        }
+        reports r = find(f, 1);
+        means m = {.count = 0};
+        store_expect_ok(mdot_store_visit_groups(f->store, NULL, "p", take_means, &m, &f->err), &f->err);
+        double sum[2] = {0}, noise_of[2] = {0}, pairs[2] = {0};
+        for (size_t i = 0; i < m.count; i++)
+            for (size_t j = 0; j < m.count; j++) {
+                const mdot_store_group *a = &m.item[i], *b = &m.item[j];
+                if (!m.later[i] || m.later[j] || m.second[i] != m.second[j] || a->batch != b->batch) continue;
+                sum[m.second[i]] += log(a->ms / b->ms);
+                noise_of[m.second[i]] +=
+                    pow(a->spread, 2) / (double)a->row_count + pow(b->spread, 2) / (double)b->row_count;
+                pairs[m.second[i]]++;
+            }
+        double mean = (sum[0] / pairs[0] + sum[1] / pairs[1]) / 2;
+        double variance = (noise_of[0] / pow(pairs[0], 2) + noise_of[1] / pow(pairs[1], 2)) / 4;
+        mdot_store_drift *d = &r.item[1];
+        assert_string_equal(r.software[1], "b");
+        assert_string_equal(r.previous[1], "a");
+        assert_int_equal(d->pair_count, (int)(pairs[0] + pairs[1]));
+        assert_true(fabs(d->software_ratio - exp(mean)) < 1e-9);
+        assert_true(fabs(d->software_t - mean / sqrt(variance)) < 1e-6);
+        if (round < 9) assert_int_equal(store_fixture_tear_down(state), 0);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, store_fixture_tear_down)
 
 int main(void)
@@ -228,6 +322,8 @@ int main(void)
         CASE(rows_of_one_job_count_once),
         CASE(pytorch_of_the_settings_names_the_software),
         CASE(few_rows_and_undated_rows_are_not_tested),
+        CASE(an_exact_change_is_found_exactly),
+        CASE(versions_are_compared_by_their_common_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,25 @@ static void a_table_of_groups_has_their_means(void **state)
     mdot_store_free(text);
 }
 
+/* An interval may be empty but not turned around, and its end may not be infinite. */
+static void predictions_lie_within_their_interval(void **state)
+{
+    store_fixture *f = *state;
+    static const double values[] = {-1, 0, 1, 2, 3, INFINITY, NAN};
+    store_fixture_add(f, store_fixture_row(f, 5));
+    refresh(f);
+    mdot_store_prediction p = {.struct_size = sizeof p, .group = groups_of(f, NULL).item[0].id};
+    for (int i = 0; i < 343; i++) {
+        p.lower_ms = values[i % 7];
+        p.ms = values[i / 7 % 7];
+        p.upper_ms = values[i / 49];
+        bool is_ok = i % 7 >= 2 && i / 7 % 7 >= i % 7 && i / 49 >= i / 7 % 7 && i / 49 < 5;
+        mdot_status status = mdot_store_set_predictions(f->store, "p", &p, 1, &f->err);
+        assert_int_equal(status, is_ok ? MDOT_OK : MDOT_INVALID_ARGUMENT);
+        if (is_ok) assert_true(groups_of(f, "p").item[0].lower_ms == p.lower_ms);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
 static bool count_group(void *user, const mdot_store_group *group)
@@ -296,6 +315,7 @@ int main(void)
         CASE(a_table_of_groups_has_their_means),
         CASE(absurd_rows_count_nowhere),
         CASE(filters_select_groups),
+        CASE(predictions_lie_within_their_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,39 @@ static void noise_contains_no_records(void **state)
     free(path);
 }
 
+/* Stores with any size of pages, without their list of tables, give back rows of any size. */
+static void pages_of_any_size_are_searched(void **state)
+{
+    for (int bits = 9; bits <= 16; bits++) {
+        if (bits > 9) assert_int_equal(store_fixture_set_up(state), 0);
+        store_fixture *f = *state;
+        static char note[4000];
+        for (int i = 0; i < 60; i++) {
+            mdot_store_row row = store_fixture_row(f, 1 + i);
+            size_t length = (size_t)(i * i) % sizeof note;
+            memset(note, 'a' + i % 26, length);
+            note[length] = '\0';
+            row.note = note;
+            row.measured_at = i == 0 ? 0 : (int64_t)1 << i % 40;
+            store_fixture_add(f, row);
+        }
+        mdot_store_close(f->store);
+        f->store = NULL;
+        sqlite3 *db = NULL;
+        char sql[64];
+        snprintf(sql, sizeof sql, "PRAGMA journal_mode=DELETE; PRAGMA page_size=%d; VACUUM;", 1 << bits);
+        assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        overwrite(f->path, 100, 8, 0xff); /* the list of tables */
+        mdot_store_recovery r = recover(f, f->path);
+        assert_int_equal(r.row_count, 60);
+        assert_int_equal(r.job_count, 2);
+        assert_int_equal(r.scanned_count, 62);
+        if (bits < 16) assert_int_equal(store_fixture_tear_down(state), 0);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
 int main(void)
@@ -255,6 +288,7 @@ int main(void)
         CASE(a_cut_file_keeps_its_first_pages),
         CASE(a_large_job_comes_back_from_its_overflow_pages),
         CASE(noise_contains_no_records),
+        CASE(pages_of_any_size_are_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,116 @@ static void the_largest_sum_is_that_of_all_beginnings(void **state)
     assert_true(st_largest_sum((double[]){0, 0}, (int64_t[]){1, 2}, 2, &(size_t){0}) == 0);
 }
 
+/* The share of Student's t distribution beyond |t| on both sides, from the integral by Simpson's rule. */
+static double integrated_p(double t, double degrees)
+{
+    enum { PARTS = 4000 };
+    double constant = exp(lgamma((degrees + 1) / 2) - lgamma(degrees / 2)) / sqrt(degrees * M_PI), sum = 0;
+    for (int i = 0; i <= PARTS; i++) {
+        double x = fabs(t) * i / PARTS, height = constant * pow(1 + x * x / degrees, -(degrees + 1) / 2);
+        sum += height * (i == 0 || i == PARTS ? 1 : i % 2 == 1 ? 4 : 2);
+    }
+    return 1 - 2 * sum * fabs(t) / PARTS / 3;
+}
+
+static void p_values_agree_with_integrals(void **state)
+{
+    (void)state;
+    for (double degrees = 1; degrees < 200; degrees = 1.3 * degrees + .7)
+        for (double t = 0; t < 12; t = 1.2 * t + .01) {
+            near(st_student_p(t, degrees), integrated_p(t, degrees), 1e-9);
+            near(st_student_p(-t, degrees), st_student_p(t, degrees), 0);
+        }
+    for (double z = -5; z < 5; z += .1) near(st_normal_p(z), st_student_p(z, 1e9), 1e-6);
+    near(st_student_p(INFINITY, 3), 0, 0);
+    near(st_student_p(NAN, 3), 0, 0);
+    double before = 1;
+    for (double d = .0; d < 6; d += .01) { /* the distribution in its other form, which converges for small d */
+        double sum = 0, p = st_bridge_p(d);
+        for (int k = 1; k < 60; k++) sum += exp(-(2 * k - 1) * (2 * k - 1) * M_PI * M_PI / (8 * d * d));
+        near(p, d > 0 ? 1 - sqrt(2 * M_PI) / d * sum : 1, 1e-9);
+        assert_true(p >= 0 && p <= before);
+        before = p;
+    }
+}
+
+/* The fit satisfies its equations, and moves and stretches with the values as far as its prior allows. */
+static void a_fit_satisfies_its_equations(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        double values[20], moved[20], weights[20], scratch[20], other[20], total = 0, sum = 0, squares = 0;
+        size_t count = 1 + (size_t)round % 20;
+        for (size_t i = 0; i < count; i++) {
+            values[i] = noise() * (round % 3 == 0 ? 1 : .02) + (noise() > 1.5 ? 2 : 0);
+            moved[i] = -values[i] + 5;
+        }
+        st_fit fit = st_fit_student(values, count, weights, scratch);
+        for (size_t i = 0; i < count; i++) {
+            double r = (values[i] - fit.mean) / fit.spread;
+            near(weights[i], 4 / (4 + r * r), .1);
+            assert_true(weights[i] > 0 && weights[i] <= 1);
+            total += weights[i];
+            sum += weights[i] * values[i];
+            squares += weights[i] * (values[i] - fit.mean) * (values[i] - fit.mean) * 5 / 4;
+        }
+        near(fit.mean, sum / total, 1e-12);
+        near(fit.spread, sqrt((squares + 4 * .02 * .02) / ((double)count + 4)), 1e-9);
+        st_fit mirror = st_fit_student(moved, count, other, scratch);
+        near(mirror.mean, 5 - fit.mean, 1e-6);
+        near(mirror.spread, fit.spread, 1e-6);
+    }
+}
+
+/* A corrected value is the largest product of a value at most as large, and the number of those not smaller. */
+static void holm_is_the_largest_product_of_smaller_ones(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        double p[9], corrected[9];
+        size_t count = (size_t)round % 10;
+        for (size_t i = 0; i < count; i++)
+            p[i] = corrected[i] = noise() < -1 ? -1 : fmin(fabs(noise()) / 5 * (i % 2), 1);
+        assert_true(st_holm(corrected, count));
+        for (size_t i = 0; i < count; i++) {
+            double wanted = p[i] < 0 ? -1 : 0;
+            for (size_t j = 0; j < count && p[i] >= 0; j++) {
+                double larger = 0;
+                for (size_t k = 0; k < count; k++) larger += p[k] >= p[j];
+                if (p[j] >= 0 && p[j] <= p[i]) wanted = fmin(fmax(wanted, p[j] * larger), 1);
+            }
+            near(corrected[i], wanted, 1e-12);
+        }
+    }
+}
+
+/* Of five values in one group, all 120 orders are counted instead of drawn. Groups of one value have one order. */
+static void change_p_is_the_share_of_orders(void **state)
+{
+    (void)state;
+    enum { VALUES = 5 };
+    for (int round = 0; round < 40; round++) {
+        double value[VALUES], mean = 0, order[VALUES];
+        int64_t time[VALUES];
+        size_t one_group[VALUES] = {0}, own_group[VALUES], split, reached = 0, orders = 0;
+        for (size_t i = 0; i < VALUES; i++) mean += (value[i] = noise()) / VALUES;
+        for (size_t i = 0; i < VALUES; i++) value[i] -= mean, time[i] = (int64_t)i, own_group[i] = VALUES - 1 - i;
+        double largest = st_largest_sum(value, time, VALUES, &split);
+        for (int code = 0; code < 3125; code++) {
+            int used = 0, rest = code;
+            for (size_t i = 0; i < VALUES; i++, rest /= VALUES)
+                used |= 1 << rest % VALUES, order[i] = value[rest % VALUES];
+            if (used != 31) continue;
+            orders++;
+            reached += st_largest_sum(order, time, VALUES, &split) >= largest * (1 - 1e-12);
+        }
+        assert_int_equal(orders, 120);
+        near(st_change_p(value, time, one_group, VALUES, 1, largest), (double)reached / 120, .08);
+        near(st_change_p(value, time, own_group, VALUES, VALUES, largest), 1, 0);
+        near(st_change_p(value, time, one_group, VALUES, 1, 2 * largest + 3), st_bridge_p(2 * largest + 3), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +301,10 @@ int main(void)
         cmocka_unit_test(a_change_is_found_and_dated),
         cmocka_unit_test(rows_of_one_moment_have_no_change),
         cmocka_unit_test(the_largest_sum_is_that_of_all_beginnings),
+        cmocka_unit_test(p_values_agree_with_integrals),
+        cmocka_unit_test(a_fit_satisfies_its_equations),
+        cmocka_unit_test(holm_is_the_largest_product_of_smaller_ones),
+        cmocka_unit_test(change_p_is_the_share_of_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
