@@ -187,13 +187,16 @@ class Controller:
     # ---- All objects -----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Watches until `stop`. Raises nothing: a fault of the API delays the next attempt."""
+        """Watches until `stop`, and returns when its threads have ended: a watch may wait for its server's end. Raises nothing: a
+        fault of the API delays the next attempt."""
         threads = [threading.Thread(target=self._watch, args=(kind,), daemon=True) for kind in KINDS]
         threads += [threading.Thread(target=self._work, daemon=True) for _ in range(self._workers)]
         for thread in threads:
             thread.start()
         self._stopping.wait()
         self._queue.close()
+        for thread in threads:  # one that is alive at the interpreter's end can abort the process
+            thread.join()
 
     def stop(self) -> None:
         self._stopping.set()

@@ -225,7 +225,7 @@ class FakeApi:
     def start(self) -> None:
         handler = type("Handler", (_Handler,), {"api": self})
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), handler)
-        self._server.daemon_threads = True
+        self._server.daemon_threads = False  # `stop` waits for them
         self._server.connections = []  # type: ignore[attr-defined]
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
@@ -234,7 +234,6 @@ class FakeApi:
         server, self._server = self._server, None
         assert server is not None
         server.shutdown()
-        server.server_close()
         for connection in server.connections:  # type: ignore[attr-defined]
             try:
                 connection.shutdown(2)
@@ -242,6 +241,7 @@ class FakeApi:
                 pass
         with self._condition:
             self._condition.notify_all()
+        server.server_close()
 
     def events_after(self, version: int, group: str, resource: str, is_alive: Callable[[], bool], seconds: float) -> Any:
         """Yields the events of a watch."""

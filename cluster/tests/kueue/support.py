@@ -65,7 +65,8 @@ class ApiCase(unittest.TestCase):
         warnings.simplefilter("ignore", mdot.Warning)
         self.api = FakeApi()
         self.api.start()
-        self.addCleanup(lambda: self.api._server is not None and self.api.stop())
+        self._threads: list[threading.Thread] = []
+        self.addCleanup(self._end)
         for item in yaml.safe_load_all((DATA / "kueue.yaml").read_text()):
             self.api.create("kueue.x-k8s.io", f"{item['kind'].lower()}s", item)
         self.config_map("resnet50-job", {"resnet50.job": resnet()})
@@ -118,6 +119,13 @@ class ApiCase(unittest.TestCase):
         controller = self.new_controller()
         thread = threading.Thread(target=controller.run, daemon=True)
         thread.start()
-        self.addCleanup(thread.join, 10)
+        self._threads.append(thread)
         self.addCleanup(controller.stop)
         return controller
+
+    def _end(self) -> None:
+        """The controllers have been stopped; their watches end with the API server."""
+        if self.api._server is not None:
+            self.api.stop()
+        for thread in self._threads:
+            thread.join()
