@@ -108,9 +108,18 @@ static rt_shard shard_of(const mdot_job *job, const rt_configuration *configurat
     rt_shard shard = {.tensor = c->tensor_parallel, .experts = c->expert_parallel, .of = {1, 1, 1}};
     if (job->analysis->totals.has_squares) shard.square_batch = (double)configuration->micro_batch;
     if (c->pipeline_parallel == 1) return shard;
-    shard.of[RT_PIPELINE_BLOCKS] = fmax(fmax(blocks[RT_STAGE_FIRST], blocks[RT_STAGE_MIDDLE]), blocks[RT_STAGE_LAST]);
-    rt_pipeline_position heavier = job->analysis->sharding.heavier_end;
-    shard.of[heavier == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE] = 0; /* in another stage */
+    const double *cost = job->analysis->sharding.cost;
+    double slowest = -1;
+    for (int stage = 0; stage < RT_STAGES; stage++) { /* the pipeline runs at the pace of its slowest stage */
+        double before = stage == RT_STAGE_FIRST, after = stage == RT_STAGE_LAST;
+        double load = blocks[stage] * cost[RT_PIPELINE_BLOCKS] + before * cost[RT_PIPELINE_BEFORE] +
+                      after * cost[RT_PIPELINE_AFTER];
+        if (load < slowest || (stage == RT_STAGE_MIDDLE && c->pipeline_parallel == 2)) continue;
+        slowest = load;
+        shard.of[RT_PIPELINE_BEFORE] = before;
+        shard.of[RT_PIPELINE_BLOCKS] = blocks[stage];
+        shard.of[RT_PIPELINE_AFTER] = after;
+    }
     return shard;
 }
 

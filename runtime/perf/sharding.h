@@ -85,7 +85,7 @@ typedef struct rt_sharding {
     double largest_block_experts;    /* parameters of the experts in that block */
     /* Pipeline: fp32 bytes of one sample that cross the widest border between two blocks. */
     double border_bytes;
-    rt_pipeline_position heavier_end; /* RT_PIPELINE_BEFORE or RT_PIPELINE_AFTER, whichever costs more */
+    double cost[RT_PIPELINE_POSITIONS]; /* of the operators at a position, relative to one another */
 } rt_sharding;
 
 /* One GPU's part of a job: the degrees of tensor and expert parallelism, and the fraction of operators at each

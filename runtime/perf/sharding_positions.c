@@ -31,14 +31,13 @@ void rt_find_sharding_positions(const mdot_job *job, const double *costs, rt_sha
         if (first_in_block == count) first_in_block = i;
         last_in_block = i;
     }
-    double cost[RT_PIPELINE_POSITIONS] = {0};
     for (size_t i = 0; i < count; i++) {
         rt_pipeline_position position = first_in_block == count ? RT_PIPELINE_BLOCKS
                                         : i < first_in_block    ? RT_PIPELINE_BEFORE
                                         : i > last_in_block     ? RT_PIPELINE_AFTER
                                                                 : RT_PIPELINE_BLOCKS;
         out->position[i] = (uint8_t)position;
-        cost[position] += costs[i];
+        out->cost[position] += costs[i];
         double parameters = rt_dense_parameters(&job->operators[i]), weights = rt_weights_of(&job->operators[i]);
         add_sparse_table(&job->operators[i], &out->sparse);
         add_tied_head(&job->operators[i], i, out);
@@ -47,5 +46,4 @@ void rt_find_sharding_positions(const mdot_job *job, const double *costs, rt_sha
         if (job->operators[i].traits.autocast == MDOT_AUTOCAST_HALF)
             rt_add_parts(out, i, weights, &out->half_parameters);
     }
-    out->heavier_end = cost[RT_PIPELINE_BEFORE] > cost[RT_PIPELINE_AFTER] ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER;
 }

@@ -154,7 +154,10 @@ static void pipeline_parallelism_distributes_blocks(void **state)
     (void)state;
     mdot_job *job = memory_small_network(2);
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
-    double weights = 4 * (1000 / 2.0 + (job->analysis->sharding.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
+    double weights =
+        4 *
+        (1000 / 2.0 +
+         (job->analysis->sharding.cost[RT_PIPELINE_BEFORE] > job->analysis->sharding.cost[RT_PIPELINE_AFTER] ? 24 : 0));
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
     double sent = job->analysis->sharding.border_bytes;
     assert_compare(sent, ==, 8 * MEMORY_UNIT);

@@ -103,16 +103,47 @@ static void one_gpu_has_the_whole_job(void **state)
 }
 
 /* Two stages of four blocks: filling and emptying the pipeline takes one more micro-step. */
-static void stage_of_a_pipeline_has_its_blocks_and_the_heavier_end(void **state)
+static void stage_of_a_pipeline_has_its_blocks(void **state)
 {
     (void)state;
     mdot_job *job = make_job();
     rt_resolved_configuration r = resolve(job, &configurations[6]);
     assert_compare(r.shard.of[RT_PIPELINE_BLOCKS], ==, 0.5);
     assert_compare(r.shard.of[RT_PIPELINE_BEFORE] + r.shard.of[RT_PIPELINE_AFTER], ==, 1);
-    assert_compare(r.shard.of[job->analysis->sharding.heavier_end], ==, 1);
     assert_compare(r.steps, ==, 4);
     assert_compare(r.micro_steps, ==, 5);
+    mdot_job_destroy(job);
+}
+
+/* The pipeline runs at the pace of its slowest stage, whichever blocks its ends have beside embedding and head. */
+static void a_pipeline_follows_its_slowest_stage(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    static const double ends[] = {0, 0.5, 1, 3};
+    double *cost = job->analysis->sharding.cost; /* of four blocks */
+    cost[RT_PIPELINE_BLOCKS] = 4;
+    for (int before = 0; before < 4; before++)
+        for (int after = 0; after < 4; after++)
+            for (uint32_t first = 1; first < 4; first++)
+                for (uint32_t last = 1; first + last <= 4; last++) {
+                    cost[RT_PIPELINE_BEFORE] = ends[before];
+                    cost[RT_PIPELINE_AFTER] = ends[after];
+                    bool has_middle = first + last < 4;
+                    mdot_configuration c = {BASE, .first_stage_blocks = first, .last_stage_blocks = last};
+                    c.gpu_count = c.pipeline_parallel = has_middle ? 3 : 2;
+                    c.micro_batches = 4;
+                    c.batch = 40;
+                    rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+                    rt_resolved_configuration r;
+                    mdot_error err = {0};
+                    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+                    rt_resolve(job, &configuration, &r);
+                    double slowest = fmax(first + ends[before], last + ends[after]), load = 0;
+                    if (has_middle) slowest = fmax(slowest, 4.0 - first - last);
+                    for (int p = 0; p < RT_PIPELINE_POSITIONS; p++) load += r.shard.of[p] * cost[p];
+                    assert_compare(load, ==, slowest);
+                }
     mdot_job_destroy(job);
 }
 
@@ -485,7 +516,8 @@ int main(void)
         cmocka_unit_test(interleaved_stages_keep_groups),
         cmocka_unit_test(blocks_of_the_last_stage_lie_in_its_first_parts),
         cmocka_unit_test(one_gpu_has_the_whole_job),
-        cmocka_unit_test(stage_of_a_pipeline_has_its_blocks_and_the_heavier_end),
+        cmocka_unit_test(stage_of_a_pipeline_has_its_blocks),
+        cmocka_unit_test(a_pipeline_follows_its_slowest_stage),
         cmocka_unit_test(interleaved_stages_keep_more_micro_batches),
         cmocka_unit_test(compiled_code_recomputes_selectively),
         cmocka_unit_test(variant_is_resolved_like_the_configuration_it_stands_for),

@@ -54,20 +54,23 @@ static void the_first_operator_counts_in_its_block(void **state)
     mdot_job_destroy(job);
 }
 
-/* The end with the higher cost is the heavier one; between equal ends, the last. */
-static void heavier_end_costs_more(void **state)
+/* Costs are added up for the operators before the blocks, in them and behind them. */
+static void positions_have_their_operators_costs(void **state)
 {
     (void)state;
     for (int more = -1; more <= 1; more++) {
         network n = {0};
         network_add(&n, "Relu", 0, "");
         network_add(&n, "Relu", 0, "0")->block = 1;
-        network_add(&n, "Relu", 0, "1");
-        const double costs[] = {10 + more, 100, 10};
+        network_add(&n, "Relu", 0, "1")->block = 2;
+        network_add(&n, "Relu", 0, "2");
+        const double costs[] = {10 + more, 100, 200, 10};
         mdot_job *job = predict_make_job(n.operators, n.count);
         rt_sharding sharding = {0};
         assert_true(rt_find_sharding(job, costs, &sharding));
-        assert_int_equal(sharding.heavier_end, more > 0 ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER);
+        assert_compare(sharding.cost[RT_PIPELINE_BEFORE], ==, 10 + more);
+        assert_compare(sharding.cost[RT_PIPELINE_BLOCKS], ==, 300);
+        assert_compare(sharding.cost[RT_PIPELINE_AFTER], ==, 10);
         rt_free_sharding(&sharding);
         mdot_job_destroy(job);
     }
@@ -208,7 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_cross_every_border_up_to_their_reader),
         cmocka_unit_test(the_first_operator_counts_in_its_block),
-        cmocka_unit_test(heavier_end_costs_more),
+        cmocka_unit_test(positions_have_their_operators_costs),
         cmocka_unit_test(one_channel_and_one_weight_are_enough),
         cmocka_unit_test(results_of_losses_are_whole),
         cmocka_unit_test(adapters_may_stand_before_their_base),
