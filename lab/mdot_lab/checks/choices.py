@@ -124,6 +124,14 @@ INCOMPARABLE = ("02-25", "02-28")
 """Days from which on the source forbids comparisons with earlier rows: placement on NUMA nodes, and another optimizer."""
 
 
+def _end_blocks(layers: int, stages: int, notes: str) -> dict[str, int]:
+    """Embedding and head count as layers from the last day on. Before, the last stage has the rest of an uneven division."""
+    if stages > 1 and notes[:5] >= INCOMPARABLE[-1] and (layers + 2) % stages == 0:
+        return dict.fromkeys(("first_stage_blocks", "last_stage_blocks"), (layers + 2) // stages - 1)
+    rest = layers - (stages - 1) * -(-layers // stages)
+    return {"last_stage_blocks": rest} if layers % stages and rest > 0 else {}
+
+
 def bloom(path: Path) -> Iterator[Layout]:
     """Rows without width and depth have those that the same size has elsewhere, if they are the only ones."""
     rows = [row for row in _rows(path) if row["gpu"].startswith("A100")]
@@ -141,7 +149,8 @@ def bloom(path: Path) -> Iterator[Layout]:
         point = megatron.bigscience(row if has_memory else {**row, "memory": "0GB"})
         if point is None or point.model is None:
             continue
-        options = {**point.options, **JEAN_ZAY, "framework": "megatron"}
+        ends = _end_blocks(dict(point.model.values)["n_layer"], point.options["pipeline_parallel"], row["notes"])
+        options = {**point.options, **JEAN_ZAY, **ends, "framework": "megatron"}
         period = sum(row["notes"][:5] >= day for day in INCOMPARABLE)
         yield Layout(("BLOOM", point.model, row["gpu"], options["gpus"], period), row["gpu"], options,
                      1e3 * float(row["step_s"]) / samples(options), is_synchronous=options["gpus"] >= BLOCKING_GPUS)
@@ -301,7 +310,7 @@ def judge(layout: Layout, predictor: mdot.Predictor, jobs: Jobs) -> Judged:
 
 def best_of_plan(best: Layout, predictor: mdot.Predictor, jobs: Jobs) -> float:
     """Predicted ms of a sample in the best layout with the options of `best`, at its global batch."""
-    searched = (*DEGREES, *PASSES, "gpus", "nodes", "sequence_parallel")
+    searched = (*DEGREES, *PASSES, "gpus", "nodes", "sequence_parallel", "first_stage_blocks", "last_stage_blocks")
     fixed = {"zero": 0, "checkpoint": "nothing", "virtual_stages": 1}
     fixed |= {name: value for name, value in best.options.items() if name not in searched}
     fixed |= {name: best.options.get(name, 1) for name in ("context_parallel", "expert_parallel")}
@@ -310,7 +319,7 @@ def best_of_plan(best: Layout, predictor: mdot.Predictor, jobs: Jobs) -> float:
                             kept=KEPT, **fixed)
     times = []
     for row in found:
-        chosen = {name: getattr(row.configuration, name) for name in searched if name not in ("gpus", "nodes", "sequence_parallel")}
+        chosen = {name: getattr(row.configuration, name) for name in (*DEGREES, *PASSES)}
         chosen = {name: value for name, value in chosen.items() if value}
         options = {name: value for name, value in best.options.items() if name not in searched} | chosen
         options |= {"gpus": gpus, "nodes": best.options.get("nodes", 1)}
