@@ -12,6 +12,7 @@ from torch.nn.modules import module as hooks
 from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError
+from mdot.trace.graph import Graph
 
 
 class SequenceFirst:
@@ -81,33 +82,52 @@ def resized(tree: Any, batch: int, other: int) -> Any:
     return made if found else None
 
 
-_METHODS = ("view", "reshape", "expand", "repeat", "broadcast_to", "new_zeros", "new_ones", "new_empty", "new_full")
-_MAKERS = ("zeros", "ones", "empty", "full", "rand", "randn", "arange")
-"""Methods of tensors, and functions, whose arguments are sizes."""
+_METHODS = ("view", "reshape", "expand", "repeat", "tile", "broadcast_to", "new_zeros", "new_ones", "new_empty", "new_full")
+_MAKERS = ("zeros", "ones", "empty", "full", "rand", "randn", "arange", "eye")
+_OF_TENSORS = ("reshape", "tile", "broadcast_to")
+"""Methods of tensors, and functions without and with a tensor before, whose arguments are sizes."""
 
 
 class FixedBatch:
-    """Lets a module that holds the number of samples as a constant, for example `x.view(32, 24)`, run at another batch: a first
-    size that is `batch` becomes `other`, and one that is a multiple of it becomes the same multiple if the call fails. The
-    functions are replaced, because modes are off while the backward pass recomputes a checkpointed region. Calls by PyTorch
-    below a dispatch mode stay as they are."""
+    """Lets a module that holds the number of samples as a constant, for example `x.view(32, 24)` or `x[:32]`, run at another
+    batch: a first size that is `batch` becomes `other`, and one that is a multiple of it becomes the same multiple if the
+    call fails. With `everywhere`, every size counts, and multiples need no failure. The functions are replaced, because
+    modes are off while the backward pass recomputes a checkpointed region. Calls by PyTorch below a dispatch mode stay as
+    they are."""
 
-    def __init__(self, batch: int, other: int) -> None:
-        self.batch, self.other = batch, other
+    def __init__(self, batch: int, other: int, everywhere: bool = False) -> None:
+        self.batch, self.other, self.everywhere = batch, other, everywhere
 
     def __enter__(self) -> None:
         self._depth = torch._C._len_torch_dispatch_stack()
-        self._makers = {name: getattr(torch, name) for name in _MAKERS}
+        self._own: list[tuple[Any, str, Any]] = []
         for name in _METHODS:
-            setattr(torch.Tensor, name, self._changed(getattr(torch.Tensor, name), 1))
-        for name, func in self._makers.items():
-            setattr(torch, name, self._changed(func, 0))
+            self._replace(torch.Tensor, name, self._changed(getattr(torch.Tensor, name), 1))
+        for place, names in ((0, _MAKERS), (1, _OF_TENSORS)):
+            for name in names:
+                self._replace(torch, name, self._changed(getattr(torch, name), place))
+        self._replace(torch.Tensor, "__getitem__", self._sliced(torch.Tensor.__getitem__))
+        self._replace(torch.Tensor, "narrow", self._part(torch.Tensor.narrow))
+        self._replace(torch.Tensor, "split", self._part(torch.Tensor.split))
+
+    def _replace(self, place: Any, name: str, made: Any) -> None:
+        self._own.append((place, name, vars(place).get(name)))
+        setattr(place, name, made)
 
     def __exit__(self, *reason: Any) -> None:
-        for name in _METHODS:
-            delattr(torch.Tensor, name)  # the methods are those of a base class
-        for name, func in self._makers.items():
-            setattr(torch, name, func)
+        for place, name, own in self._own:
+            if own is None:
+                delattr(place, name)  # the method is that of a base class
+            else:
+                setattr(place, name, own)
+
+    def _of(self, size: Any) -> Any:
+        """A size, or a multiple of it, at the other batch."""
+        is_multiple = type(size) is int and size != 0 and size % self.batch == 0
+        return size // self.batch * self.other if is_multiple else size
+
+    def _is_above(self) -> bool:
+        return torch._C._len_torch_dispatch_stack() >= self._depth
 
     def _changed(self, func: Any, place: int) -> Any:
         """`place` is the position of the first size."""
@@ -117,12 +137,14 @@ class FixedBatch:
             is_list = len(args) > place and isinstance(args[place], (tuple, list))
             sizes = args[place] if is_list else args[place:]
             first = sizes[0] if sizes else None
-            is_below = torch._C._len_torch_dispatch_stack() < self._depth
-            if is_below or type(first) is not int or first <= 0 or first % self.batch != 0:
+            if self.everywhere:
+                changed = tuple(self._of(size) if i == 0 or size == self.batch or func.__name__ == "arange" else size for i, size in enumerate(sizes))
+            else:
+                changed = (self._of(first), *sizes[1:])
+            if not self._is_above() or changed == tuple(sizes):
                 return func(*args, **kwargs)
-            changed = (first // self.batch * self.other, *sizes[1:])
             others = (*args[:place], changed, *args[place + 1 :]) if is_list else (*args[:place], *changed)
-            if first == self.batch:
+            if first == self.batch or self.everywhere:
                 return func(*others, **kwargs)
             try:
                 return func(*args, **kwargs)
@@ -130,6 +152,51 @@ class FixedBatch:
                 return func(*others, **kwargs)
 
         return call
+
+    def _sliced(self, func: Any) -> Any:
+        """Slices of rows of all samples."""
+
+        @functools.wraps(func)
+        def call(tensor: torch.Tensor, index: Any) -> Any:
+            rows = index[0] if type(index) is tuple and index else index
+            if type(rows) is slice and self._is_above() and tensor.ndim > 0 and tensor.shape[0] % self.other == 0:
+                rows = slice(self._of(rows.start), self._of(rows.stop), rows.step)
+                index = (rows, *index[1:]) if type(index) is tuple else rows
+            return func(tensor, index)
+
+        return call
+
+    def _part(self, func: Any) -> Any:
+        """The arguments of narrow (axis, start, length) and split (size or sizes, axis) for rows of all samples."""
+
+        @functools.wraps(func)
+        def call(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            axis = kwargs.get("dim", args[0] if func.__name__ == "narrow" and args else args[1] if len(args) > 1 else 0)
+            if self._is_above() and axis == 0 and tensor.ndim > 0 and tensor.shape[0] % self.other == 0:
+                args = tuple([self._of(n) for n in one] if isinstance(one, (list, tuple)) else self._of(one) for one in args)
+            return func(tensor, *args, **kwargs)
+
+        return call
+
+
+def loses_samples(first: Graph, other: Graph, batch: int, count: int) -> bool:
+    """Has a step of the program at `count` samples results for `batch` samples, although it reads all? For example,
+    `x[torch.arange(32)]` in a program for a batch of 32."""
+    for one, two in zip(first.nodes, other.nodes):
+        if one.op != two.op:
+            return False
+        a, b = one.inputs[0] if one.inputs else None, two.inputs[0] if two.inputs else None
+        c, d = one.outputs[0] if one.outputs else None, two.outputs[0] if two.outputs else None
+        if a is None or b is None or c is None or d is None or not a.shape or not c.shape:
+            continue
+        axes = list(zip(a.shape, b.shape, c.shape, d.shape))
+        if len(a.shape) != len(c.shape) or one.op.startswith("Gather"):
+            axes = axes[:1] if one.op.startswith("Gather") else []
+        moved = [(w, x, y, z) for w, x, y, z in axes if w != y or x != z]
+        for w, x, y, z in moved if len(moved) == 1 else []:
+            if w % batch == 0 and x * batch == w * count and 0 < y == z <= w and y % batch == 0:
+                return True
+    return False
 
 
 def choose(dimensions: tuple[int, ...], seen: SequenceFirst) -> tuple[int, list[str]]:

@@ -14,7 +14,7 @@ from mdot.options import CHOICES
 from mdot.program import Program as JobProgram
 from mdot.program import RecordedMemory, WorkCheck
 from mdot.trace.autocast import HALVES
-from mdot.trace.batch import other_than
+from mdot.trace.batch import FixedBatch, other_than
 from mdot.trace.graph import Graph
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.timeline import Kind, Timeline
@@ -53,15 +53,17 @@ class Program:
         return next(iter(self.runs.values())).recomputed if self.runs else []
 
 
-def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> Program:
+def record(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, sizes: FixedBatch | None = None
+) -> Program:
     """Runs training steps of the module on fake tensors, in the program's types and in a configuration's possible
-    types. The module's state is restored afterwards."""
+    types. `sizes` are those of `run`. The module's state is restored afterwards."""
     trained, frozen, halves = _weights(model)
     buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
     is_half = 2 * halves > trained + frozen
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [], _framework_of(model))
-    first = _attempt(model, args, kwargs, batch)
-    second = _attempt(model, args, kwargs, batch, autocast=True) if is_half else first
+    first = _attempt(model, args, kwargs, batch, sizes=sizes)
+    second = _attempt(model, args, kwargs, batch, sizes=sizes, autocast=True) if is_half else first
     if isinstance(first, TrainingRun) and not is_half and first.timeline.autocast_dtype is not None:
         program.precision = "amp-fp16" if first.timeline.autocast_dtype == torch.float16 else "amp-bf16"
     key = program.key

@@ -110,13 +110,13 @@ def trace(
     notes += [note for note in (losses.missing(graph, batch), experts.copies(graph, batch)) if note is not None]
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
+    other, sizes = _at_other_batch(model, args, kwargs, name, batch, graph, notes) if is_fake else (None, None)
     with replacements.active([], has_backward=True), failures.quiet():
-        program = record(model, args, kwargs, batch) if is_fake else None
+        program = record(model, args, kwargs, batch, sizes) if is_fake else None
         if program is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 find_kinds(program, model, args, kwargs, batch)
-    other = _at_other_batch(model, args, kwargs, name, batch, notes) if is_fake else None
     if program is not None:
         notes += program.notes
         graph.recomputed = program.recomputed
@@ -137,32 +137,42 @@ def _at_other_batch(
     kwargs: Mapping[str, Any],
     name: str,
     batch: int,
+    first: Graph,
     notes: list[str],
-) -> tuple[Graph, int] | None:
-    """Records the operators at a prime batch."""
+) -> tuple[tuple[Graph, int] | None, batches.FixedBatch | None]:
+    """Records the operators at a prime batch, and how the batch that the program holds as a number was replaced. A run that
+    succeeds but drops samples holds it, too."""
     other = batches.other_than(batch)
-    fixed: list[batches.FixedBatch | None] = [None, batches.FixedBatch(batch, other)]
+    ways = [None, batches.FixedBatch(batch, other), batches.FixedBatch(batch, other, everywhere=True)]
     reasons: list[Exception] = []
-    for sizes in fixed if batch > 1 else fixed[:1]:
+    kept: Graph | None = None
+    for sizes in ways if batch > 1 else ways[:1]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 inputs = batches.resized((list(args), dict(kwargs)), batch, other)
                 if inputs is None:
-                    return None
+                    return None, None
                 with replacements.active([]), failures.quiet():
                     made, _ = _run(model, inputs[0], inputs[1], name, fake=True, sizes=sizes)
         except Exception as reason:  # a module can raise any exception
             reasons.append(reason)
             continue
-        if reasons:
+        if batches.loses_samples(first, made, batch, other):
+            kept = made if sizes is None else kept
+            continue
+        if sizes is not None:
             notes.append(f"its functions hold the batch of {batch} as a number; for other batches, mdot replaces this number")
-        return made, other
+        return (made, other), sizes
+    if kept is not None:  # for example the first rows of each batch
+        return (kept, other), None
+    if not reasons:
+        return None, None
     line = next(iter(str(reasons[0]).splitlines()), "")[:200]
     notes.append(
         f"all work counts per sample, because a run at batch {other} failed: {type(reasons[0]).__name__}: {line}"
     )
-    return None
+    return None, None
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------

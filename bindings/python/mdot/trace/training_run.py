@@ -59,11 +59,12 @@ def run(
     *,
     like: TrainingRun | None = None,
     samples: int | None = None,
+    sizes: FixedBatch | None = None,
     **options: Any,
 ) -> TrainingRun:
     """Runs a step, with `samples` samples or a number that mdot chooses. The options are `dtype`, for the module's
     floating-point parameters, buffers and inputs, `autocast`, which runs the forward pass in bf16 autocast, and
-    `counts_work`. `like` is an earlier run; the new one begins with its batch, sizes and known contents, because other attempts failed. Raises the
+    `counts_work`. `sizes` tells how the operators' trace replaced a batch that the module holds as a number. `like` is an earlier run; the new one begins with its batch, sizes and known contents, because other attempts failed. Raises the
     module's exception if the module fails on fake tensors."""
     fixed = samples is not None
     if samples is None:
@@ -81,18 +82,21 @@ def run(
 
     if batch < 2 or samples == batch:
         return attempt(samples)
-    began_with = FixedBatch(batch, samples) if like is not None and like.sizes is not None else None
-    try:
-        return attempt(samples, began_with)
-    except (*DataDependent, TooLong):
-        raise
-    except Exception:  # for example a shape with the batch as a number
-        if began_with is None:
-            with contextlib.suppress(Exception):
-                return attempt(samples, FixedBatch(batch, samples))
-        if fixed:
+    sizes = like.sizes if like is not None else sizes
+    ways = [None, FixedBatch(batch, samples), FixedBatch(batch, samples, everywhere=True)]
+    if sizes is not None:
+        ways = ways[2 if sizes.everywhere else 1 :]
+    failed: Exception | None = None
+    for way in ways:
+        try:
+            return attempt(samples, way)
+        except (*DataDependent, TooLong):
             raise
-        return attempt(batch)  # it distinguishes less
+        except Exception as reason:  # for example a shape with the batch as a number
+            failed = failed or reason
+    if fixed and failed is not None:
+        raise failed
+    return attempt(batch)  # it distinguishes less
 
 
 def _run(

@@ -10,6 +10,7 @@ for python in "${MDOT_TORCH_PYTHON:-}" "$1/build/torch/bin/python" "$2"; do
     "$python" "$1/tests/bindings/python/torch/test_programs.py"
     "$python" "$1/tests/bindings/python/torch/test_experts.py"
     "$python" "$1/tests/bindings/python/torch/test_messages.py"
+    "$python" "$1/tests/bindings/python/torch/test_batch_terms.py"
     "$python" "$1/tests/bindings/python/torch/test_work.py"
     "$python" "$1/tests/bindings/python/torch/test_gpu_programs.py"
     "$python" "$1/tests/bindings/python/torch/test_meta_kernels.py"

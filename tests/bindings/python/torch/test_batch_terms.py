@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 import mdot
 
+Form = Callable[[nn.Module, torch.Tensor, int], torch.Tensor]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -55,6 +56,51 @@ def work(job: mdot.Job, batch: int, number: str) -> float:
     return sum(n * getattr(load, number) for op in job for n, term in terms for load in getattr(op, term).values())
 
 
+class Formed(nn.Module):
+    """Layers around a function with the batch as a number, or as the length of its input."""
+
+    def __init__(self, form: Form, batch: int | None) -> None:
+        super().__init__()
+        self.first, self.last, self.form, self.batch = nn.Linear(32, 32), nn.Linear(32, 32), form, batch
+        self.row = nn.Parameter(torch.zeros(1, 32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.form(self, self.first(x), self.batch or len(x))
+
+
+BY_NUMBER: dict[str, Form] = {
+    "index": lambda m, x, n: m.last(x[torch.arange(n)]),
+    "two indices": lambda m, x, n: m.last(x)[torch.arange(n), torch.zeros(n, dtype=torch.long)].exp(),
+    "index_select": lambda m, x, n: m.last(x.index_select(0, torch.arange(n))),
+    "gather": lambda m, x, n: m.last(x.gather(0, torch.arange(n)[:, None].expand(n, 32))),
+    "slice": lambda m, x, n: m.last(torch.cat([x, x])[:n]),
+    "slices": lambda m, x, n: m.last(torch.cat([x, x])[:n]) * m.last(torch.cat([x, x])[n:]),
+    "from the end": lambda m, x, n: m.last(torch.cat([x, x])[-n:]),
+    "narrow": lambda m, x, n: m.last(torch.cat([x, x]).narrow(0, 0, n)),
+    "split": lambda m, x, n: m.last(torch.cat(torch.cat([x, x]).split(n), 1).view(n, 2, 32)),
+    "state": lambda m, x, n: m.last(torch.zeros(n, 32) + x),
+    "state of layers": lambda m, x, n: m.last(torch.zeros(3, n, 32) + x).sum(0),
+    "noise": lambda m, x, n: m.last(x + torch.randn(n, 32)),
+    "view": lambda m, x, n: m.last(x.view(n, -1)),
+    "heads": lambda m, x, n: m.last(x.view(n, 4, 8).transpose(1, 2).reshape(n, 32)),
+    "expand": lambda m, x, n: m.last(m.row.expand(n, -1) + x),
+    "expand behind": lambda m, x, n: m.last(m.row[None].expand(3, n, 32) + x).sum(0),
+    "class token": lambda m, x, n: m.last(torch.cat([m.row[None].expand(n, 1, 32), x[:, None]], 1)),
+    "repeat": lambda m, x, n: m.last(m.row.repeat(n, 1) * x),
+    "tile": lambda m, x, n: m.last(torch.tile(m.row, (n, 1)) * x),
+    "broadcast_to": lambda m, x, n: m.last(torch.broadcast_to(m.row, (n, 32)) * x),
+    "one-hot": lambda m, x, n: F.one_hot(torch.arange(n) % 32, 32).float() * m.last(x),
+    "diagonal": lambda m, x, n: (x @ x.T).masked_fill(torch.eye(n, dtype=torch.bool), -9.0).exp(),
+    "without diagonal": lambda m, x, n: (x @ x.T) * (1 - torch.eye(n)),
+    "causal over samples": lambda m, x, n: (x @ x.T).masked_fill(torch.tril(torch.ones(n, n)) == 0, -9.0).softmax(-1) @ x,
+    "targets": lambda m, x, n: F.cross_entropy(x @ x.T, torch.arange(n)),
+    "two views": lambda m, x, n: F.cross_entropy(torch.cat([x, m.last(x)]) @ x.T, torch.arange(2 * n) % n),
+    "crossed views": lambda m, x, n: F.cross_entropy(
+        torch.cat([x, m.last(x)]) @ torch.cat([x, m.last(x)]).T, torch.cat([torch.arange(n, 2 * n), torch.arange(0, n)])
+    ),
+}  # fmt: skip
+
+
 class Squares(support.TestCase):
     def near(self, found: float, wanted: float, relative: float, what: object) -> None:
         self.assertLessEqual(abs(found - wanted), relative * wanted, f"{what}: {found}, not {wanted}")
@@ -81,6 +127,25 @@ class Squares(support.TestCase):
             self.assertEqual(op.batch_settings, ())
             self.assertFalse(any(load.flops + load.bytes_written for load in op.per_square.values()))
 
+    def test_a_batch_as_a_number_equals_the_batch_of_the_inputs(self) -> None:
+        """Each program has the batch as a number, and is traced at 4 for 64. FLOPs, memory and bytes are those of the
+        program that reads the batch from its inputs."""
+        for name, form in BY_NUMBER.items():
+            with self.subTest(name):
+                fixed, free = (self.formed(form, 4, number) for number in (4, None))
+                there = self.formed(form, 64, 64)
+                for number in ("flops", "bytes_read", "bytes_written"):
+                    self.near(work(fixed, 64, number), work(free, 64, number), 0.001, number)
+                self.near(work(fixed, 64, "flops"), work(there, 64, "flops"), 0.02, "flops")
+                peaks = [mdot.predict(job, "H100", 64, precision="fp32").peak_memory_bytes for job in (fixed, free, there)]
+                self.near(peaks[0], peaks[1], 0.001, "peak")
+                self.near(peaks[0], peaks[2], 0.02, "peak")
+
+    def formed(self, form: Form, batch: int, number: int | None) -> mdot.Job:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return mdot.Job.from_torch(Formed(form, number), torch.randn(batch, 32))
+
     def test_a_program_with_a_fixed_batch_says_so_in_one_line(self) -> None:
         class Fixed(nn.Module):
             def __init__(self) -> None:
@@ -88,7 +153,9 @@ class Squares(support.TestCase):
                 self.layer = nn.Linear(6, 4)
 
             def forward(self, x: torch.Tensor) -> torch.Tensor:
-                result: torch.Tensor = self.layer(x.view(8, 6)).sum()
+                if len(x) != 8:
+                    raise ValueError("this program takes 8 samples,\nno others")
+                result: torch.Tensor = self.layer(x).sum()
                 return result
 
         with warnings.catch_warnings(record=True) as caught:
