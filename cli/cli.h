@@ -5,7 +5,7 @@
 #include "base/command/command.h"
 
 extern const cli_command cli_predict, cli_plan, cli_report_command, cli_calibrate, cli_compile, cli_extract,
-    cli_inspect, cli_bench, cli_verify, cli_check, cli_gpus_command, cli_jobs, cli_help;
+    cli_inspect, cli_bench, cli_verify, cli_check, cli_gpus_command, cli_jobs, cli_converge, cli_help;
 
 /* All subcommands in the order of `mdot --help`, terminated by NULL. */
 extern const cli_command *const cli_commands[];

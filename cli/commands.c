@@ -12,7 +12,7 @@ const cli_command *const cli_commands[] = {&cli_predict,      &cli_plan,    &cli
 #ifdef MDOT_HAVE_COMPILER
                                            &cli_verify,       &cli_check,
 #endif
-                                           &cli_gpus_command, &cli_jobs,    &cli_help,           NULL};
+                                           &cli_gpus_command, &cli_jobs,    &cli_converge,       &cli_help,      NULL};
 
 #ifdef MDOT_HAVE_COMPILER
 #define ABOUT_COMPILING "It also compiles the trained Transformers that make these predictions."

@@ -170,5 +170,29 @@ typedef struct mdot_training_cost {
 mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_layout *layout,
                                   mdot_training_cost *out_cost, mdot_error *err);
 
+/* Steps of a training until its loss is at a target, by curves fitted to its first losses. */
+typedef struct mdot_convergence {
+    size_t struct_size;
+    double steps, lower_steps, upper_steps; /* median and 90 % interval; INFINITY: never, by these fits */
+    double reach_probability;               /* fraction of the resampled fits that reach the target */
+    double asymptote;                       /* the loss that the best fit approaches, at least 0 */
+    double exponent;                        /* the best fit's: (loss - asymptote) falls as (steps + shift)^-exponent */
+} mdot_convergence;
+
+/* Predicts the steps to a target loss. The interval comes from 200 fits with resampled residuals and a fixed seed:
+ * equal curves have equal answers. It assumes that the training goes on as before: a later change of the learning rate
+ * or of the batch is not foreseen. From less than half of a curve it is too narrow (docs/how-to/plan-llm-training.md).
+ * A target that the curve has reached, by the mean over a sixteenth of the points, is answered by that step. The call
+ * allocates memory for a copy of the losses, and is safe from several threads.
+ *
+ * @param steps ascending, at least 0
+ * @param losses at least 0, as a mean over few steps or as evaluated; `count` of each
+ * @param count at least 10
+ * @param target above 0
+ * @param out_convergence receives steps and interval
+ * @errors INVALID_ARGUMENT for fewer points, other values, and losses that do not decrease; OUT_OF_MEMORY */
+mdot_status mdot_steps_to_loss(const double *steps, const double *losses, size_t count, double target,
+                               mdot_convergence *out_convergence, mdot_error *err);
+
 MDOT_END_DECLARATIONS
 #endif

@@ -156,6 +156,8 @@ double rt_site_part(void);
 
 /* Fits all GPUs, whose anchors are set. OUT_OF_MEMORY. */
 mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err);
+/* Sorts at least one value, and returns the median. */
+double rt_median(double *values, size_t count);
 /* Restores a fit from scales and `own` that are set. */
 mdot_status rt_calibration_restore(mdot_calibration *calibration, mdot_error *err);
 

@@ -149,7 +149,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median_of(double *values, size_t count)
+double rt_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare_numbers);
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
@@ -163,7 +163,7 @@ static void find_outliers(fitting *f, double *surprises, double *ordered)
         ordered[jobs] = surprises[jobs] = surprise_of(f, first, end_of_job(f, first)), jobs++;
     double scale = 1, limit = FAR_ALONE * FAR_ALONE;
     if (jobs > 1) {
-        double typical = fmin(median_of(ordered, jobs) / MEDIAN_SQUARE, MOST_TYPICAL);
+        double typical = fmin(rt_median(ordered, jobs) / MEDIAN_SQUARE, MOST_TYPICAL);
         scale = fmax(typical, (PRIOR_JOBS + (double)jobs * typical) / (PRIOR_JOBS + (double)jobs));
         limit = FAR * FAR;
     }

@@ -407,6 +407,14 @@ static void plan(void)
     EXPECT_REFUSAL(mdot_training_cost_of(&run, NULL, &cost, &misuse_err));
     EXPECT_REFUSAL(mdot_training_cost_of(&run, &layout, NULL, &misuse_err));
     EXPECT_REFUSAL(mdot_training_cost_of(&run, &layout, &unsized_cost, &misuse_err));
+    const double points[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    mdot_convergence convergence = MDOT_INIT(mdot_convergence), unsized_convergence = {0};
+    EXPECT_REFUSAL(mdot_steps_to_loss(NULL, points, 10, 1, &convergence, &misuse_err));
+    EXPECT_REFUSAL(mdot_steps_to_loss(points, NULL, 10, 1, &convergence, &misuse_err));
+    EXPECT_REFUSAL(mdot_steps_to_loss(points, points, 0, 1, &convergence, &misuse_err));
+    EXPECT_REFUSAL(mdot_steps_to_loss(points, points, 10, 0, &convergence, &misuse_err));
+    EXPECT_REFUSAL(mdot_steps_to_loss(points, points, 10, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_steps_to_loss(points, points, 10, 1, &unsized_convergence, &misuse_err));
     mdot_plan_destroy(made);
     mdot_plan_destroy(NULL);
     predict_close(&f);
@@ -428,7 +436,9 @@ const misuse_row misuse_of_jobs[] = {
      calibrate},
     {"mdot_measured_append mdot_recorder_create mdot_recorder_destroy mdot_recorder_finish mdot_recorder_step", record},
     {"mdot_encoding_create mdot_encoding_destroy mdot_evaluate", encode},
-    {"mdot_plan_create mdot_plan_destroy mdot_plan_get_info mdot_plan_get_layout mdot_training_cost_of", plan},
+    {"mdot_plan_create mdot_plan_destroy mdot_plan_get_info mdot_plan_get_layout mdot_steps_to_loss "
+     "mdot_training_cost_of",
+     plan},
     {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},
     {"mdot_gpu_load_of mdot_predict_beside", beside},

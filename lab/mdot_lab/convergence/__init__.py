@@ -1,0 +1,1 @@
+"""Steps to a target loss: small trainings, and a judge of `mdot converge`."""
