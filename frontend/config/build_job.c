@@ -284,13 +284,11 @@ static mdot_status add_program(const builder *b, mdot_job *job, mdot_job **out_j
 static mdot_status finish_operators(builder *b, mdot_job **out_job)
 {
     mdot_job *plain = NULL;
-    mdot_status status = MDOT_OK;
-    if (b->options->freezing != NULL)
-        status = mdot_operators_freeze(b->options->freezing, b->made, b->operator_count, b->err);
-    for (size_t i = 0; i < b->operator_count && b->options->keep_names == 0; i++) b->made[i].module = NULL;
+    bool keeps_names = b->options->keep_names != 0 || b->options->freezing != NULL;
+    for (size_t i = 0; i < b->operator_count && !keeps_names; i++) b->made[i].module = NULL;
     const mdot_job_description description = {
         .struct_size = sizeof description, .operators = b->made, .operator_count = b->operator_count, .batch = 1};
-    if (status == MDOT_OK) status = mdot_job_create(&description, &plain, b->err);
+    mdot_status status = mdot_job_create(&description, &plain, b->err);
     if (status == MDOT_OK) status = add_program(b, plain, out_job);
     mdot_job_destroy(plain);
     return status;

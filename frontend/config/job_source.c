@@ -55,16 +55,16 @@ static mdot_status bind_length(const char *name, const mdot_job_options *options
     return MDOT_OK;
 }
 
-/* Applies the dimensions and, to a .job file, the freezing. Takes ownership of `job`. */
-static mdot_status finish(const char *name, const mdot_job_options *options, bool freezes, mdot_job *job,
-                          mdot_job **out_job, mdot_error *err)
+/* Applies the dimensions and the freezing. Takes ownership of `job`. */
+static mdot_status finish(const char *name, const mdot_job_options *options, mdot_job *job, mdot_job **out_job,
+                          mdot_error *err)
 {
     mdot_status bound = bind_length(name, options, &job, err);
     if (bound != MDOT_OK) {
         mdot_job_destroy(job);
         return bound;
     }
-    if (!freezes || options->freezing == NULL) {
+    if (options->freezing == NULL) {
         *out_job = job;
         return MDOT_OK;
     }
@@ -81,7 +81,7 @@ static mdot_status load_job(const char *path, const mdot_job_options *options, m
     mdot_job *job = NULL;
     mdot_status status = options->output != NULL ? bs_check_replaces(options->output, path, err) : MDOT_OK;
     if (status == MDOT_OK) status = mdot_job_load(path, &job, err);
-    return status == MDOT_OK ? finish(path, options, true, job, out_job, err) : status;
+    return status == MDOT_OK ? finish(path, options, job, out_job, err) : status;
 }
 
 /* `length` is the default length; 0: the family's. */
@@ -97,7 +97,7 @@ static mdot_status build_job(const char *folder, const char *name, json_object *
         mdot_job_destroy(job);
         job = longer;
     }
-    return status == MDOT_OK ? finish(name, options, false, job, out_job, err) : status;
+    return status == MDOT_OK ? finish(name, options, job, out_job, err) : status;
 }
 
 static mdot_status build_from_bytes(const void *bytes, size_t size_bytes, const char *name,
@@ -204,7 +204,7 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
     if (size_bytes >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0) {
         mdot_job *job = NULL;
         status = mdot_job_parse(bytes, size_bytes, &job, err);
-        return status == MDOT_OK ? finish(name, &options, true, job, out_job, err) : status;
+        return status == MDOT_OK ? finish(name, &options, job, out_job, err) : status;
     }
     if (size_bytes > 0 && *(const char *)bytes == '{')
         return build_from_bytes(bytes, size_bytes, name, &options, out_job, err);

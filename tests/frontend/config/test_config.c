@@ -1,5 +1,6 @@
 /* test_config.c — frontend/config: jobs from a config.json, and ready jobs by name. Laws: parameters and FLOPs are
  * those of the published networks, and each hostile file is refused with its field. */
+#include "base/file.h"
 #include "mdot/mdotjob.h"
 #include "tests/support/assertions.h"
 #include "tests/support/process.h"
@@ -119,6 +120,53 @@ static void a_configuration_has_a_program_and_a_length(void **state)
 }
 
 /* A network has as many parameters as its layers, and each layer has as many as another one. */
+/* Bytes of the job's file. The caller frees them. */
+static unsigned char *bytes_of(const mdot_job *job, size_t *size)
+{
+    unsigned char *bytes = NULL;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "saved.job");
+    assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
+    assert_int_equal(bs_read_file(path, &bytes, size, NULL), MDOT_OK);
+    free(path);
+    process_remove_folder(folder);
+    return bytes;
+}
+
+/* A job that is read with a freezing is the whole job, frozen afterwards: also the memory that was recorded. */
+static void freezing_may_come_before_or_after_reading(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *pattern;
+        bool trains;
+    } cases[] = {{"gpt2", "*.h.11", true},       {"gpt2", "*.h.?", false},      {"llama-3-8b", "*.31.*", true},
+                 {"llama-3-8b", "*mlp*", false}, {"bert-base", "*.11.*", true}, {"qwen3-30b-a3b", "*.self_attn", false},
+                 {"t5-base", "encoder", false},  {"opt-125m", "*fc?", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *pattern = &cases[i].pattern;
+        const mdot_job_freezing freezing = {.struct_size = sizeof freezing,
+                                            .frozen = cases[i].trains ? NULL : pattern,
+                                            .frozen_count = cases[i].trains ? 0 : 1,
+                                            .trained = cases[i].trains ? pattern : NULL,
+                                            .trained_count = cases[i].trains ? 1 : 0};
+        mdot_job_options options = {.struct_size = sizeof options, .keep_names = 1};
+        mdot_job *whole = NULL, *after = NULL, *before = NULL;
+        mdot_error err = {0};
+        if (mdot_job_read(cases[i].name, &options, &whole, &err) != MDOT_OK) fail_msg("%s", err.message);
+        if (mdot_job_freeze(whole, &freezing, &after, &err) != MDOT_OK) fail_msg("%s", err.message);
+        options.freezing = &freezing;
+        if (mdot_job_read(cases[i].name, &options, &before, &err) != MDOT_OK) fail_msg("%s", err.message);
+        size_t size, other_size;
+        unsigned char *bytes = bytes_of(after, &size), *other = bytes_of(before, &other_size);
+        if (size != other_size || memcmp(bytes, other, size) != 0) fail_msg("%s differs", cases[i].name);
+        free(bytes);
+        free(other);
+        mdot_job_destroy(whole);
+        mdot_job_destroy(after);
+        mdot_job_destroy(before);
+    }
+}
+
 static void each_layer_adds_the_same(void **state)
 {
     (void)state;
@@ -296,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_ready_job_has_the_published_parameters),
         cmocka_unit_test(flops_follow_from_the_parameters),
         cmocka_unit_test(a_configuration_has_a_program_and_a_length),
+        cmocka_unit_test(freezing_may_come_before_or_after_reading),
         cmocka_unit_test(each_layer_adds_the_same),
         cmocka_unit_test(a_folder_and_a_file_are_read),
         cmocka_unit_test(an_impossible_configuration_is_refused_with_its_field),
