@@ -102,7 +102,7 @@ static void a_sweep_combines_every_gpu_batch_and_version(void **state)
 static void unsupported_sweeps_are_refused(void **state)
 {
     predict_command *f = *state;
-    RUN(f, bert, "--gpu", "A100", "--sweep", "length=64,128", "-q");
+    RUN(f, bert, "--gpu", "A100", "--sweep", "width=64,128", "-q");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "sequence");
     RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "--sweep", "length=3");

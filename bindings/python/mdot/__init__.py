@@ -17,6 +17,7 @@ from mdot.calibration import Calibration, Correction, Effect, Factors, Measureme
 from mdot.compiler import Check, CompilerWarning, Verification, check, compile, verify
 from mdot.configuration import Configuration
 from mdot.configuration_files import FileOptions, options_from
+from mdot.converging import Convergence, steps_to_loss
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
@@ -94,6 +95,7 @@ __all__ = [
     "Check",
     "CompilerWarning",
     "Configuration",
+    "Convergence",
     "Correction",
     "CorruptError",
     "DeviceError",
@@ -168,6 +170,7 @@ __all__ = [
     "ready_jobs",
     "record",
     "record_trace",
+    "steps_to_loss",
     "sweep",
     "verify",
 ]

@@ -70,7 +70,7 @@ def objects(folder: Path) -> dict[str, Any]:
     load = predictor.load(job, "V100", 8)
     beside = mdot.beside(load, load)
     made: dict[str, Any] = {
-        "GpuLoad": load, "Beside": beside, "Pair": mdot.Pair(beside, beside),
+        "Convergence": mdot.steps_to_loss(range(10), [4 / (1 + i) for i in range(10)], 0.5), "GpuLoad": load, "Beside": beside, "Pair": mdot.Pair(beside, beside),
         "Plan": plan, "Layout": plan[0], "TrainingCost": plan[0].cost, "Training": mdot.Training(1e6),
         "Job": job, "Job, frozen": frozen, "Operator": job[0], "Load": mdot.optimizer_load("adam", 10), "GPU": mdot.gpu("T4"),
         "Configuration": configuration, "Predictor": predictor, "Predictor, calibrated": mdot.Predictor(calibration=calibration),

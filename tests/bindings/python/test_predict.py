@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import os
 import tempfile
 import threading
 import unittest
@@ -395,6 +398,23 @@ class Threads(support.TestCase):
             thread.join()
         self.assertEqual(len(seen), 32)
         self.assertTrue(all(answers == expected for answers in seen))
+
+    def test_steps_to_a_loss_are_the_command_s_answer(self) -> None:
+        steps = list(range(0, 2000, 20))
+        losses = [1.5 + 4 * (i + 30) ** -0.5 + 0.01 * math.sin(i) for i in steps]
+        for target in (1.55, 1.6, 1.7, 1.2):
+            answer = mdot.steps_to_loss(steps, losses, target)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "losses.csv"
+                path.write_text("step,loss\n" + "".join(f"{i},{loss!r}\n" for i, loss in zip(steps, losses)))
+                both = json.loads(support.run(os.environ["MDOT_CLI"], "converge", str(path), f"--target={target}", "--json"))
+            self.assertAlmostEqual(answer.reach_probability, both["reach_probability"])
+            for name in ("steps", "lower_steps", "upper_steps"):
+                own = getattr(answer, name)
+                self.assertEqual(math.isinf(own), both[name] is None)
+                if both[name] is not None:
+                    self.assertAlmostEqual(own, both[name], delta=1)
+        self.assertRaises(ValueError, mdot.steps_to_loss, [1, 2], [1], 0.5)
 
     def test_a_job_beside_another_is_the_command_s_answer(self) -> None:
         answer = mdot.predict(support.RESNET, "V100-SXM-16GB", 16, precision="fp32", beside=support.RESNET, beside_batch=64)

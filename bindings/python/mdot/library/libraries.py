@@ -106,6 +106,10 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, POINTER(c.mdot_gpu_load), POINTER(c.mdot_gpu_load), POINTER(c.mdot_beside), _ERROR],
     ),
+    "mdot_steps_to_loss": (
+        c_int,
+        [POINTER(c_double), POINTER(c_double), c_size_t, c_double, POINTER(c.mdot_convergence), _ERROR],
+    ),
     "mdot_explain": (c_int, [c_void_p, c_void_p, POINTER(c.mdot_configuration), POINTER(c_void_p), _ERROR]),
     "mdot_explanation_destroy": (None, [c_void_p]),
     "mdot_explanation_get_info": (c_int, [c_void_p, POINTER(c.mdot_explanation_info)]),

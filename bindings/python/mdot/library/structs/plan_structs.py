@@ -101,3 +101,15 @@ class mdot_training_run(Sized):
 
 class mdot_training_cost(Sized):
     _fields_ = [("struct_size", c_size_t), *((name, c_double) for name in _COST)]
+
+
+class mdot_convergence(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("steps", c_double),
+        ("lower_steps", c_double),
+        ("upper_steps", c_double),
+        ("reach_probability", c_double),
+        ("asymptote", c_double),
+        ("exponent", c_double),
+    ]
