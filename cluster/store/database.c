@@ -17,6 +17,7 @@ mdot_status st_fail(const mdot_store *store, int code, const char *action, mdot_
         return mdot_fail(err, MDOT_IO,
                          "%s: cannot %s, because the disk is full; earlier records are intact. Free space and repeat",
                          path, action);
+    case SQLITE_ERROR: /* the statements are right, so the file is not: for example an "unsupported file format" */
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return mdot_fail(err, MDOT_CORRUPT,

@@ -25,7 +25,7 @@ enum {
 typedef struct scan {
     int file, wal; /* wal is -1 if there is none */
     uint64_t file_bytes;
-    uint32_t page_bytes, usable_bytes;
+    uint32_t page_bytes;              /* no byte of a page is reserved */
     uint64_t page_count, frame_count; /* frames: committed ones */
     uint32_t *frame_page;             /* number of the page in each frame */
     unsigned char *page, *overflow;
@@ -168,7 +168,7 @@ static bool has_seal(const st_table *table, const header *h, const unsigned char
 /* Joins a payload's local part and overflow pages. */
 static bool assemble(scan *s, const unsigned char *at, const unsigned char *end, uint64_t payload_bytes, bool uses_wal)
 {
-    uint64_t usable = s->usable_bytes, maximum = usable - 35, local = payload_bytes;
+    uint64_t usable = s->page_bytes, maximum = usable - 35, local = payload_bytes;
     if (payload_bytes > maximum) {
         uint64_t minimum = (usable - 12) * 32 / 255 - 23, fits = minimum + (payload_bytes - minimum) % (usable - 4);
         local = fits <= maximum ? fits : minimum;
@@ -216,7 +216,7 @@ static void try_cell(scan *s, const unsigned char *at, const unsigned char *end)
 
 static void scan_page(scan *s)
 {
-    const unsigned char *end = s->page + s->usable_bytes;
+    const unsigned char *end = s->page + s->page_bytes;
     for (const unsigned char *cell_start = s->page; cell_start < end && !s->stopped; cell_start++)
         try_cell(s, cell_start, end);
 }
@@ -225,14 +225,13 @@ static void scan_page(scan *s)
 static void read_sizes(scan *s)
 {
     unsigned char head[100] = {0};
-    s->page_bytes = s->usable_bytes = USUAL_PAGE;
+    s->page_bytes = USUAL_PAGE;
     if (!read_at(s->file, 0, head, sizeof head)) return;
     uint32_t size = (uint32_t)head[16] << 8 | head[17];
     if (size == 1) size = MOST_PAGE;
     bool is_power = size >= LEAST_PAGE && size <= MOST_PAGE && (size & (size - 1)) == 0;
     if (!is_power || memcmp(head, "SQLite format 3", 16) != 0) return;
     s->page_bytes = size;
-    s->usable_bytes = size - (head[20] < size / 2 ? head[20] : 0);
 }
 
 /* Finds the committed frames: those of the log's present generation, up to the last commit. */
