@@ -27,7 +27,7 @@ expect() {
 }
 
 expect "predict" pre
-expect "calibrate compile check" c
+expect "calibrate compile check converge" c
 expect "--precision" predict --pre
 expect "--gpu --gpu-spec --gpus" predict --gpu
 expect "fp32 fp8 fp8-rowwise" predict --precision f
