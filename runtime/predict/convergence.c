@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = 64, FORMS = 6 * 8, SAMPLES = 200, RUN = 2, FEWEST = 10 };
+enum { POINTS = 64, SHIFTS = 8, EXPONENTS = 6, FORMS = EXPONENTS * SHIFTS, SAMPLES = 200, RUN = 2, FEWEST = 10 };
 
-static const double exponents[] = {.15, .25, .35, .5, .7, 1};
-static const double shifts[] = {1e-4, .01, .03, .1, .3, 1, 3, 10}; /* relative to the last step */
-static const double weight_exponent = 2.5;                         /* of the point's number */
+static const double exponents[EXPONENTS] = {.15, .25, .35, .5, .7, 1};
+static const double shifts[SHIFTS] = {1e-4, .01, .03, .1, .3, 1, 3, 10}; /* relative to the last step */
+static const double weight_exponent = 2.5;                               /* of the point's number */
 
 static const bs_struct_version convergence_type = BS_SIZED(mdot_convergence, exponent);
 
@@ -52,7 +52,7 @@ static mdot_status make_curve(const double *steps, const double *losses, size_t 
     for (size_t i = 0; i < c->count; i++) c->weights[i] /= sum;
     for (size_t form = 0; form < FORMS; form++)
         for (size_t i = 0; i < c->count; i++)
-            c->basis[form][i] = pow(c->steps[i] + shifts[form % 8], -exponents[form / 8]);
+            c->basis[form][i] = pow(c->steps[i] + shifts[form % SHIFTS], -exponents[form / SHIFTS]);
     return MDOT_OK;
 }
 
@@ -83,7 +83,7 @@ static fit fit_of(const curve *c, const double *losses)
 static double steps_of(fit f, double target)
 {
     if (target <= f.floor) return INFINITY;
-    return fmax(pow(f.slope / (target - f.floor), 1 / exponents[f.form / 8]) - shifts[f.form % 8], 1);
+    return fmax(pow(f.slope / (target - f.floor), 1 / exponents[f.form / SHIFTS]) - shifts[f.form % SHIFTS], 1);
 }
 
 /* Fits curves with runs of the best fit's residuals, for their steps to the target. The residuals are wider by the four
@@ -147,6 +147,6 @@ mdot_status mdot_steps_to_loss(const double *steps, const double *losses, size_t
                                      .upper_steps = last * samples[SAMPLES - 1 - SAMPLES / 20],
                                      .reach_probability = (double)finite / SAMPLES,
                                      .asymptote = best.floor,
-                                     .exponent = exponents[best.form / 8]};
+                                     .exponent = exponents[best.form / SHIFTS]};
     return bs_fill_struct(&convergence_type, &result, out_convergence, err);
 }
