@@ -138,7 +138,8 @@ class FixedBatch:
             sizes = args[place] if is_list else args[place:]
             first = sizes[0] if sizes else None
             if self.everywhere:
-                changed = tuple(self._of(size) if i == 0 or size == self.batch or func.__name__ == "arange" else size for i, size in enumerate(sizes))
+                follows = [i == 0 or size == self.batch or func.__name__ == "arange" for i, size in enumerate(sizes)]
+                changed = tuple(self._of(size) if moves else size for moves, size in zip(follows, sizes))
             else:
                 changed = (self._of(first), *sizes[1:])
             if not self._is_above() or changed == tuple(sizes):
