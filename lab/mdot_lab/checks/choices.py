@@ -17,8 +17,9 @@ A layout's time is that of one sample, so that batches are comparable. Columns:
   source's global batch, the options being those of the published best, for sources that searched themselves (SEARCHES);
   without it, mdot's best is the best published layout.
 
-`--wrong` counts pairs and wrong orders by the options in which the layouts differ. The exit status is 1 if less than 85 % of a
-source's pairs are in the right order, because vTrain has most of all pairs, or the median of a source's last column is above 1.1, and 77 if no data was found.
+`--wrong` counts pairs and wrong orders by the options in which the layouts differ. Each source is judged alone, because vTrain
+has most of all pairs. The exit status is 1 if less than 85 % of a source's pairs are in the right order, or if the median of
+its last column is above 1.1. It is 77 if no data was found.
 
 Sources: BLOOM's search on up to 384 A100 (rows whose table gives the network's width and depth; from 320 GPUs on, the
 runs set CUDA_LAUNCH_BLOCKING=1, so that the host's time is added to the step), vTrain's GPT on 8 to 512 A100
