@@ -78,7 +78,7 @@ static void a_second_sequence_is_bound_beside_the_length(void **state)
         }
 }
 
-/* A name that says so decides beside names that do not. */
+/* One symbol named as a length wins over symbols with other names. */
 static void a_name_of_sequences_is_the_length_beside_other_names(void **state)
 {
     (void)state;

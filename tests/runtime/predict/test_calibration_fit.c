@@ -52,7 +52,7 @@ static rt_step random_step(generator *r, uint32_t job)
 }
 
 /* Jobs ascend, and steps of no job come last, as calibration_rows.c orders them. Some jobs are far off. */
-static mdot_calibration *make_site(generator *r, size_t gpu_count)
+static mdot_calibration *make_site(generator *r)
 {
     mdot_calibration *c = calloc(1, sizeof *c);
     assert_non_null(c);
@@ -62,25 +62,23 @@ static mdot_calibration *make_site(generator *r, size_t gpu_count)
         for (int k = 0; k < 4; k++) sum += part[k] = 0.05 + unit(r);
         for (int k = 0; k < 4; k++) shares[j][k] = (float)(part[k] / sum);
     }
-    c->gpu_count = gpu_count;
-    for (size_t g = 0; g < gpu_count; g++) {
-        rt_calibration_gpu *gpu = &c->gpus[g];
-        gpu->is_new = below(r, 2) == 0;
-        gpu->anchor_count = 1 + below(r, MOST);
-        gpu->anchors = calloc(gpu->anchor_count, sizeof *gpu->anchors);
-        assert_non_null(gpu->anchors);
-        size_t nameless = below(r, 3);
-        for (size_t i = 0; i < gpu->anchor_count; i++) {
-            bool is_job = i + nameless < gpu->anchor_count || gpu->anchor_count <= nameless;
-            uint32_t job = is_job ? (uint32_t)(i * JOBS / gpu->anchor_count) : RT_NO_JOB;
-            rt_anchor *a = &gpu->anchors[i];
-            a->step = random_step(r, job);
-            a->step.is_new_gpu = gpu->is_new;
-            for (int q = 0; q < RT_QUANTITIES; q++) {
-                a->row_count[q] = below(r, 5) == 0 ? 0 : 1 + below(r, 40);
-                double far = job == 1 ? 3 : 0.5;
-                a->residual[q] = a->step.deviation[q] * (0.4 + far * random_normal(r));
-            }
+    c->gpu_count = 1;
+    rt_calibration_gpu *gpu = &c->gpus[0];
+    gpu->is_new = below(r, 2) == 0;
+    gpu->anchor_count = 1 + below(r, MOST);
+    gpu->anchors = calloc(gpu->anchor_count, sizeof *gpu->anchors);
+    assert_non_null(gpu->anchors);
+    size_t nameless = below(r, 3);
+    for (size_t i = 0; i < gpu->anchor_count; i++) {
+        bool is_job = i + nameless < gpu->anchor_count || gpu->anchor_count <= nameless;
+        uint32_t job = is_job ? (uint32_t)(i * JOBS / gpu->anchor_count) : RT_NO_JOB;
+        rt_anchor *a = &gpu->anchors[i];
+        a->step = random_step(r, job);
+        a->step.is_new_gpu = gpu->is_new;
+        for (int q = 0; q < RT_QUANTITIES; q++) {
+            a->row_count[q] = below(r, 5) == 0 ? 0 : 1 + below(r, 40);
+            double far = job == 1 ? 3 : 0.5;
+            a->residual[q] = a->step.deviation[q] * (0.4 + far * random_normal(r));
         }
     }
     return c;
@@ -168,7 +166,7 @@ static void a_fit_is_its_definition(void **state)
     (void)state;
     generator r = {.state = 101};
     for (int trial = 0; trial < TRIALS; trial++) {
-        mdot_calibration *c = make_site(&r, 1);
+        mdot_calibration *c = make_site(&r);
         assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
         for (int quantity = 0; quantity < RT_QUANTITIES; quantity++) {
             rt_quantity q = (rt_quantity)quantity;
@@ -230,7 +228,7 @@ static void a_correction_is_its_definition(void **state)
     generator r = {.state = 202};
     const rt_quantity q = RT_QUANTITY_MEMORY; /* a time also follows the rows of its job */
     for (int trial = 0; trial < TRIALS; trial++) {
-        mdot_calibration *c = make_site(&r, 1);
+        mdot_calibration *c = make_site(&r);
         assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
         const rt_calibration_gpu *gpu = &c->gpus[0];
         const rt_fit *fit = &gpu->fit[q];
@@ -298,7 +296,7 @@ static void equal_gpus_are_equal_messages(void **state)
             mdot_calibration *c = NULL;
             for (size_t g = 0; g < count; g++) {
                 generator same = {.state = seed};
-                mdot_calibration *one = make_site(&same, 1);
+                mdot_calibration *one = make_site(&same);
                 for (size_t i = 0; i < one->gpus[0].anchor_count; i++) one->gpus[0].anchors[i].row_count[1] = 3;
                 if (c == NULL) {
                     c = one;
