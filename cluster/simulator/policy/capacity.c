@@ -38,7 +38,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     mdot_status status = SC_STATE(capacity, arrays, out_self, err);
     if (status != MDOT_OK) return status;
     capacity *self = *out_self;
-    for (uint32_t i = 0; i < w->job_count; i++) { /* active has the first job of each queue for now */
+    for (uint32_t i = 0; i < w->job_count; i++) { /* here, active has the first job of each queue */
         uint32_t q = 0;
         while (q < self->queue_count && strcmp(group_of(&w->jobs[self->active[q]]), group_of(&w->jobs[i])) != 0) q++;
         if (q == self->queue_count) self->active[self->queue_count++] = i;
