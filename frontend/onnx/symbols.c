@@ -293,7 +293,7 @@ static int64_t sum_of(const binder *b, const char *name)
 /* Binds a job's length to its only open symbol, or to the only one whose name says so. */
 static mdot_status bind_length(const binder *b)
 {
-    int last[2] = {NO_SYMBOL, NO_SYMBOL}, count[2] = {0}; /* of any symbols, and of those whose names say so */
+    int last[2] = {NO_SYMBOL, NO_SYMBOL}, count[2] = {0}; /* of all open symbols; of those named as a length */
     for (int i = 0; i < b->symbol_count; i++) {
         const char *name = b->symbols[i].name;
         if (!is_open(&b->symbols[i]) || strchr(name, '+') != NULL) continue;
@@ -330,7 +330,7 @@ static mdot_status settle_job(const binder *b)
 static mdot_status choose_symbol(const binder *b, int *out_symbol)
 {
     if (b->context->options->job) return settle_job(b);
-    int last[2] = {NO_SYMBOL, NO_SYMBOL}, count[2] = {0}; /* of any symbols, and of those that are no batch */
+    int last[2] = {NO_SYMBOL, NO_SYMBOL}, count[2] = {0}; /* of all open symbols; of those that cannot be a batch */
     for (int i = 0; i < b->symbol_count; i++) {
         if (!is_open(&b->symbols[i])) continue;
         for (int k = 0; k <= !b->symbols[i].only_leading; k++, last[k - 1] = i) count[k]++;
