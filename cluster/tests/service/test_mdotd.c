@@ -276,8 +276,8 @@ static void half_open_connections_make_room(void **state)
     stop(f, SIGTERM);
 }
 
-/* The service is stopped while many requests arrive, and then goes on. It answers all of them, whatever their number: an
- * event loop takes events in batches, and must not sleep after a full one. */
+/* The service is stopped while many requests arrive, and then goes on. It answers all of them, whatever their number:
+ * an event loop takes events in batches, and must not sleep after a full one. */
 static void a_burst_is_answered(void **state)
 {
     enum { MOST = 260 };
