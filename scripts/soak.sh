@@ -1,5 +1,5 @@
 #!/bin/sh
-# Simulates a scheduler's life in minutes (benchmarks/soak/soak.c): predictions on two threads while the artefact is
+# Simulates a scheduler's life in minutes (tests/soak/soak.c): predictions on two threads while the artefact is
 # replaced every second and jobs come and go; then timed rounds of 10,000 pairs.
 #
 #     scripts/soak.sh                                       # 10^8 predictions, 1000 rounds
@@ -13,5 +13,5 @@ build=${BUILD:-build/release}
 cmake --build "$build" --target soak predictor -- --quiet
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
-"$build/benchmarks/soak" "$build/share/mdot/predictor.mdot" "$work" \
+"$build/tests/soak" "$build/share/mdot/predictor.mdot" "$work" \
     examples/jobs/bert_base.onnx examples/jobs/resnet50.onnx "$@"
