@@ -19,7 +19,7 @@ endif()
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_CLUSTER_PACKAGE_NAME mdot-cluster)
 set(CPACK_DEBIAN_CLUSTER_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_CLUSTER_PACKAGE_RECOMMENDS mdot) # the default predictor, and `mdot calibrate`
+set(CPACK_DEBIAN_CLUSTER_PACKAGE_RECOMMENDS "mdot, python3") # the default predictor, and `mdot calibrate`; experiments
 set(CPACK_COMPONENT_CLUSTER_DESCRIPTION "mdot-simulate, mdot-store and their tools")
 if(TARGET mdotstore)
   list(APPEND CPACK_COMPONENTS_ALL store cluster_dev)

@@ -64,7 +64,6 @@ simulator/estimate   cluster/history/mdot_history.h cluster/simulator/core/ clus
 simulator/input      mdot/mdot_store.h cluster/accounting/ cluster/simulator/core/
 simulator/report     cluster/simulator/core/
 simulator/idle       cluster/simulator/core/ cluster/simulator/input/
-simulator/experiment cluster/simulator/
 service              mdot/mdot_store.h cluster/history/mdot_history.h
 tests                mdot/mdot_store.h cluster/ tests/support/json.h tests/support/process.h tests/support/shard.h
 WALLS

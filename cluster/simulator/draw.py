@@ -17,15 +17,14 @@ import os
 import sys
 from xml.sax.saxutils import escape
 
-# 97.5 % quantiles of Student's t, as in experiment/bands.c.
-QUANTILES = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-             2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042]
+from experiment import MEASURES, ratio_band
+
 CURVES = {"step times": "#1b6ca8", "totals": "#c8501e"}
 PREDICTOR, BLIND = "#1a7f37", "#555555"
 COLOURS = ["#000000", "#1b6ca8", "#1a7f37", "#c8501e", "#8250df", "#9a6700", "#bf3989", "#555555", "#999999"]
 LIMITS = {"maximum": "#b0b0b0", "mdot, binding": "#1a7f37", "mdot, planned": "#1b6ca8", "exact": "#c8501e"}
-MEASURES = [("mean_wait_s", 1, "mean wait"),  # plus a second, so that an empty queue has a ratio
-            ("mean_jct_s", 0, "mean completion time"), ("mean_bounded_slowdown", 0, "mean bounded slowdown")]
+TITLES = {"mean_wait_s": "mean wait", "mean_jct_s": "mean completion time",
+          "mean_bounded_slowdown": "mean bounded slowdown"}
 
 
 def text(x, y, content, attributes=""):
@@ -165,15 +164,6 @@ def draw_learning(data):
                        f"of submission. Means over {data['windows']} windows; numbers at the names: whole windows.")]
 
 
-def band_of(logarithms):
-    """Returns geometric mean and 95 % confidence interval, as experiment/bands.c."""
-    count, mean, half = len(logarithms), sum(logarithms) / len(logarithms), 0
-    if count > 1:
-        t = QUANTILES[count - 2] if count - 1 <= len(QUANTILES) else 1.96
-        half = t * math.sqrt(sum((value - mean) ** 2 for value in logarithms) / (count - 1) / count)
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
-
-
 def draw_limits(data):
     size, left, top, gap = (300, 220), 60, 96, (40, 80)
     cells = {(c["load"], c["trace"], c["window"], c["policy"], c["limits"]): c for c in data["cells"]}
@@ -187,17 +177,17 @@ def draw_limits(data):
     group = size[0] / len(policies)
     bar = group / (len(LIMITS) + 2)
     for row, load in enumerate(loads):
-        for column, (measure, plus, title) in enumerate(MEASURES):
+        for column, (measure, plus) in enumerate(MEASURES.items()):
             x0, y0 = left + column * (size[0] + gap[0]), top + row * (size[1] + gap[1])
             y_of = lambda ratio: y0 + size[1] * (1 - math.log(min(max(ratio, .25), 4) / .25) / math.log(16))
-            out.append(text(x0, y0 - 8, f"{title}, load {load:g}", ' font-weight="bold"'))
+            out.append(text(x0, y0 - 8, f"{TITLES[measure]}, load {load:g}", ' font-weight="bold"'))
             for mark in (.25, .5, .75, 1, 1.5, 2, 4):
                 out.append(f'<path d="M{x0:g} {y_of(mark):.1f}h{size[0]}" stroke="{"#888" if mark == 1 else "#ddd"}"/>'
                            + text(x0 - 4, y_of(mark) + 4, f"{mark:g}", ' text-anchor="end"'))
             for place, policy in enumerate(policies):
                 for i, (limits, colour) in enumerate(LIMITS.items(), 1):
-                    mean, low, high = band_of([math.log((cells[load, trace, window, policy, limits][measure] + plus) / (
-                        cells[load, trace, window, policy, "requested"][measure] + plus))
+                    mean, low, high = ratio_band([(cells[load, trace, window, policy, limits][measure] + plus) / (
+                        cells[load, trace, window, policy, "requested"][measure] + plus)
                         for trace in traces for window in windows])
                     x, y = x0 + place * group + i * bar, y_of(mean)
                     out.append(f'<rect x="{x:.1f}" y="{min(y, y_of(1)):.1f}" width="{bar - 2:.1f}" '

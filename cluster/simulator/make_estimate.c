@@ -9,6 +9,7 @@
 const char *sc_name_estimate(const sc_request *request)
 {
     if (request->factors_path != NULL) return "factors";
+    if (request->predictions_path != NULL) return "predictions";
     return request->estimate != NULL ? request->estimate : "oracle";
 }
 
@@ -24,28 +25,59 @@ static const struct {
                {"limit", sc_estimator_make_limits, SC_ERRORS_TOTAL}};
 enum { NAMES = sizeof by_name / sizeof by_name[0] };
 
+/* Makes the estimator of `error:M[,MODEL]`. */
+static mdot_status make_errors(const sc_request *request, const char *text, const sc_workload *workload,
+                               sc_estimator *out_estimator, mdot_error *err)
+{
+    static const char *const models[] = {"", ",log-normal", ",normal", ",two-point"};
+    char *end;
+    double error = strtod(text, &end);
+    int model = 0;
+    while (model < 4 && strcmp(end, models[model]) != 0) model++;
+    if (end == text || model == 4 || !(error >= 0 && error <= 2))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "--estimate error:M[,MODEL] takes a mean error from 0 to 2 and one of the models log-normal, "
+                         "normal and two-point, not \"%s\"",
+                         text);
+    return sc_estimator_make_errors(workload->job_count, model > 0 ? (sc_error_model)(model - 1) : SC_ERROR_LOG_NORMAL,
+                                    error, request->seed, out_estimator, err);
+}
+
+static mdot_status make_predicted(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
+                                  mdot_error *err)
+{
+    const char *predictor = request->predicted_by != NULL ? request->predicted_by : "mdot";
+    double *ratios = NULL;
+    size_t count = 0;
+    sc_estimator known = {0};
+    mdot_status status = sc_read_predictions(request->predictions_path, predictor, &ratios, &count, err);
+    if (status == MDOT_OK)
+        status = sc_estimator_make_predicted(workload, ratios, count, request->seed, request->learns, &known, err);
+    free(ratios);
+    if (status == MDOT_OK && request->known_share < 1)
+        return sc_estimator_make_mixed(workload, &known, request->known_share, request->seed, out_estimator, err);
+    if (status == MDOT_OK) *out_estimator = known;
+    return status;
+}
+
 static mdot_status make_base(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
                              sc_errors *out_errors, mdot_error *err)
 {
     const char *name = sc_name_estimate(request);
     size_t index = 0;
     while (index < NAMES && strcmp(name, by_name[index].name) != 0) index++;
-    *out_errors = request->has_errors ? request->errors : index < NAMES ? by_name[index].errors : SC_ERRORS_SCALE;
+    *out_errors = request->known_share < 1 ? SC_ERRORS_RESIDUAL
+                  : request->has_errors    ? request->errors
+                  : index < NAMES          ? by_name[index].errors
+                                           : SC_ERRORS_SCALE;
     if (request->factors_path != NULL) {
         double *factors;
         mdot_status status = sc_read_factors(request->factors_path, workload, &factors, err);
         return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
     }
+    if (request->predictions_path != NULL) return make_predicted(request, workload, out_estimator, err);
     if (index < NAMES) return by_name[index].make(workload, out_estimator, err);
-    if (strncmp(name, "error:", 6) == 0) {
-        char *end;
-        double error = strtod(name + 6, &end);
-        if (end != name + 6 && *end == '\0' && error >= 0 && error <= 2)
-            return sc_estimator_make_errors(workload->job_count, SC_ERROR_LOG_NORMAL, error, request->seed,
-                                            out_estimator, err);
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--estimate error:M takes a mean error from 0 to 2, not \"%s\"",
-                         name + 6);
-    }
+    if (strncmp(name, "error:", 6) == 0) return make_errors(request, name + 6, workload, out_estimator, err);
     if (strcmp(name, "oracle") != 0)
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,
@@ -60,7 +92,8 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
     sc_estimator base = {0};
     mdot_status status = make_base(request, workload, &base, out_errors, err);
     if (status != MDOT_OK) return status;
-    if (request->learns) return sc_estimator_make_learning(workload, &base, NULL, out_estimator, err);
+    if (request->learns && request->predictions_path == NULL)
+        return sc_estimator_make_learning(workload, &base, NULL, out_estimator, err);
     *out_estimator = base;
     return MDOT_OK;
 }

@@ -33,7 +33,9 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
     if (status == MDOT_OK && request->high > 0)
         sc_workload_give_deadlines(workload, cluster, request->low, request->high, request->seed);
     if (status == MDOT_OK && request->draws_outcomes) sc_workload_draw_outcomes(workload, request->seed);
-    if (status == MDOT_OK && request->most_limit_s > 0)
+    if (status == MDOT_OK && request->wants_maximum)
+        sc_workload_request_maximum(workload, cluster, request->most_limit_s);
+    else if (status == MDOT_OK && request->most_limit_s > 0)
         sc_workload_request_limits(workload, cluster, request->most_limit_s, request->seed);
     if (status == MDOT_OK && request->accounts_path != NULL)
         status = sc_read_accounts(request->accounts_path, accounts, err);

@@ -68,14 +68,21 @@ static bool read_window(const char *command, char *text, void *place)
 {
     sc_request *request = place;
     (void)command;
-    double start = 0, count = 0;
-    const char *colon = text;
-    if (strchr(text, ':') == NULL) return refuse("--window takes FROM:COUNT, not \"%s\"", text);
-    if (!parse_integer("--window", text, ':', 0, 1e9, &start, &colon) ||
-        !parse_integer("--window", colon + 1, '\0', 1, 1e9, &count, NULL))
-        return false;
-    request->window.from = (size_t)start;
+    double start = 0, count = 0, windows = 0;
+    const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
+    if (colon == NULL) return refuse("--window takes FROM:COUNT or K/N:COUNT, not \"%s\"", text);
+    if (!parse_integer("--window", colon + 1, '\0', 1, 1e9, &count, NULL)) return false;
     request->window.count = (size_t)count;
+    if (slash == NULL) {
+        if (!parse_integer("--window", text, ':', 0, 1e9, &start, NULL)) return false;
+        request->window.from = (size_t)start;
+        return true;
+    }
+    if (!parse_integer("--window", slash + 1, ':', 1, 1e6, &windows, NULL) ||
+        !parse_integer("--window", text, '/', 1, windows, &start, NULL))
+        return false;
+    request->window.number = (size_t)start - 1;
+    request->window.of = (size_t)windows;
     return true;
 }
 
@@ -131,6 +138,16 @@ static bool read_limits(const char *command, char *text, void *place)
     return *comma == '\0' || parse_number("--limits", comma + 1, '\0', 0, 1e9, &request->limit_extra_s, NULL);
 }
 
+static bool read_user_limits(const char *command, char *text, void *place)
+{
+    sc_request *request = place;
+    (void)command;
+    const char *comma = text;
+    if (!parse_number("--user-limits", text, ',', 1, 1e12, &request->most_limit_s, &comma)) return false;
+    request->wants_maximum = strcmp(comma, ",all") == 0;
+    return *comma == '\0' || request->wants_maximum || refuse("--user-limits takes MAX_S[,all], not \"%s\"", text);
+}
+
 static bool read_errors(const char *command, char *text, void *place)
 {
     sc_request *request = place;
@@ -175,7 +192,7 @@ static bool read_gpus(const char *command, char *text, void *place)
         return parse_number(option, text, '\0', minimum, maximum, place, NULL);                                        \
     }
 READ_NUMBER(read_power, "--power", 1, 1e12)
-READ_NUMBER(read_user_limits, "--user-limits", 1, 1e12)
+READ_NUMBER(read_known, "--known", 0, 1)
 READ_NUMBER(read_load, "--scale-load", 1e-6, 1e6)
 READ_NUMBER(read_upper, "--upper", 1e-3, 1e3)
 
@@ -223,25 +240,33 @@ static const cli_option options[] = {
                  .files = "mdot"),
     CLI_TEXT_ROW(
         "estimate", "E", sc_request, estimate,
-        "durations that policies assume: oracle, limit (the requested time), or error:M for log-normal factors of "
-        "mean error M; or learned from completed jobs: history, rolling (means), last-two (of a user), survival "
-        "(default oracle)",
+        "durations that policies assume: oracle, limit (the requested time), or error:M[,MODEL] for random factors of "
+        "mean error M (log-normal, normal or two-point); or learned from completed jobs: history, rolling (means), "
+        "last-two (of a user), survival (default oracle)",
         .heading = "Estimates and limits"),
     CLI_FLAG_ROW(
         "learn", sc_request, learns,
         "correct --estimate error:M, --factors or --sweep by the completed jobs of the same job_type, or user and "
-        "name"),
+        "name, and --predictions by those of the same network"),
     CLI_TEXT_ROW("factors", "FILE", sc_request, factors_path,
                  "job_id,factor: predicted over true duration of each job, instead of --estimate", .files = "csv"),
+    CLI_TEXT_ROW("predictions", "FILE", sc_request, predictions_path,
+                 "step_ms,PREDICTOR,…: measured and predicted step times of networks, which jobs have at random, "
+                 "equal for the same user and name; instead of --estimate",
+                 .files = "csv"),
+    CLI_TEXT_ROW("predicted-by", "NAME", sc_request, predicted_by, "the column of --predictions (default mdot)"),
+    CLI_CALL_ROW("known", "SHARE", read_known,
+                 "share of jobs with known steps under --predictions; the others have a history (default 1)",
+                 .at = offsetof(sc_request, known_share)),
     CLI_CALL_ROW(
         "errors", "scale|total", read_errors,
         "error in the step time with known steps, or in the total duration without corrections (default: scale; "
         "rolling, last-two and limit: total; history, survival: the rest itself)"),
     CLI_CALL_ROW("outcomes", "philly", read_outcomes,
                  "let jobs fail and be cancelled as in Philly: estimates are those of their longer plans"),
-    CLI_CALL_ROW("user-limits", "MAX_S", read_user_limits,
-                 "draw the time limit that each job requests, at most MAX_S, unless the trace has limit_s",
-                 .at = offsetof(sc_request, most_limit_s)),
+    CLI_CALL_ROW("user-limits", "MAX_S[,all]", read_user_limits,
+                 "draw the time limit that each job requests, at most MAX_S, unless the trace has limit_s; all: every "
+                 "job requests MAX_S"),
     CLI_CALL_ROW(
         "limits", "Q[,S]", read_limits,
         "cut jobs off at Q times their estimate plus S seconds; they lose their work and come again with twice "
@@ -255,7 +280,9 @@ static const cli_option options[] = {
         "(with --accounts 1000,10000,0,0,7; otherwise first come, first served)"),
     CLI_CALL_ROW("deadlines", "A:B", read_deadlines,
                  "every job's deadline is A to B times its duration after its submission, at random"),
-    CLI_CALL_ROW("window", "FROM:COUNT", read_window, "only COUNT jobs from FROM on, among those that fit the cluster",
+    CLI_CALL_ROW("window", "FROM:COUNT", read_window,
+                 "only COUNT jobs from FROM on, among those that fit the cluster; K/N:COUNT is window K of N that lie "
+                 "evenly along the trace",
                  .heading = "The simulation"),
     CLI_CALL_ROW("scale-load", "L", read_load, "stretch submit times until the load is L",
                  .at = offsetof(sc_request, window.load)),
@@ -309,7 +336,8 @@ static bool check_outputs(const sc_request *request)
     const char *const inputs[] = {request->trace_path,       request->cluster_path,  request->factors_path,
                                   request->throughputs_path, request->idle_path,     request->sweep_path,
                                   request->predictor_path,   request->accounts_path, request->pairs_path,
-                                  request->steps_path,       request->noise_path,    request->interference_path};
+                                  request->steps_path,       request->noise_path,    request->interference_path,
+                                  request->predictions_path};
     mdot_error err;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
@@ -327,7 +355,10 @@ static bool check(const sc_request *request)
     if (!check_outputs(request)) return false;
     if (request->idle_path != NULL && (request->gpus > 0 || request->cluster_path != NULL || request->policy_count > 0))
         return refuse("--idle excludes --gpus, --cluster and --policy");
-    if (request->factors_path != NULL && request->estimate != NULL) return refuse("--factors excludes --estimate");
+    if ((request->factors_path != NULL) + (request->predictions_path != NULL) + (request->estimate != NULL) > 1)
+        return refuse("--estimate, --factors and --predictions exclude each other");
+    if (request->predictions_path == NULL && (request->predicted_by != NULL || request->known_share < 1))
+        return refuse("--predicted-by and --known require --predictions");
     if (request->learns && request->estimate != NULL && strncmp(request->estimate, "error:", 6) != 0)
         return refuse("--learn corrects --estimate error:M, --factors or --sweep, not --estimate %s",
                       request->estimate);
@@ -354,7 +385,7 @@ static bool check(const sc_request *request)
 static bool read_options(int argc, char **argv, sc_request *out_request, int *out_status)
 {
     cli_operands operands;
-    *out_request = (sc_request){.seed = 1};
+    *out_request = (sc_request){.seed = 1, .known_share = 1};
     if (!cli_read_line(&cli_program, argc, argv, out_request, &operands, out_status)) return false;
     *out_status = CLI_OK;
     if (out_request->lists) {

@@ -9,19 +9,23 @@ enum { SC_MAX_POLICIES = 64 };
 
 typedef struct sc_request {
     const char *trace_path, *cluster_path, *factors_path, *jobs_path, *log_path, *throughputs_path, *idle_path,
-        *sweep_path, *predictor_path, *accounts_path, *pairs_path, *steps_path, *noise_path, *interference_path;
+        *sweep_path, *predictor_path, *predictions_path, *accounts_path, *pairs_path, *steps_path, *noise_path,
+        *interference_path;
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
-    const char *estimate; /* "oracle", "error:E", "history", "rolling", "last-two", "survival", "limit" */
-    bool learns;          /* --learn */
-    bool has_errors;      /* --errors was given */
+    const char *estimate;     /* "oracle", "error:E", "history", "rolling", "last-two", "survival", "limit" */
+    const char *predicted_by; /* column of --predictions */
+    double known_share;       /* share of jobs with known steps, under --predictions */
+    bool learns;              /* --learn */
+    bool has_errors;          /* --errors was given */
     sc_errors errors;
     int gpus;
     double power_w; /* 0: unspecified */
     sc_window window;
     double low, high; /* range of deadlines, in durations; 0: the trace's own */
     sc_restart restart;
-    double most_limit_s;  /* maximum of drawn time limits; 0: draw none */
+    double most_limit_s;  /* maximum of requested time limits; 0: request none */
+    bool wants_maximum;   /* every job requests the maximum */
     double limit_factor;  /* limits over estimates; 0: jobs are not cut off */
     double limit_extra_s; /* added to limits */
     sc_priority priority;

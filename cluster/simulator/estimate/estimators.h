@@ -41,11 +41,22 @@ mdot_status sc_estimator_make_last_two(const sc_workload *workload, sc_estimator
  * residual. A job without a user has its group instead. */
 mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
 
-/* Corrects `base` by the ratio of true to estimated durations of similar completed jobs, and takes ownership of `base`,
- * also on failure. Jobs with equal `digests` are similar; if `digests` is NULL, those with the same kind, or else the
- * same user and name. The error model is that of `base`. The digests must outlive the estimator. */
-mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, const uint64_t *digests,
+/* Corrects `base` by the ratio of true to estimated durations of similar completed jobs, and takes ownership of `base`
+ * and `digests`, also on failure. Jobs with equal digests are similar; if `digests` is NULL, those with the same kind,
+ * or else the same user and name. The error model is that of `base`. */
+mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, uint64_t *digests,
                                        sc_estimator *out_estimator, mdot_error *err);
+
+/* A predictor's errors: each job has one of the networks, and the factor is the network's ratio of predicted to
+ * measured step time (sc_read_predictions). Jobs of the same user and name have the same network; others have one at
+ * random. If the estimator learns, completed jobs correct it by network. */
+mdot_status sc_estimator_make_predicted(const sc_workload *workload, const double *ratios, size_t network_count,
+                                        uint64_t seed, bool learns, sc_estimator *out_estimator, mdot_error *err);
+
+/* `known` for a share of the jobs, whose steps are known, and a history for the others. Takes ownership of `known`,
+ * also on failure. The error model is residual. */
+mdot_status sc_estimator_make_mixed(const sc_workload *workload, sc_estimator *known, double known_share, uint64_t seed,
+                                    sc_estimator *out_estimator, mdot_error *err);
 
 /* The time limit that each job requests (sc_job.limit_s). INVALID_ARGUMENT if a job requests none. */
 mdot_status sc_estimator_make_limits(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);

@@ -14,7 +14,7 @@ static const double unit_s = 3600;
 
 typedef struct learning {
     sc_estimator base;
-    const uint64_t *digests; /* may be NULL */
+    uint64_t *digests; /* may be NULL */
     mdot_history *ratios;
     double *estimated_s; /* by the base, for each arrived job */
 } learning;
@@ -25,6 +25,7 @@ static void destroy(void *memory)
     if (self == NULL) return;
     sc_estimator_destroy(&self->base);
     mdot_history_destroy(self->ratios);
+    free(self->digests);
     free(self->estimated_s);
     free(self);
 }
@@ -60,7 +61,7 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
         mdot_history_add(self->ratios, &added, MDOT_ENDED_COMPLETED, unit_s * ratio, now_s, NULL);
 }
 
-mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, const uint64_t *digests,
+mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, uint64_t *digests,
                                        sc_estimator *out_estimator, mdot_error *err)
 {
     learning *self = calloc(1, sizeof *self);
@@ -70,6 +71,7 @@ mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator
         self->estimated_s = calloc(workload->job_count + 1, sizeof *self->estimated_s);
     } else {
         sc_estimator_destroy(base);
+        free(digests);
     }
     mdot_status status = self != NULL && self->estimated_s != NULL ? mdot_history_create(NULL, &self->ratios, err)
                                                                    : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);

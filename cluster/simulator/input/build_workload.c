@@ -149,14 +149,15 @@ static void cut(sc_workload *workload, size_t start, size_t count)
 mdot_status sc_workload_select(sc_workload *workload, const sc_cluster *cluster, const sc_window *window,
                                mdot_error *err)
 {
-    size_t left = 0;
+    size_t left = 0, from = window->from;
     for (size_t i = 0; i < workload->job_count; i++) left += sc_cluster_holds(cluster, workload->jobs[i].gpus);
     if (left == 0) return mdot_fail(err, MDOT_OUT_OF_RANGE, "every job is wider than the cluster");
-    if (window->from >= left || window->count > left - window->from)
+    if (window->of > 1 && left >= window->count) from = window->number * ((left - window->count) / (window->of - 1));
+    if (from >= left || window->count > left - from)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "the window ends at job %zu, and %zu are left that fit the cluster",
-                         window->from + window->count, left);
+                         from + window->count, left);
     drop_wide(workload, cluster);
-    cut(workload, window->from, window->count > 0 ? window->count : left - window->from);
+    cut(workload, from, window->count > 0 ? window->count : left - from);
     double first_s = workload->jobs[0].submit_s, stretch = 1;
     if (window->load > 0) {
         double load = sc_workload_load(workload, cluster);

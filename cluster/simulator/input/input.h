@@ -28,6 +28,11 @@ mdot_status sc_read_accounts(const char *path, sc_accounts *out_accounts, mdot_e
  * frees the array, which has one factor per job. */
 mdot_status sc_read_factors(const char *path, const sc_workload *workload, double **out_factors, mdot_error *err);
 
+/* Reads step_ms and the column `predictor` of a table with one network per row. The results are predicted over measured
+ * step times; the caller frees the array. MALFORMED for a table without networks. */
+mdot_status sc_read_predictions(const char *path, const char *predictor, double **out_ratios, size_t *out_count,
+                                mdot_error *err);
+
 /* Reads speeds of the workload's kinds on the cluster's types (throughputs.c documents both forms). */
 mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err);
 
@@ -59,6 +64,7 @@ mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_err
 
 typedef struct sc_window {
     size_t from, count; /* range among the jobs that fit the cluster; count 0: all */
+    size_t number, of;  /* instead of `from`: window `number`, from 0, of so many that lie evenly; of = 0: from */
     double load;        /* submit times are scaled to this load; 0: unchanged */
 } sc_window;
 
@@ -76,6 +82,8 @@ void sc_workload_give_deadlines(sc_workload *workload, const sc_cluster *cluster
 double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random);
 /* Draws limits for all jobs that request none. Equal seeds give equal limits. */
 void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed);
+/* Lets every job request `most_s`, or its duration if that is longer. */
+void sc_workload_request_maximum(sc_workload *workload, const sc_cluster *cluster, double most_s);
 
 /* Draws early ends, and the completed part of the plan, with Philly's frequencies (early_ends.c), for jobs without a
  * known part. */

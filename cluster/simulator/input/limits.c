@@ -10,6 +10,8 @@
 #include "simulator/core/workload.h"
 #include "simulator/input/input.h"
 
+#include <math.h>
+
 static const double round_s[] = {300,   600,   900,   1200,  1800,  2700,  3600,  5400,   7200,   10800,
                                  14400, 21600, 28800, 36000, 43200, 57600, 86400, 129600, 172800, 259200};
 
@@ -22,12 +24,22 @@ double sc_draw_limit_s(double duration_s, double most_s, uint64_t *random)
     return duration_s > most_s ? duration_s : most_s;
 }
 
+static double planned_s(const sc_workload *workload, const sc_cluster *cluster, const sc_job *job)
+{
+    return sc_workload_duration_s(workload, job, cluster->type_count) * sc_workload_planned(job);
+}
+
 void sc_workload_request_limits(sc_workload *workload, const sc_cluster *cluster, double most_s, uint64_t seed)
 {
     for (size_t i = 0; i < workload->job_count; i++) {
         sc_job *job = &workload->jobs[i];
-        double limit_s = sc_draw_limit_s(
-            sc_workload_duration_s(workload, job, cluster->type_count) * sc_workload_planned(job), most_s, &seed);
+        double limit_s = sc_draw_limit_s(planned_s(workload, cluster, job), most_s, &seed);
         if (job->limit_s == 0) job->limit_s = limit_s;
     }
+}
+
+void sc_workload_request_maximum(sc_workload *workload, const sc_cluster *cluster, double most_s)
+{
+    for (size_t i = 0; i < workload->job_count; i++)
+        workload->jobs[i].limit_s = fmax(most_s, planned_s(workload, cluster, &workload->jobs[i]));
 }

@@ -35,7 +35,7 @@ void sc_print_json(FILE *stream, const char *policy, const char *estimate, const
     fprintf(stream,
             ", \"jobs\": %zu, \"rejected\": %zu,\n"
             "     \"mean_jct_s\": %.10g, \"median_jct_s\": %.10g, \"p95_jct_s\": %.10g, \"makespan_s\": %.10g,\n"
-            "     \"utilisation\": %.6f, \"preemptions\": %zu, \"decisions\": %zu, \"decision_us\": %.3f,\n"
+            "     \"utilisation\": %.10g, \"preemptions\": %zu, \"decisions\": %zu, \"decision_us\": %.3f,\n"
             "     \"mean_wait_s\": %.10g, \"mean_bounded_slowdown\": %.6g, \"cut_off\": %zu, \"lost_gpu_h\": %.6g,\n"
             "     \"deadlines\": %zu, \"deadlines_met\": %zu, \"fallbacks\": %zu, \"energy_kwh\": %.6g,\n"
             "     \"used\": %.6f, \"mean_rho\": %.6g, \"max_rho\": %.6g, \"cost\": %.6g}",

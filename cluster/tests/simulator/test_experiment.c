@@ -1,5 +1,5 @@
-/* test_experiment.c — mdot-figure4 and its parts: confidence bands, errors of predictors, and a small run whose files
- * agree with the simulator. */
+/* test_experiment.c — networks with predicted step times, and a small run of mdot-figure4 whose files agree with the
+ * simulator. test_experiment.py has the means. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "simulator/estimate/estimators.h"
-#include "simulator/experiment/experiment.h"
+#include "simulator/input/input.h"
 #include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/json.h"
@@ -30,60 +30,53 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void bands_use_students_t(void **state)
+static void predictions_are_ratios_to_measurements(void **state)
 {
-    (void)state;
-    ex_band band = ex_band_of((const double[]){1, 2, 3, 4, 5}, 5);
-    /* The standard error is sqrt(2.5 / 5), and t with 4 degrees of freedom is 2.776. */
-    expect_number(band.mean, 3);
-    assert_true(fabs(band.high - 3 - 2.776 * sqrt(.5)) < 1e-9);
-    assert_true(fabs(band.low + band.high - 6) < 1e-9);
-    band = ex_band_of((const double[]){7}, 1);
-    expect_number(band.mean, 7);
-    expect_number(band.low, 7);
-    expect_number(band.high, 7);
-    double many[40];
-    for (int i = 0; i < 40; i++) many[i] = i % 2;
-    band = ex_band_of(many, 40);
-    assert_true(fabs(band.high - .5 - 1.96 * sqrt(10. / 39 / 40)) < 1e-9);
-}
-
-static void predictions_are_factors_of_measurements(void **state)
-{
-    ex_predictions p;
+    double *ratios = NULL;
+    size_t count;
     mdot_error err = {0};
     char *path = workload_write_file(*state, "p.csv", "network,gpu,step_ms,mdot,mean\na,T4,20,10,15\nb,L4,20,30,15\n");
-    assert_int_equal(ex_predictions_read(path, &p, &err), MDOT_OK);
-    assert_int_equal(p.network_count, 2);
-    assert_int_equal(p.predictor_count, 2);
-    assert_string_equal(p.names[0], "mdot");
-    expect_number(p.factors[0], .5);
-    expect_number(p.factors[1], 1.5);
-    expect_number(p.factors[2], .75);
-    expect_number(p.factors[3], .75);
-    ex_setup setup = {.predictions = p};
-    assert_int_equal(ex_list_arms(&setup, &err), MDOT_OK);
-    size_t found = 0;
-    for (size_t arm = 0; arm < setup.arm_count; arm++) {
-        if (setup.arms[arm].kind != EX_PREDICTED) continue;
-        assert_true(fabs(setup.arms[arm].error - (found == 0 ? .5 : .25)) < 1e-12);
-        found++;
-    }
-    assert_int_equal(found, 2);
-    assert_int_equal(setup.arms[0].kind, EX_EXACT);
-    ex_predictions_free(&p);
+    assert_int_equal(sc_read_predictions(path, "mdot", &ratios, &count, &err), MDOT_OK);
+    assert_int_equal(count, 2);
+    expect_number(ratios[0], .5);
+    expect_number(ratios[1], 1.5);
+    free(ratios);
     free(path);
-    static const char *const wrong[][2] = {{"network,step_ms\na,1\n", "lacks a predictor column"},
-                                           {"network,gpu,step_ms\na,T4,1\n", "lacks a predictor column"},
-                                           {"network,step_ms,m\n", "holds no networks"},
-                                           {"network,step_ms,m\na,0,1\n", "p.csv:2: step_ms is 0, less than"},
-                                           {"step_ms,m\n1,1\n", "no column network"}};
+    static const char *const wrong[][2] = {{"network,step_ms\na,1\n", "no column mdot"},
+                                           {"network,step_ms,mdot\n", "holds no networks"},
+                                           {"network,step_ms,mdot\na,0,1\n", "p.csv:2: step_ms is 0, less than"},
+                                           {"network,mdot\na,1\n", "no column step_ms"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         path = workload_write_file(*state, "p.csv", wrong[i][0]);
-        assert_int_equal(ex_predictions_read(path, &p, &err), MDOT_MALFORMED);
+        assert_int_equal(sc_read_predictions(path, "mdot", &ratios, &count, &err), MDOT_MALFORMED);
         expect_contains(err.message, wrong[i][1]);
         free(path);
     }
+}
+
+static void jobs_of_one_name_have_one_network(void **state)
+{
+    (void)state;
+    enum { JOBS = 200, NETWORKS = 3 };
+    double jobs[JOBS][3], ratios[NETWORKS] = {.5, 1, 2};
+    for (int i = 0; i < JOBS; i++) memcpy(jobs[i], (double[]){i, 1, 100}, sizeof jobs[i]);
+    sc_workload w = workload_make(jobs, JOBS);
+    for (int i = 0; i < JOBS; i++) { /* a third of the jobs have a name */
+        w.jobs[i].user = strdup(i % 2 == 0 ? "anna" : "ben");
+        if (i % 3 == 0) w.jobs[i].name = strdup("train");
+    }
+    sc_estimator e;
+    assert_int_equal(sc_estimator_make_predicted(&w, ratios, NETWORKS, 7, false, &e, NULL), MDOT_OK);
+    int counts[NETWORKS] = {0};
+    for (uint32_t i = 0; i < JOBS; i++) {
+        double ratio = e.factor(e.self, &w, i, 100);
+        if (i % 3 == 0) expect_number(ratio, e.factor(e.self, &w, i % 6, 100));
+        for (int network = 0; network < NETWORKS; network++) counts[network] += ratio == ratios[network];
+    }
+    for (int network = 0; network < NETWORKS; network++) assert_true(counts[network] > 20);
+    assert_int_equal(counts[0] + counts[1] + counts[2], JOBS);
+    sc_estimator_destroy(&e);
+    sc_workload_free(&w);
 }
 
 static char *write_trace(const char *folder, const char *name, uint64_t seed)
@@ -131,7 +124,7 @@ static void one_command_writes_table_json_and_drawing(void **state)
     snprintf(prefix, sizeof prefix, "%s/f", (char *)*state);
     snprintf(path, sizeof path, "%s/p.csv", (char *)*state);
     const char *const line[] = {MDOT_FIGURE4, one,       two, "--gpus", "4",    "--windows",     "3",  "--jobs",
-                                "100",        "--seeds", "2", "--out",  prefix, "--predictions", path, NULL};
+                                "100",        "--seeds", "1", "--out",  prefix, "--predictions", path, NULL};
     process_run(line, &result);
     if (result.status != 0) fail_msg("%s", result.err);
 
@@ -208,8 +201,8 @@ static void wrong_command_lines_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bands_use_students_t),
-        cmocka_unit_test(predictions_are_factors_of_measurements),
+        cmocka_unit_test(predictions_are_ratios_to_measurements),
+        cmocka_unit_test(jobs_of_one_name_have_one_network),
         cmocka_unit_test(one_command_writes_table_json_and_drawing),
         cmocka_unit_test(wrong_command_lines_are_refused),
     };

@@ -86,7 +86,7 @@ static void learning_removes_the_error_of_a_network(void **state)
 {
     (void)state;
     sc_workload w = two_users();
-    uint64_t digests[JOBS];
+    uint64_t *digests = calloc(JOBS, sizeof *digests);
     double *factors = calloc(JOBS, sizeof *factors);
     for (int i = 0; i < JOBS; i++) {
         digests[i] = 1 + (uint64_t)(i % 5);

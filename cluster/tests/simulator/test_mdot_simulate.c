@@ -186,6 +186,44 @@ static void factors_and_windows_are_accepted(void **state)
     assert_int_equal(f->result.status, 0);
     RUN(f, f->trace, "--gpus", "4", "--policy", "qssf", "--estimate", "history");
     assert_int_equal(f->result.status, 0);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srsf", "--estimate", "error:0.5,two-point");
+    assert_int_equal(f->result.status, 0);
+}
+
+/* Window K of N begins at (K - 1) / (N - 1) of the jobs in front of the last window. */
+static void windows_lie_evenly_along_the_trace(void **state)
+{
+    fixture *f = *state;
+    static const char *const equal[][2] = {{"1/3:1", "0:1"}, {"2/3:1", "1:1"}, {"3/3:1", "2:1"}, {"1/1:2", "0:2"}};
+    for (size_t i = 0; i < sizeof equal / sizeof equal[0]; i++) {
+        double mean_s[2];
+        for (int k = 0; k < 2; k++) {
+            RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", equal[i][k], "--json");
+            assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &mean_s[k], 1), 1);
+        }
+        assert_true(mean_s[0] == mean_s[1]);
+    }
+}
+
+/* A predictor without errors equals the truth, and one with errors that learns or that knows no job does not fail. */
+static void predicted_networks_are_an_estimate(void **state)
+{
+    fixture *f = *state;
+    double value, exact;
+    char *table = workload_write_file(f->folder, "p.csv", "network,step_ms,mdot,off\nx,10,10,25\ny,20,20,5\n");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--json");
+    json_numbers(f->result.out, "mean_jct_s", &exact, 1);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--json", "--predictions", table, "--learn");
+    assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
+    assert_true(value == exact);
+    expect_contains(f->result.out, "\"estimate\": \"predictions\"");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--predictions", table, "--predicted-by", "off", "--known",
+        "0");
+    assert_int_equal(f->result.status, 0);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--predictions", table, "--predicted-by", "none");
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "no column none");
+    free(table);
 }
 
 /* a, b and d run one after another: 100, 110, 140. With the cost, they end at 130, 180 and 260. */
@@ -218,6 +256,10 @@ static void wrong_command_lines_are_refused(void **state)
         {{"T", "--gpus", "4", "--policy", "best"}, "unknown policy \"best\"; known are fifo, fjf"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--window", "5"}, "FROM:COUNT"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--window", "0:0"}, "must be between 1"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "3/2:1"}, "must be between 1 and 2"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--user-limits", "9,some"}, "MAX_S[,all]"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--known", "0.5"}, "--known require --predictions"},
+        {{"T", "--predictions", "p", "--factors", "f"}, "exclude each other"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--errors", "some"}, "scale or total"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--seed", "-1"}, "--seed"},
         {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job requires a single policy"},
@@ -382,6 +424,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(named_pipes_for_results_are_refused_without_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nodes_and_spreads_are_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(factors_and_windows_are_accepted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(windows_lie_evenly_along_the_trace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(predicted_networks_are_an_estimate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_starts_cost_as_much_as_restarts_on_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_give_the_reason_and_leave_no_file, set_up, tear_down),

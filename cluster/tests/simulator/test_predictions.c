@@ -12,7 +12,7 @@
 
 #include "mdot/mdot.h"
 #include "mdot/mdotjob.h"
-#include "simulator/experiment/experiment.h"
+#include "simulator/input/input.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
@@ -60,18 +60,20 @@ static void a_table_of_measured_jobs_gets_predictions(void **state)
     if (result.status != 0) fail_msg("%s", result.err);
     free(path);
     path = workload_write_file(*state, "predictions.csv", result.out);
-    ex_predictions p;
-    assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
-    assert_int_equal(p.network_count, 2);
-    assert_int_equal(p.predictor_count, 3);
-    assert_string_equal(p.names[0], "mdot");
-    assert_true(fabs(p.factors[0] / (predicted_ms("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
-    assert_true(fabs(p.factors[1] / (predicted_ms("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
+    static const char *const names[] = {"mdot", "roofline", "mean"};
+    double *ratios[3];
+    for (size_t i = 0; i < 3; i++) {
+        size_t count;
+        assert_int_equal(sc_read_predictions(path, names[i], &ratios[i], &count, NULL), MDOT_OK);
+        assert_int_equal(count, 2);
+    }
+    assert_true(fabs(ratios[0][0] / (predicted_ms("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
+    assert_true(fabs(ratios[0][1] / (predicted_ms("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
     /* The mean is 200 ms. The roofline's constant factor makes one of the two exact. */
-    assert_true(fabs(p.factors[4] - 2) < 1e-4);
-    assert_true(fabs(p.factors[5] - .5) < 1e-4);
-    assert_true(fabs(p.factors[2] - 1) < 1e-4 || fabs(p.factors[3] - 1) < 1e-4);
-    ex_predictions_free(&p);
+    assert_true(fabs(ratios[2][0] - 2) < 1e-4);
+    assert_true(fabs(ratios[2][1] - .5) < 1e-4);
+    assert_true(fabs(ratios[1][0] - 1) < 1e-4 || fabs(ratios[1][1] - 1) < 1e-4);
+    for (size_t i = 0; i < 3; i++) free(ratios[i]);
     free(path);
 }
 
@@ -97,12 +99,13 @@ static void every_precision_is_accepted_by_name(void **state)
     if (result.status != 0) fail_msg("%s", result.err);
     free(path);
     path = workload_write_file(*state, "predictions.csv", result.out);
-    ex_predictions p;
-    assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
-    assert_int_equal(p.network_count, COUNT);
+    double *ratios;
+    size_t count;
+    assert_int_equal(sc_read_predictions(path, "mdot", &ratios, &count, NULL), MDOT_OK);
+    assert_int_equal(count, COUNT);
     for (size_t i = 0; i < COUNT; i++)
-        assert_true(fabs(p.factors[i] / (predicted_ms("A100", 64, entries[i].precision) / 100) - 1) < 1e-4);
-    ex_predictions_free(&p);
+        assert_true(fabs(ratios[i] / (predicted_ms("A100", 64, entries[i].precision) / 100) - 1) < 1e-4);
+    free(ratios);
     free(path);
 }
 
