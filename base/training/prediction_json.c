@@ -49,6 +49,10 @@ void cli_json_step(FILE *stream, const mdot_configuration *c, const mdot_predict
     put(stream, ",\n   \"step_ms\": ", p->step_ms, 9);
     put(stream, ", \"lower_ms\": ", p->lower_ms, 9);
     put(stream, ", \"upper_ms\": ", p->upper_ms, 9);
+    if (p->loader_ms > 0) {
+        put(stream, ", \"gpu_ms\": ", p->gpu_ms, 9);
+        put(stream, ", \"loader_ms\": ", p->loader_ms, 9);
+    }
     put(stream, ", \"samples_per_second\": ", samples_per_second, 9);
     put(stream, ",\n   \"peak_memory_bytes\": ", (double)p->peak_memory_bytes, 0);
     put(stream, ", \"gpu_memory_bytes\": ", c->gpu_spec->memory_gib * CLI_GIB, 0);

@@ -268,6 +268,8 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
         put(out, ", frozen weights in %s", rt_frozen_weights_names[c->frozen_weights]);
     if (c->host_launch_us > 0) put(out, ", %g µs for a launch by the host", c->host_launch_us);
+    if (c->loader_rate > 0) put(out, ", data at %g samples/s", c->loader_rate);
+    if (c->cpu_rate > 0) put(out, ", %g CPU%s for data", c->cpus, c->cpus == 1 ? "" : "s");
     if (c->power_limit > 0) put(out, ", limited to %g W", c->power_limit);
     if (c->ema != 0) put(out, ", moving average of weights");
     if (c->keep_gathered != 0) put(out, ", gathered weights kept");

@@ -150,8 +150,6 @@ static const cli_option options[] = {
                  "mean time between interruptions of all GPUs, for example by a spot market"),
     CLI_CALL_ROW("restart", "TIME", parse_restart, "time from a failure until training goes on"),
     CLI_CALL_ROW("startup", "TIME", parse_startup, "time from the allocation until the first step"),
-    CLI_VALUE_ROW(CLI_REAL, "loader", "N", plan_request, run.loader_samples_per_second,
-                  "samples per second that all data loaders provide together", .most = INT64_C(1) << 40),
     CLI_CALL_ROW("grid", "G/KWH", parse_grid, "CO2 of a kWh of electric energy, for example 350g/kWh"),
     CLI_VALUE_ROW(CLI_DIM, "dim", "NAME=N", plan_request, reading.dims,
                   "fix a symbolic dimension other than the batch (or NAME=OTHER)", .heading = "Job", .letter = 'd',

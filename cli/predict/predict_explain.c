@@ -143,11 +143,13 @@ mdot_explanation_info predict_explained(const mdot_explanation *explanation, con
 {
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     mdot_explanation_get_info(explanation, &info);
-    double scale = p->step_ms / info.step_ms;
-    double *const ms[] = {&info.step_ms,      &info.forward_ms,   &info.data_gradient_ms, &info.weight_gradient_ms,
-                          &info.optimizer_ms, &info.host_ms,      &info.communication_ms, &info.idle_ms,
-                          &info.gpu_busy_ms,  &info.host_busy_ms, &info.overlap_ms};
+    double scale = p->gpu_ms / (info.step_ms - info.data_ms);
+    double *const ms[] = {
+        &info.forward_ms,       &info.data_gradient_ms, &info.weight_gradient_ms, &info.optimizer_ms, &info.host_ms,
+        &info.communication_ms, &info.idle_ms,          &info.gpu_busy_ms,        &info.host_busy_ms, &info.overlap_ms};
     for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) *ms[k] *= scale;
+    info.step_ms = p->step_ms;
+    info.data_ms = p->step_ms - p->gpu_ms;
     return info;
 }
 
@@ -158,7 +160,7 @@ mdot_operator_time predict_explained_operator(const mdot_explanation *explanatio
     mdot_operator_time time = MDOT_INIT(mdot_operator_time);
     mdot_explanation_get_info(explanation, &info);
     mdot_explanation_get_operator(explanation, index, &time);
-    double scale = p->step_ms / info.step_ms;
+    double scale = p->gpu_ms / (info.step_ms - info.data_ms);
     time.forward_ms *= scale;
     time.data_gradient_ms *= scale;
     time.weight_gradient_ms *= scale;
@@ -258,7 +260,7 @@ static void print_table(const char *title, const groups *set, const mdot_explana
     printf("\n  %-*s %5s %7s %8s %6s %5s %6s %5s\n", NAME_COLUMNS + 2, title, "times", "forward", "backward", "update",
            "%", "GiB", "%");
     for (size_t i = 0; i < set->count; i++) print_line(&set->items[i], info->step_ms, bytes);
-    double waited_ms = info->host_ms + info->communication_ms + info->idle_ms;
+    double waited_ms = info->host_ms + info->communication_ms + info->idle_ms + info->data_ms;
     if (waited_ms > 0) printf("    %-*s %29s %5.1f\n", NAME_COLUMNS, "waiting", "", 100 * waited_ms / info->step_ms);
 }
 
@@ -306,6 +308,7 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     print_part("waiting for kernel launches by the host", info.host_ms, info.step_ms);
     print_part("communication with other GPUs", info.communication_ms, info.step_ms);
     print_part("idle in the pipeline bubble", info.idle_ms, info.step_ms);
+    print_part("waiting for data loaders", info.data_ms, info.step_ms);
     if (info.overlap_ms > 0)
         printf("    busy: the GPU %.2f ms, the host %.2f, both at once %.2f\n", info.gpu_busy_ms, info.host_busy_ms,
                info.overlap_ms);
@@ -342,8 +345,8 @@ void predict_json_explanation(const predict_answers *answers, size_t i)
            (info.approximate & MDOT_EXPLAINED_BY_MODEL) != 0 ? "true" : "false", info.forward_ms,
            info.data_gradient_ms);
     printf("\"weight_gradient_ms\": %.9g, \"optimizer_ms\": %.9g,\n    \"host_ms\": %.9g, \"communication_ms\": %.9g, "
-           "\"idle_ms\": %.9g,\n    ",
-           info.weight_gradient_ms, info.optimizer_ms, info.host_ms, info.communication_ms, info.idle_ms);
+           "\"idle_ms\": %.9g, \"data_ms\": %.9g,\n    ",
+           info.weight_gradient_ms, info.optimizer_ms, info.host_ms, info.communication_ms, info.idle_ms, info.data_ms);
     printf("\"gpu_busy_ms\": %.9g, \"host_busy_ms\": %.9g, \"overlap_ms\": %.9g,\n    \"operators\": [",
            info.gpu_busy_ms, info.host_busy_ms, info.overlap_ms);
     for (size_t k = 0; k < info.operator_count; k++) print_json_operator(answers, i, k);

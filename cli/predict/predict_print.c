@@ -248,6 +248,9 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     print_common(r, answers, batch.text, 2, 0);
     printf("\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
            number(&d, p->upper_ms));
+    if (p->loader_ms > 0)
+        printf("  data        loaders take %s ms for a step, the GPU %s ms\n", number(&a, p->loader_ms),
+               number(&b, p->gpu_ms));
     printf("  throughput  %s samples/s", number(&a, predict_samples_per_second(c, p)));
     if (predict_tokens_per_second(answers, 0) > 0)
         printf(", %s tokens/s", number(&a, predict_tokens_per_second(answers, 0)));

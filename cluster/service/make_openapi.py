@@ -71,7 +71,7 @@ def schemas():
                      **{name: one_or_many(option(name)) for name in OPTIONS}}
     training = {name: real(0, 2**50) for name in (
         "samples", "evaluation_samples", "evaluation_steps", "checkpoint_bytes", "storage_gbps", "checkpoint_minutes",
-        "gpu_failure_hours", "interruptions_per_hour", "restart_minutes", "startup_minutes", "loader_samples_per_second",
+        "gpu_failure_hours", "interruptions_per_hour", "restart_minutes", "startup_minutes",
         "grid_grams_per_kwh", "deadline_hours", "budget")}
     numbers = {name: {"type": "number"} for name in (
         "samples_of_a_step", "pipeline_share", "step_ms", "lower_ms", "upper_ms", "reserved_bytes", "usable_bytes", "steps",

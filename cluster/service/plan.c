@@ -117,7 +117,6 @@ static mdot_status read_question(search *s, struct json_object *body, mdot_error
                                          REAL_OF(interruptions_per_hour),
                                          REAL_OF(restart_minutes),
                                          REAL_OF(startup_minutes),
-                                         REAL_OF(loader_samples_per_second),
                                          REAL_OF(grid_grams_per_kwh),
                                          REAL_OF(deadline_hours),
                                          REAL_OF(budget)};

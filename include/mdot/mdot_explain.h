@@ -21,7 +21,7 @@ enum {
     MDOT_EXPLAINED_BY_MODEL = 1u << 1 /* MDOT_WARN_ANALYTIC_ESTIMATE: operator times were scaled like rooflines */
 };
 
-/* Explanation for one GPU; in a pipeline, for the GPU with the most work. The seven times add up to step_ms; the first
+/* Explanation for one GPU; in a pipeline, for the GPU with the most work. The eight times add up to step_ms; the first
  * four are operator times, during which the GPU is busy. The four sizes add up to the prediction's peak memory. */
 typedef struct mdot_explanation_info {
     size_t struct_size;
@@ -37,10 +37,11 @@ typedef struct mdot_explanation_info {
     double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes; /* mdot_prediction's */
     uint32_t approximate;                                                   /* MDOT_EXPLAINED_…; 0: as predicted */
     uint32_t reserved;                                                      /* must be 0 */
-    /* step_ms is gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms: */
+    /* step_ms is gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms + data_ms: */
     double gpu_busy_ms;  /* sum of the operator times */
     double host_busy_ms; /* time in which the host launches kernels; host_ms if the predictor lacks it */
     double overlap_ms;   /* time in which both are busy */
+    double data_ms;      /* time that the GPU waits for data loaders, the eighth time */
 } mdot_explanation_info;
 
 /* An operator's part of the step. Activations are the operator's live tensors at the memory peak. */

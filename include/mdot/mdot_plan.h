@@ -129,14 +129,13 @@ typedef struct mdot_training_run {
     double storage_gbps;       /* storage rate in GB/s; training waits for a checkpoint; 0: no checkpoints */
     double checkpoint_minutes; /* time between checkpoints; 0: the best one by Young and Daly, if failures are known */
     double gpu_failure_hours;  /* one GPU's mean time between failures; 0: no failures */
-    double interruptions_per_hour;    /* for the whole allocation, for example by a spot market */
-    double restart_minutes;           /* from a failure or interruption until training goes on */
-    double startup_minutes;           /* from the allocation until the first step */
-    double loader_samples_per_second; /* data loading over all nodes, which bounds the step; 0: unlimited */
-    double price;                     /* for one GPU and hour, in any currency */
-    double grid_grams_per_kwh;        /* CO2 per kWh */
-    double deadline_hours;            /* 0: none */
-    double budget;                    /* in the currency of `price`; 0: none */
+    double interruptions_per_hour; /* for the whole allocation, for example by a spot market */
+    double restart_minutes;        /* from a failure or interruption until training goes on */
+    double startup_minutes;        /* from the allocation until the first step */
+    double price;                  /* for one GPU and hour, in any currency */
+    double grid_grams_per_kwh;     /* CO2 per kWh */
+    double deadline_hours;         /* 0: none */
+    double budget;                 /* in the currency of `price`; 0: none */
 } mdot_training_run;
 
 /* A whole training's time and cost. Hours and cost are medians with 90 % intervals, which follow from the step's. */

@@ -279,6 +279,12 @@ typedef struct mdot_configuration {
     /* framework that launches the kernels: it decides which operators are fused and how long the host takes for a
      * launch */
     mdot_framework framework;
+    /* samples per second of all data loaders together, which bound the step, 1e-6 to 1e12; 0: unlimited */
+    double loader_rate;
+    /* samples per second of one CPU, whose time adds to the loaders', 1e-6 to 1e12; 0: unlimited. A sample takes
+     * 1 / loader_rate + 1 / (cpu_rate * cpus). INVALID_ARGUMENT without cpus */
+    double cpu_rate;
+    double cpus; /* CPUs of all data loaders, 1e-6 to 1e9; 0: none */
 } mdot_configuration;
 
 /* Numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0. The
@@ -343,7 +349,9 @@ typedef struct mdot_configuration {
     X(OPTIMIZER_OR_GPUS_NOT_MEASURED, 16, "optimizer-or-gpus-not-measured",                                            \
       "the training data lack steps with this optimizer, or steps on several GPUs")                                    \
     X(DIFFERS_FROM_PROGRAM, 17, "differs-from-program",                                                                \
-      "the requested precision or attention differs from that of the traced program")
+      "the requested precision or attention differs from that of the traced program")                                  \
+    X(WAITED_FOR_DATA, 18, "waited-for-data",                                                                          \
+      "a measured step of this job waited for its data loaders, which this answer leaves out; set --loader-rate")
 
 /* Reasons why an answer is outside of the training data, as numbered by the output outside_training (below): number,
  * warning. Append only. MDOT_WARN_OUTSIDE_TRAINING accompanies them. */
@@ -455,6 +463,9 @@ typedef struct mdot_prediction {
     uint64_t first_stage_bytes, last_stage_bytes;
     /* change of step_ms with the host's time, both as logarithms: 0 if the GPU is busy, 1 if it waits for launches */
     double host_share;
+    /* step_ms and its interval if data are always there; and the time of the data loaders for the step's samples, 0
+     * without their rate. The larger time is the step's: */
+    double gpu_ms, gpu_lower_ms, gpu_upper_ms, loader_ms;
 } mdot_prediction;
 
 /* Inputs of predictors. A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no

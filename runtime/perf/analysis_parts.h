@@ -163,6 +163,7 @@ enum { RT_WORK_CLASSES = 32, RT_SHARE_UNITS = 10000 };
 typedef struct rt_job_identity {
     uint64_t digest;              /* of types, attributes, parameters and dependencies; never 0 */
     float share[RT_WORK_CLASSES]; /* fraction of work by operator class; adds up to 1 */
+    bool waits;                   /* in a calibration: a measured step waited for its data loaders */
 } rt_job_identity;
 
 /* `cost` has a value for each operator (op_cost.c). */

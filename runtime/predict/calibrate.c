@@ -124,6 +124,7 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
     const char *name = NULL;
     BS_TRY(bs_read_struct(&prediction_type, prediction, &out->prediction, err));
     BS_TRY(rt_calibration_step(configuration, &out->step, &name, err));
+    rt_complete_prediction(&out->prediction);
     const mdot_prediction *p = &out->prediction;
     if (!is_time(p->step_ms) || !is_time(p->lower_ms) || !is_time(p->upper_ms))
         return BS_INVALID(err, "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
@@ -163,14 +164,18 @@ static void correct(const mdot_calibration *calibration, question *q)
     rt_corrected time, memory;
     rt_calibration_correct(calibration, q->gpu, RT_QUANTITY_TIME, &q->step, &time);
     rt_calibration_correct(calibration, q->gpu, RT_QUANTITY_MEMORY, &q->step, &memory);
-    double factor = exp(time.mean), step_ms = p->step_ms * factor;
+    double gpu_ms = p->gpu_ms * exp(time.mean), before_ms = p->step_ms;
     bool is_own = time.half_width > 0;
-    p->lower_ms = step_ms * (is_own ? exp(-time.half_width) : pow(p->lower_ms / p->step_ms, time.interval));
-    p->upper_ms = step_ms * (is_own ? exp(time.half_width) : pow(p->upper_ms / p->step_ms, time.interval));
-    p->step_ms = step_ms;
+    p->gpu_lower_ms = gpu_ms * (is_own ? exp(-time.half_width) : pow(p->gpu_lower_ms / p->gpu_ms, time.interval));
+    p->gpu_upper_ms = gpu_ms * (is_own ? exp(time.half_width) : pow(p->gpu_upper_ms / p->gpu_ms, time.interval));
+    p->gpu_ms = gpu_ms;
+    rt_wait_for_data(p);
+    double factor = p->step_ms / before_ms;
     p->compute_share /= factor;
     p->memory_share /= factor;
     p->energy_joules *= factor; /* at the same average power */
+    if (q->step.job != RT_NO_JOB && calibration->jobs[q->step.job].waits && p->loader_ms == 0)
+        p->warnings |= MDOT_WARN_WAITED_FOR_DATA;
     if (memory.mean != 0 || memory.interval != 1) correct_memory(p, &memory);
 }
 

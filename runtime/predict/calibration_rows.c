@@ -72,6 +72,7 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
                     .batch = (double)c.batch};
     c.batch = c.gpu_count = 0;
     c.data_parallel = 0; /* follows from the others */
+    c.loader_rate = c.cpu_rate = c.cpus = 0;
     c.precision = MDOT_PRECISION_FP32;
     c.layout = MDOT_LAYOUT_NCHW;
     c.torch = 0;
@@ -90,7 +91,7 @@ static double deviation_of(double lower, double upper)
 void rt_state_deviations(const mdot_prediction *p, rt_step *step)
 {
     step->is_new_gpu = (p->warnings & MDOT_WARN_GPU_NOT_MEASURED) != 0;
-    step->deviation[RT_QUANTITY_TIME] = deviation_of(p->lower_ms, p->upper_ms);
+    step->deviation[RT_QUANTITY_TIME] = deviation_of(p->gpu_lower_ms, p->gpu_upper_ms);
     step->deviation[RT_QUANTITY_MEMORY] = deviation_of((double)p->memory_lower_bytes, (double)p->memory_upper_bytes);
 }
 
@@ -161,6 +162,7 @@ typedef struct measured_row {
     const rt_job_identity *identity; /* of the caller's job */
     rt_step step;
     bool is_measured[RT_QUANTITIES];
+    bool waits; /* for its data loaders, so that its time says nothing about the GPU */
     double residual[RT_QUANTITIES];
 } measured_row;
 
@@ -181,6 +183,7 @@ static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *i
 {
     if (m->prediction == NULL) return MDOT_OK;
     BS_TRY(bs_read_struct(&prediction_type, m->prediction, io_prediction, err));
+    rt_complete_prediction(io_prediction);
     const mdot_prediction *p = io_prediction;
     bool is_valid = p->status == MDOT_OK && p->lower_ms > 0 && p->lower_ms <= p->step_ms && p->step_ms <= p->upper_ms &&
                     isfinite(p->upper_ms);
@@ -193,6 +196,7 @@ static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *i
  * skips half of the FLOPs, and caches and fused kernels save most bytes. */
 #define LEAST_OF_COMPUTE 0.5
 #define LEAST_OF_MEMORY 0.125
+#define LEAST_OF_LOADERS 0.9 /* part of a step from which on its data loaders' time explains it */
 
 static mdot_status check_possible(const mdot_measurement *m, const mdot_prediction *p, mdot_error *err)
 {
@@ -220,19 +224,20 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
     BS_TRY(rt_answer_one(context, m->job, m->configuration, &answer, err));
     mdot_prediction p = answer.prediction;
     BS_TRY(check_possible(m, &p, err));
+    out->waits = m->step_ms > 0 && p.loader_ms > LEAST_OF_LOADERS * m->step_ms;
     BS_TRY(read_prediction(m, &p, err));
     BS_TRY(rt_calibration_step(m->configuration, &out->step, &name, err));
     BS_TRY(add_gpu(calibration, name, &out->gpu, err));
     out->identity = &m->job->analysis->identity;
     out->step.host_share = p.host_share;
     rt_state_deviations(&p, &out->step);
-    out->is_measured[RT_QUANTITY_TIME] = m->step_ms > 0;
+    out->is_measured[RT_QUANTITY_TIME] = m->step_ms > 0 && !out->waits;
     out->is_measured[RT_QUANTITY_MEMORY] = m->memory_bytes > 0;
-    out->residual[RT_QUANTITY_TIME] = m->step_ms > 0 ? residual_of(m->step_ms, p.step_ms) : 0;
+    out->residual[RT_QUANTITY_TIME] = out->is_measured[RT_QUANTITY_TIME] ? residual_of(m->step_ms, p.gpu_ms) : 0;
     out->residual[RT_QUANTITY_MEMORY] =
         m->memory_bytes > 0 ? residual_of(m->memory_bytes, (double)p.peak_memory_bytes) : 0;
     rt_calibration_gpu *gpu = &calibration->gpus[out->gpu];
-    gpu->row_count[rt_precision_class_of(out->step.precision)] += m->step_ms > 0;
+    gpu->row_count[rt_precision_class_of(out->step.precision)] += out->is_measured[RT_QUANTITY_TIME];
     gpu->several_row_count += out->step.gpu_count > 1;
     gpu->is_new = gpu->is_new || out->step.is_new_gpu;
     calibration->row_count++;
@@ -305,7 +310,7 @@ static void merge_anchor(rt_anchor *target, const rt_anchor *source)
             target->residual[q] += (source->residual[q] - target->residual[q]) * (double)source->row_count[q] / sum;
         target->row_count[q] += source->row_count[q];
     }
-    double part = more / (rows + more);
+    double part = more > 0 ? more / (rows + more) : 0;
     target->step.host_share += (source->step.host_share - target->step.host_share) * part;
     target->step.batch *= pow(source->step.batch / target->step.batch, part);
     for (int q = 0; q < RT_QUANTITIES; q++)
@@ -396,6 +401,7 @@ static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *row
     for (size_t i = 0; i < count; i++) {
         rows[i].step.job = rt_calibration_find_job(calibration, rows[i].identity->digest);
         rows[i].step.share = jobs[rows[i].step.job].share;
+        if (rows[i].waits) jobs[rows[i].step.job].waits = true;
     }
     return MDOT_OK;
 }

@@ -143,6 +143,9 @@ static bool read_job(reader *r, mdot_calibration *c)
         if (!read_whole(r, &rest, RT_SHARE_UNITS, &share)) return false;
         job->share[k] = (float)((double)share / RT_SHARE_UNITS);
     }
+    size_t waits = 0;
+    if (*rest != '\0' && !read_whole(r, &rest, 1, &waits)) return false;
+    job->waits = waits == 1;
     c->job_count++;
     return is_read(r, rest);
 }
@@ -344,7 +347,7 @@ static void write_all(const mdot_calibration *c, FILE *file)
     for (size_t j = 0; j < c->job_count; j++) {
         fprintf(file, "job %016" PRIx64, c->jobs[j].digest);
         for (int k = 0; k < RT_WORK_CLASSES; k++) fprintf(file, " %.0f", (double)c->jobs[j].share[k] * RT_SHARE_UNITS);
-        fputc('\n', file);
+        fputs(c->jobs[j].waits ? " 1\n" : "\n", file);
     }
     for (size_t g = 0; g < c->gpu_count; g++) {
         const rt_calibration_gpu *gpu = &c->gpus[g];

@@ -249,9 +249,11 @@ static void write_operator_times(breakdown *b, const rt_step_parts *parts, doubl
     }
 }
 
+/* `step_ms` without data loaders. */
 static void write_times(breakdown *b, double step_ms, bool is_own, const rt_correction *corrected)
 {
     mdot_explanation_info *info = &b->out->info;
+    info->data_ms = info->step_ms - step_ms;
     if (corrected->is_analytic) info->approximate |= MDOT_EXPLAINED_BY_MODEL;
     const rt_step_parts *parts = &corrected->parts;
     convert_to_requested(b, parts);
@@ -336,7 +338,7 @@ static mdot_status explain(breakdown *b, const rt_answer *answer, mdot_error *er
     bool is_own = b->explains && !answer->has_parts; /* the entries may divide the step differently */
     rt_step_parts parts = is_own ? parts_of_explanation(b, answer->queried_ms) : answer->parts;
     rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, &parts);
-    write_times(b, answer->prediction.step_ms, is_own, &corrected);
+    write_times(b, answer->prediction.gpu_ms, is_own, &corrected);
     return write_memory(b, err);
 }
 

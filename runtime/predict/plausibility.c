@@ -35,7 +35,7 @@ static uint32_t broken_bound(const mdot_job *job, const mdot_prediction *p, doub
         return MDOT_IMPLAUSIBLE_TOO_FAST_FOR_COMPUTE;
     if (p->memory_share > most_utilisation) return MDOT_IMPLAUSIBLE_TOO_FAST_FOR_MEMORY;
     if (p->compute_share >= least_utilisation || p->memory_share >= least_utilisation) return 0;
-    return p->step_ms > launch_ms * (double)job->info.operator_count ? MDOT_IMPLAUSIBLE_TOO_SLOW : 0;
+    return p->gpu_ms > launch_ms * (double)job->info.operator_count ? MDOT_IMPLAUSIBLE_TOO_SLOW : 0;
 }
 
 void rt_fill_plausibility(const mdot_job *job, const rt_roofline_terms *terms, const rt_configuration *configuration,
@@ -47,10 +47,12 @@ void rt_fill_plausibility(const mdot_job *job, const rt_roofline_terms *terms, c
     p->flops_per_sample = is_inference ? totals->forward_flops_per_sample : totals->flops_per_sample;
     p->flops_per_sample += (double)configuration->micro_batch *
                            (is_inference ? totals->forward_flops_per_square : totals->flops_per_square);
-    p->compute_share = terms->compute_ms / p->step_ms;
-    p->memory_share = terms->memory_ms / p->step_ms;
+    p->compute_share = terms->compute_ms / p->gpu_ms;
+    p->memory_share = terms->memory_ms / p->gpu_ms;
     p->unknown_share = unknown_share(job, type_count);
-    p->implausible = broken_bound(job, p, (terms->compute_ms - terms->masked_ms) / p->step_ms);
+    p->implausible = broken_bound(job, p, (terms->compute_ms - terms->masked_ms) / p->gpu_ms);
+    p->compute_share *= p->gpu_ms / p->step_ms;
+    p->memory_share *= p->gpu_ms / p->step_ms;
     if (p->implausible != 0) p->warnings |= MDOT_WARN_IMPLAUSIBLE;
     if (job->info.parameters == 0) p->warnings |= MDOT_WARN_NO_PARAMETERS;
     if ((job->info.notes & MDOT_JOB_FOLDED) != 0) p->warnings |= MDOT_WARN_FOLDED;

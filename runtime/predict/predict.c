@@ -134,9 +134,9 @@ static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corr
            above = widened(log((double)ms[2] / (double)ms[1]), corrected->host_log);
     double wider = log(corrected->interval_factor), known = hypot(corrected->known_log, corrected->host_log);
     bool is_known = corrected->known_log > 0;
-    out->step_ms = corrected->step_ms;
-    out->lower_ms = corrected->step_ms * exp(-(is_known ? fmin(below + wider, known) : below + wider));
-    out->upper_ms = corrected->step_ms * exp(is_known ? fmin(above + wider, known) : above + wider);
+    out->gpu_ms = corrected->step_ms;
+    out->gpu_lower_ms = corrected->step_ms * exp(-(is_known ? fmin(below + wider, known) : below + wider));
+    out->gpu_upper_ms = corrected->step_ms * exp(is_known ? fmin(above + wider, known) : above + wider);
 }
 
 /* Widens the interval so that work lies inside that the program dispatched and the job lacks, or the reverse
@@ -153,12 +153,21 @@ static void widen_by_check(const mdot_job *job, const rt_configuration *configur
         missing = fmax(missing, (dispatched - own) / dispatched);
         surplus = own > 0 ? fmax(surplus, (own - dispatched) / own) : surplus;
     }
-    if (missing > least_difference) out->upper_ms /= 1 - fmin(missing, most_missing);
-    if (surplus > least_difference) out->lower_ms *= 1 - fmin(surplus, most_missing);
+    if (missing > least_difference) out->gpu_upper_ms /= 1 - fmin(missing, most_missing);
+    if (surplus > least_difference) out->gpu_lower_ms *= 1 - fmin(surplus, most_missing);
     if (check->unpriced_bytes <= 0) return;
     double batches = (double)configuration->c.batch / (double)(job->info.batch > 0 ? job->info.batch : 1);
-    out->upper_ms +=
+    out->gpu_upper_ms +=
         times_traffic * check->unpriced_bytes * batches / (configuration->gpu.memory_gbps * bytes_per_gb_ms);
+}
+
+/* Time of the data loaders for the samples of a step. */
+static double loader_ms(const mdot_configuration *c)
+{
+    double seconds = c->loader_rate > 0 ? 1 / c->loader_rate : 0; /* for a sample */
+    if (c->cpu_rate > 0) seconds += 1 / (c->cpu_rate * c->cpus);
+    double workers = (double)c->gpu_count / c->tensor_parallel / c->pipeline_parallel / c->context_parallel;
+    return MS_PER_SECOND * seconds * workers * c->accumulate * (double)c->batch;
 }
 
 static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)
@@ -250,6 +259,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     fill_time(ms, &corrected, out_prediction);
     out_prediction->host_share = rt_host_share(&corrected.parts, pair->requested.micro_steps);
     widen_by_check(job, configuration, out_prediction);
+    out_prediction->loader_ms = loader_ms(&configuration->c);
+    rt_wait_for_data(out_prediction);
     fill_memory(job, &pair->requested, out_prediction);
     fill_power(configuration, &terms, out_prediction);
     rt_fill_plausibility(job, &terms, configuration, reads_types ? schema->type_count : UINT32_MAX, out_prediction);

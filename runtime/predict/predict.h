@@ -6,6 +6,8 @@
 #include "runtime/predict/analytic_correction.h"
 #include "runtime/predict/predictor_tensors.h"
 
+#include <math.h>
+
 /* Adds a configuration to a block that has space. Returns its index there. */
 size_t rt_add_configuration(const rt_job_schema *schema, const rt_configuration *queried, rt_job_block *block);
 /* Sets the cached features as inputs of the block's run. */
@@ -31,6 +33,24 @@ const rt_job_identity *rt_explained_job(const mdot_explanation *explanation);
 /* ---- Plausibility ------------------------------------------------------------------------------------------------ */
 
 struct rt_roofline_terms; /* step_time.h */
+
+/* Completes a prediction whose step no data loaders bound. */
+static inline void rt_complete_prediction(mdot_prediction *p)
+{
+    if (p->loader_ms > 0) return;
+    p->gpu_ms = p->step_ms;
+    p->gpu_lower_ms = p->lower_ms;
+    p->gpu_upper_ms = p->upper_ms;
+}
+
+/* Sets step_ms and its interval: those of the GPU or the data loaders' time, whichever is longer. */
+static inline void rt_wait_for_data(mdot_prediction *p)
+{
+    p->step_ms = fmax(p->gpu_ms, p->loader_ms);
+    p->lower_ms = fmax(p->gpu_lower_ms, p->loader_ms);
+    p->upper_ms = fmax(p->gpu_upper_ms, p->loader_ms);
+}
+
 /* Fills the prediction's plausibility fields from step_ms, and sets warnings (MDOT_WARN_IMPLAUSIBLE and others).
  * Type ids from type_count on are unknown to the predictor. */
 void rt_fill_plausibility(const mdot_job *job, const struct rt_roofline_terms *terms,

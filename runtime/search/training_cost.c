@@ -28,7 +28,6 @@ static const bs_struct_version layout_type = BS_SIZED(mdot_plan_layout, pipeline
     X(interruptions_per_hour)                                                                                          \
     X(restart_minutes)                                                                                                 \
     X(startup_minutes)                                                                                                 \
-    X(loader_samples_per_second)                                                                                       \
     X(price)                                                                                                           \
     X(grid_grams_per_kwh)                                                                                              \
     X(deadline_hours)                                                                                                  \
@@ -77,8 +76,6 @@ static bool add_hours(const mdot_training_run *run, const mdot_plan_layout *layo
 {
     const mdot_configuration *c = &layout->configuration;
     double gpus = c->gpu_count > 0 ? c->gpu_count : 1, rate = failures_per_hour(run, gpus);
-    if (run->loader_samples_per_second > 0)
-        step_hours = fmax(step_hours, layout->samples / run->loader_samples_per_second / SECONDS_PER_HOUR);
     out->step_hours = out->steps * step_hours;
     double evaluations = run->evaluation_steps > 0 ? floor(out->steps / run->evaluation_steps) : 0;
     out->evaluation_hours =

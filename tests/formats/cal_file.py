@@ -48,8 +48,9 @@ def read(text):
         if word == "job":
             require(not out["gpus"], "a job stands behind a GPU model")
             require(digest(words[0]) > max(out["jobs"], default="0" * 16), "digests do not ascend")
-            require(len(words) == 33, "a job has no 32 shares")
-            out["jobs"][words[0]] = [int(number(n, 0, 10000)) for n in words[1:]]
+            require(len(words) in (33, 34), "a job has no 32 shares")
+            out["jobs"][words[0]] = [int(number(n, 0, 10000)) for n in words[1:33]]
+            require(words[33:] in ([], ["1"]), "a job waits for data, or its line ends")
         elif word == "gpu":
             full, half, several, is_new, name = rest.split(" ", 4)
             out["gpus"].append({"name": name, "is_new": int(number(is_new, 0, 1)), "full": int(full), "half": int(half), "several": int(several), "steps": []})

@@ -240,6 +240,6 @@ def _effects(factors: Any, believed: Any) -> dict[str, Effect]:
 
 def _uncalibrated(prediction: Prediction) -> c.mdot_prediction:
     memory = ("peak_memory_bytes", "memory_lower_bytes", "memory_upper_bytes")
-    names = ("step_ms", "lower_ms", "upper_ms", "host_share", *memory)
+    names = ("step_ms", "lower_ms", "upper_ms", "gpu_ms", "gpu_lower_ms", "gpu_upper_ms", "loader_ms", "host_share", *memory)
     values = {name: getattr(prediction, name) for name in names}
     return c.new(c.mdot_prediction, warnings=warning_bits(prediction.warnings), **values)

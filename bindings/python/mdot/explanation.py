@@ -62,7 +62,7 @@ class Explanation(Sequence[Share]):
     job: Job
     configuration: Configuration
     step_ms: float
-    """The predicted time before calibration. A calibration scales all times alike."""
+    """The predicted time before calibration. A calibration scales all times of the GPU alike."""
     forward_ms: float
     data_gradient_ms: float
     """Includes the time of recomputation."""
@@ -83,7 +83,10 @@ class Explanation(Sequence[Share]):
     host_busy_ms: float
     """Time in which the host launches kernels."""
     overlap_ms: float
-    """Time in which both are busy: gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms is step_ms."""
+    """Time in which both are busy: gpu_busy_ms + host_busy_ms - overlap_ms + communication_ms + idle_ms + data_ms is
+    step_ms."""
+    data_ms: float
+    """Time that the GPU waits for data loaders."""
     approximate: tuple[str, ...]
     """Reasons why the explanation is only an estimate. roofline: the predictor lacks an entry point for explanations,
     so that the GPU's peak rates divide the step. model: the analytic estimate adjusted operator times. Empty: the
@@ -138,6 +141,7 @@ class Explanation(Sequence[Share]):
             "waiting for the host": self.host_ms,
             "waiting for other GPUs": self.communication_ms,
             "waiting for other stages": self.idle_ms,
+            "waiting for data": self.data_ms,
         }
         lines = [f"{name:<26}{ms:10.2f} ms {ms / self.step_ms:5.0%}" for name, ms in parts.items() if ms > 0]
         lines += [f"  {str(name):<24}{share.ms:10.2f} ms {share.ms / self.step_ms:5.0%}"

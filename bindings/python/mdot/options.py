@@ -69,6 +69,9 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("first_stage_blocks", ctypes.c_uint32),
     ("last_stage_blocks", ctypes.c_uint32),
     ("framework", ctypes.c_int),
+    ("loader_rate", ctypes.c_double),
+    ("cpu_rate", ctypes.c_double),
+    ("cpus", ctypes.c_double),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -116,6 +119,9 @@ COMMANDS: dict[str, str] = {
     "mode": "mode",
     "host-launch-us": "host_launch_us",
     "framework": "framework",
+    "loader-rate": "loader_rate",
+    "cpu-rate": "cpu_rate",
+    "cpus": "cpus",
     "gpus": "gpus",
     "parallel dp": "data_parallel",
     "parallel tp": "tensor_parallel",
@@ -177,6 +183,9 @@ ROWS: tuple[Row, ...] = (
     Row("mode", "mode", "choice", 0, 1, "mode", None, False),
     Row("host_launch_us", "host_launch_us", "rate", 0, 1000000000, "host-launch-us", None, False),
     Row("framework", "framework", "choice", 0, 5, "framework", None, False),
+    Row("loader_rate", "loader_rate", "rate", 0, 1000000000000, "loader-rate", None, False),
+    Row("cpu_rate", "cpu_rate", "rate", 0, 1000000000000, "cpu-rate", None, False),
+    Row("cpus", "cpus", "rate", 0, 1000000000, "cpus", None, False),
     Row("gpus", "gpu_count", "whole", 0, 65536, "gpus", None, True),
     Row("data_parallel", "data_parallel", "whole", 0, 65536, "dp", None, True),
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536, "tp", None, True),
@@ -299,6 +308,15 @@ class ConfigurationOptions:
     framework: str = "program"
     """Framework that launches the kernels: it decides which operators are fused and how long the host takes for a launch.
     Values: program, pytorch, hf-trainer, liger, transformer-engine, megatron."""
+    loader_rate: float = 0.0
+    """Samples per second of all data loaders together, which bound the step.
+    0 selects the default: unlimited."""
+    cpu_rate: float = 0.0
+    """Samples per second of one CPU, whose time adds to the loaders'.
+    0 selects the default: unlimited."""
+    cpus: float = 0.0
+    """CPUs of all data loaders.
+    0 selects the default: none."""
     gpus: int = 0
     """Number of GPUs that work on a step.
     0 selects the default: the product of the degrees of parallelism, or 1."""
@@ -375,6 +393,9 @@ class Options(TypedDict, total=False):
     mode: str
     host_launch_us: float
     framework: str
+    loader_rate: float
+    cpu_rate: float
+    cpus: float
     gpus: int
     data_parallel: int
     tensor_parallel: int

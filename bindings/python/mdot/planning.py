@@ -39,7 +39,6 @@ class Training:
     interruptions_per_hour: float = 0
     restart_minutes: float = 0
     startup_minutes: float = 0
-    loader_samples_per_second: float = 0
     grid_grams_per_kwh: float = 0
     deadline_hours: float = 0
     budget: float = 0

@@ -77,6 +77,12 @@ class Prediction:
     """Peak of a pipeline's last stage, which Megatron logs."""
     host_share: float
     """Change of the step with the host's time, both as logarithms: 0 (the GPU is busy) to 1 (it waits for launches)."""
+    gpu_ms: float = 0.0
+    """`step_ms` if data are always there."""
+    gpu_lower_ms: float = 0.0
+    gpu_upper_ms: float = 0.0
+    loader_ms: float = 0.0
+    """The data loaders' time for a step's samples, which `step_ms` is at least; 0 without loader_rate and cpu_rate."""
     beside: Pair | None = None
     """Both jobs on one GPU, if the call named a partner."""
 

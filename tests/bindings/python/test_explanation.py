@@ -10,7 +10,7 @@ import support
 import mdot
 
 TIMES = ("forward_ms", "data_gradient_ms", "weight_gradient_ms", "optimizer_ms")
-WAITING = ("host_ms", "communication_ms", "idle_ms")
+WAITING = ("host_ms", "communication_ms", "idle_ms", "data_ms")
 SIZES = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes")
 
 

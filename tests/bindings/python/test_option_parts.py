@@ -14,9 +14,10 @@ import mdot
 from mdot.options import CHOICES, ROWS
 
 FORWARD, BACKWARD, UPDATE, HOST, COMMUNICATION, IDLE = "forward", "backward", "update", "host", "communication", "idle"
+DATA = "data"
 PASSES = {FORWARD, BACKWARD, HOST, COMMUNICATION, IDLE}
 """The host launches them, they hide a part of the communication, and stages wait for each other's."""
-EVERY = PASSES | {UPDATE}
+EVERY = PASSES | {UPDATE, DATA}
 OF_UPDATE = {UPDATE, HOST}
 
 EFFECTS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
@@ -42,6 +43,9 @@ EFFECTS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
     "mode": ((), EVERY),
     "host_launch_us": ((10, 40), {HOST, UPDATE, COMMUNICATION, IDLE}),
     "framework": ((), PASSES),
+    "loader_rate": ((0, 1, 1e9), {DATA}),
+    "cpu_rate": ((0, 1, 1e9), {DATA}),
+    "cpus": ((0, 1), set()),    # without cpu_rate
     "gpus": ((1, 8), EVERY),    # degrees follow
     "data_parallel": ((8,), {COMMUNICATION}),
     "tensor_parallel": ((1, 2), EVERY),
@@ -72,13 +76,14 @@ BASES: tuple[dict[str, Any], ...] = (
      "accumulate": 2},
     {"batch": 8, "precision": "fp8", "optimizer": "adamw", "gpus": 8, "tensor_parallel": 2},
     {"batch": 8, "precision": "mixed-bf16", "optimizer": "adam", "gpus": 4, "pipeline_parallel": 2, "micro_batches": 4},
+    {"batch": 8, "precision": "amp", "cpus": 4},
     {"batch": 8, "precision": "amp", "gpus": 16, "nodes": 2, "network": 10},
 )
 
 
 def parts(why: mdot.Explanation) -> dict[str, float]:
     return {FORWARD: why.forward_ms, BACKWARD: why.data_gradient_ms + why.weight_gradient_ms, UPDATE: why.optimizer_ms,
-            HOST: why.host_busy_ms, COMMUNICATION: why.communication_ms, IDLE: why.idle_ms}
+            HOST: why.host_busy_ms, COMMUNICATION: why.communication_ms, IDLE: why.idle_ms, DATA: why.data_ms}
 
 
 class Parts(support.TestCase):
@@ -89,6 +94,7 @@ class Parts(support.TestCase):
         except (ValueError, mdot.Error):
             return None
         whole = why.gpu_busy_ms + why.host_busy_ms - why.overlap_ms + why.communication_ms + why.idle_ms
+        whole += why.data_ms
         self.assertAlmostEqual(whole, why.step_ms, delta=1e-5 * why.step_ms, msg=f"{gpu}: {options}")
         return {**parts(why), "step": why.step_ms}
 

@@ -297,6 +297,42 @@ static void contradictory_rows_widen_the_interval(void **state)
     mdot_calibration_destroy(calibration);
 }
 
+/* A step that waits for its data says nothing about the GPU. A calibration corrects the GPU's time alone, and answers
+ * state the wait unless they have a rate of their own. */
+static void waiting_for_data_is_not_the_gpus(void **state)
+{
+    site *s = *state;
+    for (int64_t batch = 8; batch < 12; batch++) add_row(s, "T4", batch, 1.5);
+    mdot_calibration *plain = calibrate(s), *read = NULL;
+    for (size_t i = 0; i < 4; i++) s->c[i].loader_rate = 1e9; /* faster than the GPU */
+    mdot_calibration *fast = calibrate(s);
+    add_row(s, "T4", 16, 7);
+    s->c[4].loader_rate = 16 / s->ms[4] * 1000;
+    mdot_calibration *made = calibrate(s);
+    char *folder = process_make_folder(), path[512];
+    snprintf(path, sizeof path, "%s/site.cal", folder);
+    assert_int_equal(mdot_calibration_save(made, path, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_load(path, &read, NULL), MDOT_OK);
+    mdot_calibration *const each[] = {plain, fast, made, read};
+    const double rates[] = {0, 1e9, 1};
+    for (size_t i = 0; i < 12; i++) {
+        mdot_configuration c = predict_configuration(32, "T4");
+        mdot_prediction a = predict_one(&s->f, s->job, &c), b;
+        c.loader_rate = rates[i / 4];
+        b = predict_one(&s->f, s->job, &c);
+        double watts = b.energy_joules / b.step_ms;
+        assert_int_equal(mdot_calibration_apply_to_job(plain, s->job, &c, &a, NULL), MDOT_OK);
+        assert_int_equal(mdot_calibration_apply_to_job(each[i % 4], s->job, &c, &b, NULL), MDOT_OK);
+        predict_assert_close(b.gpu_ms, a.step_ms);
+        predict_assert_close(b.step_ms, fmax(a.step_ms, b.loader_ms));
+        predict_assert_close(b.upper_ms, fmax(a.upper_ms, b.loader_ms));
+        predict_assert_close(b.energy_joules / b.step_ms, watts);
+        assert_int_equal((b.warnings & MDOT_WARN_WAITED_FOR_DATA) != 0, i % 4 >= 2 && rates[i / 4] == 0);
+    }
+    for (size_t i = 0; i < 4; i++) mdot_calibration_destroy(each[i]);
+    process_remove_folder(folder);
+}
+
 static void a_file_holds_the_whole_calibration(void **state)
 {
     site *s = *state;
@@ -482,6 +518,7 @@ int main(void)
         cmocka_unit_test_setup(several_gpus_have_a_separate_factor, forget_rows),
         cmocka_unit_test_setup(an_outlier_hardly_counts, forget_rows),
         cmocka_unit_test_setup(contradictory_rows_widen_the_interval, forget_rows),
+        cmocka_unit_test_setup(waiting_for_data_is_not_the_gpus, forget_rows),
         cmocka_unit_test_setup(a_file_holds_the_whole_calibration, forget_rows),
         cmocka_unit_test_setup(saved_calibrations_load_with_any_gpu_names, forget_rows),
         cmocka_unit_test_setup(unprintable_names_are_refused, forget_rows),

@@ -76,11 +76,12 @@ static void assert_adds_up(const mdot_explanation *e, const mdot_prediction *p)
     assert_equal(sum.optimizer_ms, info.optimizer_ms, "optimizer");
     assert_equal(info.step_ms, p->step_ms, "step");
     assert_equal(info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms + info.host_ms +
-                     info.communication_ms + info.idle_ms,
+                     info.communication_ms + info.idle_ms + info.data_ms,
                  p->step_ms, "all phases");
     assert_equal(info.gpu_busy_ms,
                  info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms, "GPU busy");
-    assert_equal(info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms,
+    assert_equal(info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms +
+                     info.data_ms,
                  p->step_ms, "GPU and host");
     assert_compare(info.host_busy_ms, >=, info.host_ms);
     assert_compare(info.overlap_ms, >=, 0);

@@ -100,6 +100,7 @@ typedef enum effect { NOTHING, TIME, MEMORY, BOTH } effect;
 #define BF16 .gpu = "B200", .precision = MDOT_PRECISION_MIXED_BF16, .optimizer = MDOT_OPTIMIZER_ADAM
 #define MIXED SAMPLES(4), BF16
 #define BY_PREDICTOR "a predictor that reads the option has measured its effect, which differs between kernels"
+#define LOADERS "data loaders work on the host"
 #define SAME "it is the default of this configuration"
 
 static const struct row {
@@ -185,6 +186,9 @@ static const struct row {
     {"framework", MDOT_FRAMEWORK_LIGER, {A100}, TIME, "options name the kernels that save memory"},
     {"framework", MDOT_FRAMEWORK_TRANSFORMER_ENGINE, {A100}, TIME, "as liger"},
     {"framework", MDOT_FRAMEWORK_MEGATRON, {A100}, TIME, "as liger"},
+    {"loader_rate", 1, {A100}, TIME, LOADERS},
+    {"cpu_rate", 1, {A100, .cpus = 2}, TIME, LOADERS},
+    {"cpus", 1, {A100, .cpu_rate = 1, .cpus = 2}, TIME, LOADERS},
     {"gpu_count", 8, {A100}, BOTH, NULL},
     {"data_parallel", 8, {A100}, BOTH, NULL},
     {"tensor_parallel", 2, {A100}, BOTH, NULL},
@@ -292,9 +296,9 @@ static void micro_steps_depend_on_the_options_with_that_fact_alone(void **state)
 
 /* ---- A step is a sum of parts ------------------------------------------------------------------------------------ */
 
-typedef enum part { FORWARD, BACKWARD, UPDATE, HOST, COMMUNICATION, IDLE, PARTS } part;
-static const char *const part_names[PARTS] = {"forward pass", "backward pass", "update",
-                                              "host",         "communication", "idle"};
+typedef enum part { FORWARD, BACKWARD, UPDATE, HOST, COMMUNICATION, IDLE, DATA, PARTS } part;
+static const char *const part_names[PARTS] = {"forward pass",  "backward pass", "update", "host",
+                                              "communication", "idle",          "data"};
 #define PASSES (1u << FORWARD | 1u << BACKWARD)
 #define ALL_PARTS ((1u << PARTS) - 1)
 
@@ -320,6 +324,9 @@ static unsigned parts_of(const rt_option *option, const mdot_configuration *c)
         {"last_stage_blocks", ALL_PARTS},
         {"virtual_stages", 1u << IDLE | 1u << COMMUNICATION},
         {"schedule", 1u << IDLE | 1u << COMMUNICATION},
+        {"loader_rate", 1u << DATA},
+        {"cpu_rate", 1u << DATA},
+        {"cpus", 1u << DATA},
         {"context_parallel", PASSES | 1u << UPDATE | 1u << COMMUNICATION | 1u << IDLE},
     };
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -345,6 +352,7 @@ static mdot_explanation_info explain_parts(mdot_context *context, const mdot_job
     out_parts[HOST] = info.host_busy_ms;
     out_parts[COMMUNICATION] = info.communication_ms;
     out_parts[IDLE] = info.idle_ms;
+    out_parts[DATA] = info.data_ms;
     return info;
 }
 
@@ -371,7 +379,8 @@ static void each_option_changes_its_own_parts_alone(void **state)
                         part_names[k], before[k], after[k]);
             faults++;
         }
-        double sum = info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms;
+        double sum = info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms +
+                     info.data_ms;
         assert_float_equal(sum, info.step_ms, 1e-6 * info.step_ms);
         if (strcmp(rows[i].field, "accumulate") == 0)
             assert_float_equal(after[FORWARD], rows[i].value * before[FORWARD], 1e-6 * after[FORWARD]);

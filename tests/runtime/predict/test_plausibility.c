@@ -57,7 +57,7 @@ static rt_roofline_terms terms_of(const mdot_job *job, mdot_precision precision,
 static mdot_prediction checked(const mdot_job *job, mdot_precision precision, int64_t batch, double step_ms)
 {
     rt_roofline_terms terms = terms_of(job, precision, batch);
-    mdot_prediction p = {.step_ms = step_ms};
+    mdot_prediction p = {.step_ms = step_ms, .gpu_ms = step_ms};
     rt_fill_plausibility(job, &terms, &training, 140, &p);
     return p;
 }
@@ -78,7 +78,7 @@ static void inference_has_the_flops_of_its_forward_pass(void **state)
         forward += op.per_sample[MDOT_PHASE_FORWARD].flops;
     }
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 10);
-    mdot_prediction p = {.step_ms = 20};
+    mdot_prediction p = {.step_ms = 20, .gpu_ms = 20};
     rt_fill_plausibility(job, &terms, &inference, 140, &p);
     assert_compare(forward, >, 0);
     assert_compare(forward, <, checked(job, MDOT_PRECISION_FP32, 10, 20).flops_per_sample);
@@ -197,7 +197,7 @@ static void flops_of_unknown_types_count(void **state)
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
     rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 1);
-    mdot_prediction p = {.step_ms = 1};
+    mdot_prediction p = {.step_ms = 1, .gpu_ms = 1};
     rt_fill_plausibility(job, &terms, &training, 140, &p);
     assert_compare(p.unknown_share, ==, 0);
     rt_fill_plausibility(job, &terms, &training, 60, &p); /* a predictor trained before the type Linear existed */

@@ -414,6 +414,42 @@ static void fp8_needs_its_gpu_and_costs_casts(void **state)
 }
 
 /* Parts add up to the peak for all these options, and explanations add up to the prediction. */
+/* A step takes the longer of the GPU's time and of the data loaders', and nothing else changes. */
+static void a_step_takes_as_long_as_its_data_loaders(void **state)
+{
+    (void)state;
+    const mdot_configuration bases[] = {{BASE},
+                                        {BASE, .accumulate = 3},
+                                        {BASE, .gpu_count = 8, .node_count = 2},
+                                        {BASE, .tensor_parallel = 2, .data_parallel = 4}};
+    const double samples[] = {4, 12, 32, 16}, parts[] = {1e-3, 0.5, 0.999, 1.001, 1.2, 2, 1e3};
+    mdot_job *job = make_job(false);
+    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+        mdot_prediction plain = predict(job, bases[i]);
+        predict_assert_close(plain.gpu_ms, plain.step_ms);
+        assert_compare(plain.loader_ms, ==, 0);
+        for (size_t k = 0; k < 2 * sizeof parts / sizeof *parts; k++) {
+            double wanted_ms = parts[k / 2] * plain.step_ms, rate = samples[i] / wanted_ms * 1000;
+            mdot_configuration c = bases[i];
+            c.loader_rate = k % 2 == 0 ? rate : 4 * rate;
+            if (k % 2 == 1) c.cpu_rate = rate / 9, c.cpus = 12; /* a quarter and three quarters of the time */
+            mdot_prediction p = predict(job, c);
+            predict_assert_close(p.loader_ms, wanted_ms);
+            predict_assert_close(p.step_ms, fmax(plain.step_ms, wanted_ms));
+            predict_assert_close(p.lower_ms, fmax(plain.lower_ms, wanted_ms));
+            predict_assert_close(p.upper_ms, fmax(plain.upper_ms, wanted_ms));
+            predict_assert_close(p.compute_share * p.step_ms, plain.compute_share * plain.step_ms);
+            assert_compare(p.gpu_ms, ==, plain.gpu_ms);
+            assert_compare(p.implausible, ==, plain.implausible);
+            assert_compare(p.warnings, ==, plain.warnings);
+            assert_compare(p.reserved_bytes, ==, plain.reserved_bytes);
+        }
+    }
+    mdot_job_destroy(job);
+    expect_error((mdot_configuration){BASE, .cpu_rate = 100}, "--cpu-rate needs --cpus");
+    expect_error((mdot_configuration){BASE, .loader_rate = -1}, "--loader-rate");
+}
+
 static void parts_and_explanations_add_up(void **state)
 {
     (void)state;
@@ -457,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_moving_average_is_an_fp32_copy),
         cmocka_unit_test(other_kernels_of_the_loss_keep_fewer_logits),
         cmocka_unit_test(fp8_needs_its_gpu_and_costs_casts),
+        cmocka_unit_test(a_step_takes_as_long_as_its_data_loaders),
         cmocka_unit_test(parts_and_explanations_add_up),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);

@@ -63,16 +63,6 @@ static void steps_take_their_time(void **state)
     assert_compare(cost_of(&run).steps, ==, 2);
 }
 
-static void a_slow_loader_bounds_the_step(void **state)
-{
-    (void)state;
-    mdot_training_run run = plain_run();
-    run.loader_samples_per_second = 1e6 / 3600 / 2; /* two hours for all samples */
-    assert_within(cost_of(&run).step_hours, 2, 1e-9);
-    run.loader_samples_per_second = 1e6;
-    assert_within(cost_of(&run).step_hours, 1, 1e-9);
-}
-
 static void evaluations_cost_a_forward_pass(void **state)
 {
     (void)state;
@@ -166,7 +156,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_take_their_time),
-        cmocka_unit_test(a_slow_loader_bounds_the_step),
         cmocka_unit_test(evaluations_cost_a_forward_pass),
         cmocka_unit_test(checkpoints_are_as_frequent_as_pays),
         cmocka_unit_test(failures_and_starts_add_time),

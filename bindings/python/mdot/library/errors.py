@@ -260,6 +260,12 @@ class DiffersFromProgramWarning(PredictionWarning):
     name = "differs-from-program"
 
 
+class WaitedForDataWarning(PredictionWarning):
+    """A measured step of this job waited for its data loaders, which the answer leaves out; pass loader_rate."""
+
+    name = "waited-for-data"
+
+
 BY_NAME: dict[str, type[PredictionWarning]] = {
     kind.name: kind
     for kind in (
@@ -281,5 +287,6 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         TypesNotMeasuredWarning,
         OptimizerOrGpusNotMeasuredWarning,
         DiffersFromProgramWarning,
+        WaitedForDataWarning,
     )
 }

@@ -67,7 +67,6 @@ _RUN = (
     "interruptions_per_hour",
     "restart_minutes",
     "startup_minutes",
-    "loader_samples_per_second",
     "price",
     "grid_grams_per_kwh",
     "deadline_hours",

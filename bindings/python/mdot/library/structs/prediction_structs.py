@@ -59,6 +59,10 @@ class mdot_prediction(Sized):
         ("first_stage_bytes", c_uint64),
         ("last_stage_bytes", c_uint64),
         ("host_share", c_double),
+        ("gpu_ms", c_double),
+        ("gpu_lower_ms", c_double),
+        ("gpu_upper_ms", c_double),
+        ("loader_ms", c_double),
     ]
 
 
@@ -86,6 +90,7 @@ class mdot_explanation_info(Sized):
         ("gpu_busy_ms", c_double),
         ("host_busy_ms", c_double),
         ("overlap_ms", c_double),
+        ("data_ms", c_double),
     ]
 
 
