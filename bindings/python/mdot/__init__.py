@@ -18,6 +18,7 @@ from mdot.compiler import Check, CompilerWarning, Verification, check, compile, 
 from mdot.configuration import Configuration
 from mdot.configuration_files import FileOptions, options_from
 from mdot.converging import Convergence, steps_to_loss
+from mdot.data_loading import loader_rates
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
@@ -57,6 +58,7 @@ from mdot.library.errors import (
     TypesNotMeasuredWarning,
     UnknownOperatorsWarning,
     UnsupportedError,
+    WaitedForDataWarning,
     Warning,
 )
 from mdot.planning import Layout, Plan, Training, TrainingCost, plan
@@ -153,6 +155,7 @@ __all__ = [
     "UnknownOperatorsWarning",
     "UnsupportedError",
     "Verification",
+    "WaitedForDataWarning",
     "Warning",
     "__version__",
     "beside",
@@ -163,6 +166,7 @@ __all__ = [
     "gpus",
     "largest_batch",
     "library_version",
+    "loader_rates",
     "optimizer_load",
     "options_from",
     "plan",

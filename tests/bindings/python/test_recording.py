@@ -150,6 +150,8 @@ class Steps(RecordingCase):
                     self.train(recorder, 1, 15)
             assert recorder.result is not None
             self.assertEqual(recorder.result.notes["data_wait"], "0.250")
+            self.assertAlmostEqual(recorder.result.configuration.loader_rate, recorder.result.configuration.batch / 0.02)
+            self.assertEqual(self.rows()[-1]["loader-rate"], f"{recorder.result.configuration.loader_rate:.9g}")
             self.assertAlmostEqual(recorder.result.step_ms, 20 * passes)
 
     def test_row_is_written_when_recording_is_complete(self) -> None:

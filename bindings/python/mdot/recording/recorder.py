@@ -15,6 +15,7 @@ The result is the median over windows of the mean step time.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import time
 import warnings
@@ -39,6 +40,9 @@ MARK_SHARE = 0.0005
 """Largest part of a step for a mark. If a mark takes more, several steps share one."""
 LEAST_WINDOWS = 5
 """Windows after which a recording may be complete."""
+LEAST_DATA_WAIT = 0.1
+"""Part of the time that a training waits for data from which on the loaders bound its steps. The row then has their
+rate (loader_rate), so that a calibration does not take the wait for the GPU's time."""
 MEMORY_SECONDS = 1.0
 """Least time between two readings of the peak memory."""
 
@@ -140,7 +144,7 @@ class Recorder:
 
     def begin(self) -> None:
         """Marks the begin of a pass, once the data have arrived. Optional: the row then notes the time share of waiting
-        for data (data_wait)."""
+        for data (data_wait), and has the loaders' rate if that share is above a tenth."""
         if self._done:
             return
         self._is_begin_called = True
@@ -379,6 +383,9 @@ class Recorder:
         if self._is_begin_called and self._spanned > 0:
             notes["data_wait"] = f"{min(self._waited / self._spanned, 1):.3f}"
         configuration = Configuration(gpu=self._gpu or "", batch=self._batch or 1, **self._options(notes))
+        if self._waited > LEAST_DATA_WAIT * self._spanned:
+            rate = 1000 * configuration.samples / recorded.step_ms
+            configuration = dataclasses.replace(configuration, loader_rate=configuration.loader_rate or rate)
         return Recorded(configuration, recorded.step_ms, recorded.spread, int(recorded.window_count), allocated, reserved, notes)
 
     def _options(self, notes: dict[str, str]) -> dict[str, Any]:
