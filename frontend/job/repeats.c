@@ -71,8 +71,8 @@ static uint32_t pop_period(const search *s)
 {
     uint32_t best = 0;
     for (uint32_t p = 2; p <= s->count / 2; p++)
-        if (s->votes[p] > (best > 0 ? s->votes[best] : 0)) best = p;
-    if (best > 0) s->votes[best] = 0;
+        if (s->votes[p] > s->votes[best]) best = p; /* nothing votes for 0 */
+    s->votes[best] = 0;
     return best;
 }
 

@@ -1,4 +1,4 @@
-/* settings.c — an operator's canonical type and attributes. */
+/* settings.c — an operator's canonical type and attributes. Shape rules have checked ranks, axes and heads. */
 #include "frontend/job/operator_sequence.h"
 
 #include "frontend/job/parameters.h"
@@ -23,7 +23,7 @@ static int64_t extent_from(const ir_value *value, int first)
     return product;
 }
 
-static int64_t elements(const ir_value *value) { return value != NULL ? extent_from(value, 0) : 0; }
+static int64_t elements(const ir_value *value) { return extent_from(value, 0); }
 
 const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node)
 {
@@ -70,7 +70,7 @@ static void describe_window(const ir_window *w, int64_t *setting)
 static void describe_map(const fe_operator *op, int64_t *setting)
 {
     const ir_value *input = op->node->inputs[0], *out = op->node->outputs[0];
-    if (input->type.rank < 2 || out == NULL || out->type.rank < 2) return;
+    if (input->type.rank < 2) return;
     setting[MDOT_SETTING_CHANNELS_IN] = dim(input, 1);
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(out, 1);
     setting[MDOT_SETTING_SIZE_IN] = extent_from(input, 2);
@@ -162,9 +162,7 @@ static void describe_attention(const fe_job *job, const fe_operator *op, int64_t
     const ir_node *node = op->node;
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
     bool split = q->rank == 4;
-    if (q->rank < 3 || k->rank != q->rank) return;
     int64_t heads = split ? q->dim[1].offset : ir_node_int(node, "q_num_heads", 1);
-    if (heads < 1) heads = 1;
     setting[MDOT_SETTING_HEADS] = heads;
     setting[MDOT_SETTING_HEAD_SIZE] = split ? q->dim[3].offset : q->dim[2].offset / heads;
     setting[MDOT_SETTING_QUERIES] = q->dim[q->rank - 2].offset;
@@ -179,7 +177,6 @@ static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
 {
     int rank = value->type.rank;
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) return;
     setting[MDOT_SETTING_AXIS] = rank - axis;
     setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
 }

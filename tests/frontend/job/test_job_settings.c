@@ -166,10 +166,11 @@ static void maps_have_their_channels_and_sizes(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         char shape[96] = "N", names[24];
         int kind = round % 4;
-        int64_t groups = draw(&seed, 1, 3), channels = groups * draw(&seed, 1, 5), size[2];
-        for (int i = 0; i < 2; i++) size[i] = draw(&seed, 2, 9);
+        int64_t groups = draw(&seed, 1, 3), channels = groups * draw(&seed, 1, 5), size[SPATIAL];
+        int rank = (int)draw(&seed, kind < 3 ? 1 : 0, SPATIAL);
+        for (int i = 0; i < rank; i++) size[i] = draw(&seed, 2, 9);
         append(shape, sizeof shape, &channels, 1);
-        append(shape, sizeof shape, size, 2);
+        append(shape, sizeof shape, size, rank);
         onnx_builder *b = onnx_begin(21);
         onnx_input(b, "x", MDOT_DTYPE_F32, shape);
         snprintf(names, sizeof names, "%lld", (long long)channels);
@@ -179,8 +180,8 @@ static void maps_have_their_channels_and_sizes(void **state)
         if (kind == 3) onnx_attr_int(b, "num_groups", groups);
         wanted want = {.setting = {[MDOT_SETTING_CHANNELS_IN] = channels,
                                    [MDOT_SETTING_CHANNELS_OUT] = channels,
-                                   [MDOT_SETTING_SIZE_IN] = product(size, 2),
-                                   [MDOT_SETTING_SIZE_OUT] = kind < 2 ? 1 : product(size, 2),
+                                   [MDOT_SETTING_SIZE_IN] = product(size, rank),
+                                   [MDOT_SETTING_SIZE_OUT] = kind < 2 ? 1 : product(size, rank),
                                    [MDOT_SETTING_GROUPS] = kind == 3 ? groups : 0,
                                    [MDOT_SETTING_EXTENT] = kind == 2 ? 2 * groups + 1 : 0,
                                    [MDOT_SETTING_INPUTS] = 1}};
@@ -193,22 +194,23 @@ static void maps_have_their_channels_and_sizes(void **state)
 
 static void matmuls_have_their_extents(void **state)
 {
-    enum { RIGHT, LEFT, DATA, VECTOR, KINDS };
+    enum { RIGHT, LEFT, DATA, VECTOR, GEMM, KINDS };
     uint64_t seed = 4;
-    for (int round = 0; round < 2 * ROUNDS; round++) {
+    for (int round = 0; round < 4 * ROUNDS; round++) {
         char x[96], y[96], bias[24];
         int kind = round % KINDS;
-        long long batch = draw(&seed, 1, 4), a = draw(&seed, 2, 9), m = draw(&seed, 2, 9), c = draw(&seed, 2, 9),
-                  heads = draw(&seed, 2, 5);
-        bool has_bias = kind == RIGHT && draw(&seed, 0, 1) == 1;
+        bool is_flat = kind == VECTOR || kind == GEMM;
+        long long batch = draw(&seed, 1, 4), a = draw(&seed, kind == DATA ? 1 : 2, 9), m = draw(&seed, 2, 9),
+                  c = draw(&seed, kind == DATA ? 1 : 2, 9), heads = draw(&seed, 2, 5);
+        bool has_bias = (kind == RIGHT || kind == GEMM) && draw(&seed, 0, 1) == 1;
         onnx_builder *b = onnx_begin(17);
         wanted want = {.setting = {[MDOT_SETTING_BIAS] = has_bias, [MDOT_SETTING_INPUTS] = kind == DATA ? 2 : 1}};
         int64_t *s = want.setting;
         s[MDOT_SETTING_CHANNELS_IN] = m;
         s[MDOT_SETTING_CHANNELS_OUT] = kind == LEFT ? a : c;
-        s[MDOT_SETTING_SIZE_IN] = s[MDOT_SETTING_SIZE_OUT] = kind == LEFT ? c : kind == VECTOR ? 1 : a;
-        if (kind == RIGHT || kind == VECTOR) {
-            snprintf(x, sizeof x, kind == VECTOR ? "%lld,%lld" : "%lld,%lld,%lld", batch, kind == VECTOR ? m : a, m);
+        s[MDOT_SETTING_SIZE_IN] = s[MDOT_SETTING_SIZE_OUT] = kind == LEFT ? c : is_flat ? 1 : a;
+        if (kind == RIGHT || is_flat) {
+            snprintf(x, sizeof x, is_flat ? "%lld,%lld" : "%lld,%lld,%lld", batch, is_flat ? m : a, m);
             snprintf(y, sizeof y, "%lld,%lld", m, c);
         } else if (kind == LEFT) {
             snprintf(x, sizeof x, "%lld,%lld,%lld", batch, m, c);
@@ -225,8 +227,12 @@ static void matmuls_have_their_extents(void **state)
             onnx_initializer(b, "w", MDOT_DTYPE_F32, y, NULL);
         snprintf(bias, sizeof bias, "%lld", c);
         onnx_initializer(b, "c", MDOT_DTYPE_F32, bias, NULL);
-        onnx_node(b, "MatMul", kind == LEFT ? "w,x" : "x,w", has_bias ? "p" : "y");
-        if (has_bias) onnx_node(b, "Add", "p,c", "y");
+        if (kind == GEMM) {
+            onnx_node(b, "Gemm", has_bias ? "x,w,c" : "x,w", "y");
+        } else {
+            onnx_node(b, "MatMul", kind == LEFT ? "w,x" : "x,w", has_bias ? "p" : "y");
+            if (has_bias) onnx_node(b, "Add", "p,c", "y");
+        }
         expect(b, "y", kind == DATA ? "MatMul" : "Linear", &want);
     }
     (void)state;
@@ -253,6 +259,52 @@ static void similarities_have_a_row_for_each_sample(void **state)
                                    [MDOT_SETTING_INPUTS] = 2}};
         expect(b, "y", "MatMul", &want);
     }
+    (void)state;
+}
+
+/* A call of PyTorch that is priced by its FLOPs: rows times the matrix of their group. Other types of calls have only
+ * their inputs. */
+static void priced_calls_have_the_extents_of_one_matrix(void **state)
+{
+    uint64_t seed = 9;
+    for (int round = 0; round < ROUNDS; round++) {
+        char x[48], w[48];
+        bool is_matmul = round % 2 == 0;
+        long long batch = draw(&seed, 1, 3), rows = draw(&seed, 2, 9), in = draw(&seed, 2, 9),
+                  groups = draw(&seed, 2, 4);
+        onnx_builder *b = onnx_begin(17);
+        onnx_import(b, "mdot.call", 1);
+        snprintf(x, sizeof x, "%lld,%lld,%lld", batch, rows, in);
+        snprintf(w, sizeof w, "%lld,%lld,%lld", groups, in, in);
+        onnx_input(b, "x", MDOT_DTYPE_F32, x);
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, w, NULL);
+        onnx_node(b, "mdot.call:grouped", "x,w", "y");
+        onnx_attr_string(b, "type", is_matmul ? "MatMul" : "Softmax");
+        onnx_attr_float(b, "flops", (float)(2 * batch * rows * in * in));
+        wanted want = {.setting = {[MDOT_SETTING_INPUTS] = 1}};
+        if (is_matmul) {
+            want.setting[MDOT_SETTING_CHANNELS_IN] = want.setting[MDOT_SETTING_CHANNELS_OUT] = in;
+            want.setting[MDOT_SETTING_SIZE_IN] = want.setting[MDOT_SETTING_SIZE_OUT] = rows;
+        }
+        expect(b, "y", is_matmul ? "MatMul" : "Softmax", &want);
+    }
+    (void)state;
+}
+
+/* Factors of no columns: a matrix of zeros, which costs nothing to compute. */
+static void empty_factors_divide_nothing(void **state)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "2,4,0");
+    onnx_input(b, "z", MDOT_DTYPE_F32, "0,3");
+    onnx_node(b, "MatMul", "x,z", "p");
+    onnx_node(b, "Sigmoid", "p", "y");
+    wanted want = {.setting = {[MDOT_SETTING_CHANNELS_OUT] = 3,
+                               [MDOT_SETTING_SIZE_IN] = 4,
+                               [MDOT_SETTING_SIZE_OUT] = 4,
+                               [MDOT_SETTING_GROUPS] = 1,
+                               [MDOT_SETTING_INPUTS] = 1}};
+    expect(b, "y", "MatMul", &want);
     (void)state;
 }
 
@@ -300,13 +352,14 @@ static void axes_are_counted_from_the_end(void **state)
     static const char *const types[] = {"Softmax", "Concat", "Split", "ReduceMax"};
     uint64_t seed = 7;
     for (int round = 0; round < 2 * ROUNDS; round++) {
-        char shape[96] = "N";
-        int kind = round % KINDS, rank = (int)draw(&seed, 3, 5), axis = (int)draw(&seed, 1, rank - 1);
-        bool from_end = draw(&seed, 0, 1) == 1;
-        int64_t size[4], index = from_end ? axis - rank : axis;
-        for (int i = 0; i < rank - 1; i++) size[i] = 2 * draw(&seed, 1, 5);
-        append(shape, sizeof shape, size, rank - 1);
-        int64_t extent = size[axis - 1];
+        char shape[96] = "4";
+        int kind = round % KINDS, rank = (int)draw(&seed, 3, 5), axis = (int)draw(&seed, 0, rank - 1);
+        bool from_end = draw(&seed, 0, 1) == 1, is_default = (kind == SOFTMAX || kind == SPLIT) && round % 3 == 0;
+        if (is_default) axis = kind == SOFTMAX ? rank - 1 : 0;
+        int64_t size[5] = {4}, index = from_end ? axis - rank : axis;
+        for (int i = 1; i < rank; i++) size[i] = 2 * draw(&seed, 1, 5);
+        append(shape, sizeof shape, size + 1, rank - 1);
+        int64_t extent = size[axis];
         onnx_builder *b = onnx_begin(18);
         onnx_input(b, "x", MDOT_DTYPE_F32, shape);
         onnx_input(b, "z", MDOT_DTYPE_F32, shape);
@@ -317,7 +370,7 @@ static void axes_are_counted_from_the_end(void **state)
                                    : "x",
                   kind == SPLIT ? "y,rest" : "y");
         if (kind == SPLIT) onnx_attr_int(b, "num_outputs", 2);
-        if (kind != REDUCE) onnx_attr_int(b, "axis", index);
+        if (kind != REDUCE && !is_default) onnx_attr_int(b, "axis", index);
         wanted want = {.setting = {[MDOT_SETTING_AXIS] = kind == REDUCE ? 0 : rank - axis,
                                    [MDOT_SETTING_EXTENT] = kind == CONCAT ? 2 * extent : extent,
                                    [MDOT_SETTING_INPUTS] = kind == CONCAT ? 2 : 1}};
@@ -348,7 +401,7 @@ static void recurrences_have_steps_and_directions(void **state)
         onnx_initializer(b, "c", MDOT_DTYPE_F32, c, NULL);
         onnx_node(b, types[kind], has_bias ? "x,w,r,c" : "x,w,r", "y");
         onnx_attr_int(b, "hidden_size", hidden);
-        onnx_attr_int(b, "layout", batch_first);
+        if (batch_first || round % 2 == 0) onnx_attr_int(b, "layout", batch_first);
         if (directions == 2) onnx_attr_string(b, "direction", "bidirectional");
         wanted want = {.setting = {[MDOT_SETTING_CHANNELS_IN] = in,
                                    [MDOT_SETTING_CHANNELS_OUT] = hidden,
@@ -371,6 +424,8 @@ int main(void)
         cmocka_unit_test(maps_have_their_channels_and_sizes),
         cmocka_unit_test(matmuls_have_their_extents),
         cmocka_unit_test(similarities_have_a_row_for_each_sample),
+        cmocka_unit_test(priced_calls_have_the_extents_of_one_matrix),
+        cmocka_unit_test(empty_factors_divide_nothing),
         cmocka_unit_test(attention_has_heads_queries_and_keys),
         cmocka_unit_test(axes_are_counted_from_the_end),
         cmocka_unit_test(recurrences_have_steps_and_directions),

@@ -319,6 +319,48 @@ static void repetitions_are_those_of_all_periods(void **state)
     }
 }
 
+/* Blocks of two kinds of operators: each short word recurs within the block, so that only long words tell its period. */
+static void long_words_find_blocks_of_two_kinds(void **state)
+{
+    (void)state;
+    uint32_t seed = 11;
+    for (int round = 0; round < 300; round++) {
+        char letters[MOST_LETTERS + 1] = "";
+        int period = 8 + round % 6;
+        for (int i = 0; i < 3 * period; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            letters[i] = i < period ? "ST"[seed >> 28 & 1] : letters[i - period];
+        }
+        expect_all_periods(letters);
+    }
+}
+
+/* More distances than the search tries: the block that repeats is among the commonest ones. */
+static void blocks_are_found_in_long_networks(void **state)
+{
+    (void)state;
+    enum { NOISE = 80, PERIOD = 17, TIMES = 6, ALL = 2 * NOISE + PERIOD * TIMES };
+    static const char alphabet[] = "STREA";
+    uint32_t seed = 13;
+    for (int round = 0; round < 10; round++) {
+        char letters[ALL + 1] = "";
+        for (int i = 0; i < ALL; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            bool repeats = i >= NOISE + PERIOD && i < NOISE + PERIOD * TIMES;
+            letters[i] = repeats ? letters[i - PERIOD] : alphabet[(seed >> 20) % 5];
+        }
+        job_reading r = job_expect(chain(letters));
+        int found[PERIOD * TIMES + 1] = {0}, most = 0;
+        for (int i = NOISE; i < NOISE + PERIOD * TIMES; i++) {
+            mdot_job_operator op = job_operator(&r, (size_t)i);
+            if (op.equal_blocks >= TIMES - 1 && ++found[op.equal_blocks] > most) most = found[op.equal_blocks];
+        }
+        if (most < PERIOD * (TIMES - 1))
+            fail_msg("round %d: %d of %d operators in blocks", round, most, PERIOD * TIMES);
+        job_end(&r);
+    }
+}
+
 /* If a run can be cut at several places, it is cut after the sum, because only one result continues there. */
 static void repeats_are_cut_at_single_results(void **state)
 {
@@ -395,6 +437,8 @@ int main(void)
         cmocka_unit_test(repeated_single_operator_forms_no_block),
         cmocka_unit_test(longest_repetition_takes_precedence),
         cmocka_unit_test(repetitions_are_those_of_all_periods),
+        cmocka_unit_test(long_words_find_blocks_of_two_kinds),
+        cmocka_unit_test(blocks_are_found_in_long_networks),
         cmocka_unit_test(repeats_are_cut_at_single_results),
         cmocka_unit_test(bert_has_twelve_equal_layers),
         cmocka_unit_test(resnet_has_the_blocks_of_its_stages),
