@@ -208,7 +208,6 @@ static void adapt(fitting *f, double *scratch)
     for (size_t first = 0; first < n; first = end_of_job(f, first)) jobs++;
     f->fit->general = 1;
     f->fit->idle = 0;
-    memset(f->own, 0, n * sizeof *f->own);
     for (int round = 0; round < (jobs > 1 ? ROUNDS : 1); round++) {
         factor_covariance(f);
         find_outliers(f, scratch, scratch + n);
@@ -257,7 +256,7 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
     for (size_t i = 0; i < n; i++) {
         const rt_anchor *a = anchor_of(&f, i);
         f.residual[i] = a->residual[q];
-        f.own[i] = a->own[q];
+        f.own[i] = adapts ? 0 : a->own[q];
         fit->deviation += a->step.deviation[q] / (double)n;
         fit->host_share += a->step.host_share / (double)n;
     }
