@@ -3,6 +3,8 @@
 #include "runtime/job/gpus.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/cdna.h"
+#include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
 #include "tests/support/assertions.h"
@@ -81,33 +83,141 @@ static rt_correction correct(const mdot_job *job, mdot_configuration c, const rt
 
 static const rt_configuration_set everything = ~(rt_configuration_set)0;
 
-/* Each part of a pass is multiplied by the ratio of its own rooflines at a micro-batch of 32. */
+static double ratio_of(double after, double before) { return before > 0 ? after / before : 1; }
+
+static double of_passes(const rt_step_parts *parts, int pass)
+{
+    double sum = 0;
+    for (int work = 0; work < RT_WORK_COUNT; work++) sum += parts->pass_ms[pass][work];
+    return sum;
+}
+
+static void expect_close(size_t i, const char *what, double got, double wanted)
+{
+    if (!(fabs(got - wanted) <= 1e-9 * (1 + fabs(wanted))))
+        fail_msg("case %zu: %s is %.12g instead of %.12g", i, what, got, wanted);
+}
+
+/* Each part of a pass is multiplied by the ratio of its own rooflines at a micro-batch of 32. Fused kernels replace the
+ * time of other operators, weights are prepared once for any batch, and rings lengthen attention. The step is the
+ * overlap of all parts and the waits besides. */
 static void each_part_follows_its_rooflines(void **state)
 {
-    static const mdot_configuration cases[] = {{BASE, .tensor_parallel = 2},
-                                               {BASE, .tensor_parallel = 4},
-                                               {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS},
-                                               {BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}};
+    static const mdot_configuration cases[] = {
+        {BASE, .tensor_parallel = 2},
+        {BASE, .tensor_parallel = 4, .link_gbps = 1},
+        {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS},
+        {BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE},
+        {BASE, .framework = MDOT_FRAMEWORK_LIGER},
+        {BASE, .framework = MDOT_FRAMEWORK_MEGATRON, .recompute = MDOT_RECOMPUTE_BLOCKS},
+        {BASE, .gpu_count = 4, .zero_stage = 3},
+        {BASE, .gpu_count = 4, .context_parallel = 4},
+        {BASE, .pipeline_parallel = 2, .micro_batches = 4},
+        {BASE, .accumulate = 3, .compiled = 1},
+        {BASE, .offload = MDOT_OFFLOAD_OPTIMIZER},
+        {BASE, .optimizer = MDOT_OPTIMIZER_LION},
+        {ON("H100", MIXED_BF16), .framework = MDOT_FRAMEWORK_TRANSFORMER_ENGINE},
+        {ON("H100", FP8), .framework = MDOT_FRAMEWORK_TRANSFORMER_ENGINE},
+        {ON("H100", FP8)},
+        {.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "H100", .precision = MDOT_PRECISION_MIXED_BF16},
+        {.struct_size = sizeof(mdot_configuration),
+         .batch = 8,
+         .gpu = "H100",
+         .precision = MDOT_PRECISION_MIXED_BF16,
+         .framework = MDOT_FRAMEWORK_MEGATRON},
+    };
     mdot_job *job = make_job();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         asked a = resolve(job, cases[i], 0);
         rt_correction corrected = rt_correct(&a.requested, &a.queried, job, &base_parts);
         rt_resolved_configuration now = rt_with_micro_batch(&a.requested, 32),
                                   then = rt_with_micro_batch(&a.queried, 32);
+        const mdot_configuration *c = &a.requested.configuration.c;
+        bool fuses = rt_replaces_fused_kernels(&a.requested, job, &base_parts);
+        assert_true(fuses == (c->framework > MDOT_FRAMEWORK_HF_TRAINER || c->compiled != 0));
         then.shard = a.requested.shard;
-        rt_roofline after = rt_roofline_of(job, &now), before = rt_roofline_of(job, &then);
-        double throttled = rt_throttled_matmuls(&a.queried.configuration);
+        if (fuses) now.fused = then.fused;
+        rt_roofline after = rt_roofline_of(job, &now), before = rt_roofline_of(job, &then),
+                    alone = rt_roofline_of(job, &a.requested);
+        double throttled = rt_throttled_matmuls(&a.queried.configuration), fused_ms[RT_PASS_COUNT];
+        rt_fused_ms(job, &a.requested, fused_ms);
+        const rt_step_parts *parts = &corrected.parts;
         for (int pass = 0; pass < RT_PASS_COUNT; pass++)
             for (int work = 0; work < RT_WORK_COUNT; work++) {
                 double given = base_parts.pass_ms[pass][work] * (work == RT_WORK_LINEAR ? throttled : 1);
-                double ratio =
-                    before.pass_ms[pass][work] > 0 ? after.pass_ms[pass][work] / before.pass_ms[pass][work] : 1;
-                double made = corrected.parts.pass_ms[pass][work];
-                if (!(fabs(made - given * ratio) <= 1e-9 * made))
-                    fail_msg("case %zu, pass %d, work %d: %g instead of %g", i, pass, work, made, given * ratio);
+                double wanted = given * ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
+                if (work == RT_WORK_OTHER && fuses) wanted = fused_ms[pass];
+                if (work == RT_WORK_LINEAR) wanted += alone.prepared_ms[pass];
+                if (work == RT_WORK_ATTENTION && c->attention == MDOT_ATTENTION_FLASH)
+                    wanted *= rt_framework_attention(&a.requested.configuration);
+                if (work == RT_WORK_ATTENTION) wanted *= 1 + .4 * (1 - 1. / c->context_parallel);
+                expect_close(i, "a part", parts->pass_ms[pass][work], wanted);
             }
-        assert_compare(corrected.parts.host_ms, >=, base_parts.host_ms);
+        /* the host launches fewer kernels if they are fused, and those of recomputed blocks again */
+        double blocks = a.requested.shard.of[RT_PIPELINE_BLOCKS];
+        double host = base_parts.host_ms * (1 - (a.requested.fused - a.queried.fused) * job->analysis->chained_part) +
+                      rt_framework_pass_ms(&a.requested.configuration, 0, blocks * BLOCKS);
+        rt_resolved_configuration same = rt_with_kernels_of(&now, &a.queried);
+        rt_roofline again = rt_roofline_of(job, &same);
+        if (c->recompute != MDOT_RECOMPUTE_NOTHING)
+            host *= (again.forward_ms + again.backward_ms) / (before.forward_ms + before.backward_ms);
+        expect_close(i, "the host's time", parts->host_ms, host);
+        expect_close(i, "the update", parts->optimizer_ms,
+                     base_parts.optimizer_ms * ratio_of(rt_optimizer_ms(job, &a.requested, &a.requested.shard),
+                                                        rt_optimizer_ms(job, &a.queried, &a.requested.shard)));
+        rt_step_parts passes = *parts, measured = base_parts;
+        passes.optimizer_ms = 0;
+        for (int pass = 0; pass < RT_PASS_COUNT; pass++) measured.pass_ms[pass][RT_WORK_LINEAR] *= throttled;
+        double steps = a.requested.micro_steps, forward = of_passes(parts, RT_PASS_FORWARD),
+               backward = of_passes(parts, RT_PASS_BACKWARD);
+        double stretch = rt_overlapped_ms(&passes, steps) / (steps * (forward + backward));
+        bool exchanges = c->gpu_count > 1;
+        expect_close(i, "exchanged", corrected.exchanged_ms,
+                     exchanges ? rt_communication_ms(job, &a.requested, stretch * backward) : 0);
+        expect_close(i, "transferred", corrected.transferred_ms,
+                     rt_host_memory_ms(job, &a.requested, a.requested.steps * stretch * forward,
+                                       a.requested.steps * stretch * backward));
+        expect_close(i, "launched", corrected.launched_ms, rt_launch_ms(job, &a.requested, parts->optimizer_ms));
+        expect_close(i, "the step", corrected.step_ms,
+                     rt_overlapped_ms(parts, steps) + corrected.exchanged_ms + corrected.transferred_ms +
+                         corrected.launched_ms);
+        double counted = rt_overlapped_ms(&measured, a.requested.steps);
+        expect_close(i, "the interval", corrected.interval_factor, exp(.25 * fabs(log(corrected.step_ms / counted))));
+        assert_true(corrected.is_analytic && corrected.exchanges == exchanges);
     }
+    mdot_job_destroy(job);
+    (void)state;
+}
+
+/* GPU and host overlap as a norm of the fourth power; waits are added. */
+static void a_step_is_the_norm_of_gpu_and_host(void **state)
+{
+    for (double host = 0; host < 100; host = 2 * host + .1)
+        for (double steps = 1; steps <= 8; steps *= 2) {
+            rt_step_parts parts = {.pass_ms = {{[RT_WORK_OTHER] = 3}, {[RT_WORK_LINEAR] = 4}},
+                                   .optimizer_ms = 2,
+                                   .host_ms = host,
+                                   .wait_ms = host / 2};
+            double wanted = pow(pow(7 * steps + 2, 4) + pow(host * steps, 4), .25) + steps * host / 2;
+            assert_true(fabs(rt_overlapped_ms(&parts, steps) / wanted - 1) < 1e-12);
+        }
+    assert_true(rt_overlapped_ms(&(rt_step_parts){.wait_ms = 3}, 2) == 6);
+    (void)state;
+}
+
+/* Matmuls of AMD's GPUs and convolutions that its library lacks take longer than the predictor knows. */
+static void gpus_by_amd_have_slower_matmuls(void **state)
+{
+    const mdot_configuration c = {ON("MI300X", FP32)};
+    mdot_job *job = make_job();
+    rt_correction corrected = correct(job, c, &base_parts);
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        for (int work = 0; work < RT_WORK_COUNT; work++) {
+            bool is_matmul = work == RT_WORK_LINEAR || work == RT_WORK_ATTENTION;
+            expect_close((size_t)work, "a part", corrected.parts.pass_ms[pass][work],
+                         base_parts.pass_ms[pass][work] * (is_matmul ? RT_CDNA_MATMULS : 1));
+        }
+    assert_true(corrected.known_log == 0);
     mdot_job_destroy(job);
     (void)state;
 }
@@ -217,6 +327,83 @@ static void published_steps_are_known_for_their_kind(void **state)
     (void)state;
 }
 
+/* Independent errors: each kind of language model adds its own square, beside any others. */
+static void half_widths_of_language_models_add_as_squares(void **state)
+{
+    enum { FULL = 1, NEW = 2, DIVIDED = 4, NODES = 8, EXPERTS = 16, KINDS = 32 };
+    double square[KINDS];
+    mdot_job *job = make_job();
+    rt_analysis *analysis = job->analysis;
+    for (int kind = 0; kind < KINDS; kind++) {
+        mdot_configuration c = {BASE, .framework = MDOT_FRAMEWORK_MEGATRON, .gpu_count = 16};
+        if ((kind & FULL) != 0) c.precision = MDOT_PRECISION_FP32;
+        if ((kind & NEW) != 0) c.gpu = kind % 3 == 0 ? "H100" : "B200";
+        if ((kind & DIVIDED) != 0 && kind % 5 < 3) c.tensor_parallel = 2;
+        if ((kind & DIVIDED) != 0 && kind % 5 > 1) c.pipeline_parallel = 2;
+        if ((kind & NODES) != 0) c.node_count = 4;
+        analysis->sharding.experts.common_count = (kind & EXPERTS) != 0 ? 8 : 0;
+        double log_width = correct(job, c, &base_parts).known_log;
+        square[kind] = log_width * log_width;
+        assert_true(log_width > 0);
+        c.framework = MDOT_FRAMEWORK_PYTORCH; /* whose layers of experts are unknown */
+        assert_true((correct(job, c, &base_parts).known_log > 0) == ((kind & EXPERTS) == 0));
+        double sum = square[0];
+        for (int one = 1; one < KINDS; one *= 2)
+            if ((kind & one) != 0) sum += square[one] - square[0];
+        if (kind > 0 && (kind & (kind - 1)) == 0) assert_true(square[kind] > square[0]);
+        assert_true(fabs(square[kind] - sum) < 1e-12);
+    }
+    analysis->sharding.experts.common_count = 0;
+    double one_node = 0, two = 0;
+    for (uint32_t nodes = 1; nodes <= 16; nodes *= 2) { /* each doubling of the nodes adds one width */
+        const mdot_configuration c = {BASE, .gpu_count = 16, .node_count = nodes};
+        double doublings = log2(nodes), now = pow(correct(job, c, &base_parts).known_log, 2);
+        if (nodes == 1) one_node = now;
+        if (nodes == 2) two = now;
+        if (nodes > 1) assert_true(fabs(now - one_node - doublings * doublings * (two - one_node)) < 1e-12);
+    }
+    const mdot_configuration fp8 = {ON("H100", FP8)}, half = {ON("H100", MIXED_BF16)}, tf32 = {ON("A100", TF32)},
+                             full = {ON("A100", FP32)};
+    assert_true(correct(job, fp8, &base_parts).known_log > correct(job, half, &base_parts).known_log);
+    assert_true(correct(job, tf32, &base_parts).known_log == correct(job, full, &base_parts).known_log);
+    mdot_job_destroy(job);
+    (void)state;
+}
+
+/* Image networks: widths by training or inference, precision and GPU. Widths of one class are equal, and grow with the
+ * class; 0: nobody published such steps. */
+static void half_widths_of_image_networks_have_classes(void **state)
+{
+    static const struct {
+        const char *gpu;
+        int train_full, train_half, infer_full, infer_half;
+    } rows[] = {
+        {"V100", 1, 1, 3, 2}, {"A100", 1, 1, 3, 2}, {"H100", 3, 1, 3, 3},     {"B200", 3, 1, 3, 3},
+        {"T4", 0, 0, 0, 0},   {"A10", 0, 0, 3, 2},  {"RTX-4090", 0, 0, 3, 2}, {"RTX-5090", 0, 0, 3, 2},
+    };
+    mdot_job *job = make_job();
+    rt_step_parts images = base_parts;
+    images.pass_ms[RT_PASS_FORWARD][RT_WORK_CONVOLUTION] = 1;
+    double width[4] = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int k = 0; k < 4; k++) {
+            mdot_configuration c = {ON(rows[i].gpu, FP32)};
+            if (k % 2 == 1) c.precision = MDOT_PRECISION_AMP;
+            if (k > 1) c.mode = MDOT_MODE_INFERENCE;
+            int class = k == 0   ? rows[i].train_full
+                        : k == 1 ? rows[i].train_half
+                        : k == 2 ? rows[i].infer_full
+                                 : rows[i].infer_half;
+            double now = correct(job, c, &images).known_log;
+            if (width[class] == 0) width[class] = now;
+            if (now != width[class])
+                fail_msg("%s, case %d: %g in class %d of %g", rows[i].gpu, k, now, class, width[class]);
+        }
+    assert_true(width[0] == 0 && 0 < width[1] && width[1] < width[2] && width[2] < width[3]);
+    mdot_job_destroy(job);
+    (void)state;
+}
+
 /* A lower power limit never shortens the GPU's parts, slows all of them by one factor, and leaves the host's. */
 static void a_power_limit_slows_the_gpus_parts_alone(void **state)
 {
@@ -229,6 +416,9 @@ static void a_power_limit_slows_the_gpus_parts_alone(void **state)
         double slowdown = limited.parts.optimizer_ms / free_running.parts.optimizer_ms;
         assert_true(limited.step_ms >= before && limited.interval_factor >= interval && slowdown >= 1);
         assert_true(limited.parts.host_ms == free_running.parts.host_ms);
+        expect_close(0, "the interval", limited.interval_factor, free_running.interval_factor * pow(slowdown, .25));
+        expect_close(0, "waits", limited.step_ms - rt_overlapped_ms(&limited.parts, 1),
+                     free_running.step_ms - rt_overlapped_ms(&free_running.parts, 1));
         for (int pass = 0; pass < RT_PASS_COUNT; pass++)
             for (int work = 0; work < RT_WORK_COUNT; work++)
                 assert_true(fabs(limited.parts.pass_ms[pass][work] -
@@ -303,10 +493,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_follows_its_rooflines),
+        cmocka_unit_test(a_step_is_the_norm_of_gpu_and_host),
+        cmocka_unit_test(gpus_by_amd_have_slower_matmuls),
         cmocka_unit_test(the_hosts_share_is_symmetric),
         cmocka_unit_test(rooflines_divide_a_step),
         cmocka_unit_test(an_unknown_host_widens_the_interval),
         cmocka_unit_test(published_steps_are_known_for_their_kind),
+        cmocka_unit_test(half_widths_of_language_models_add_as_squares),
+        cmocka_unit_test(half_widths_of_image_networks_have_classes),
         cmocka_unit_test(a_power_limit_slows_the_gpus_parts_alone),
         cmocka_unit_test(a_predictor_is_asked_for_what_it_reads),
     };
