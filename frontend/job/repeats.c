@@ -37,12 +37,13 @@ typedef struct search {
     int64_t *change;  /* indexed by operator: change of `across` */
 } search;
 
+static int order(uint32_t a, uint32_t b) { return (a > b) - (a < b); }
+
 static int compare_words(const void *a, const void *b)
 {
     const word *x = a, *y = b;
-    if (x->half != y->half) return x->half < y->half ? -1 : 1;
-    if (x->rest != y->rest) return x->rest < y->rest ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
+    int halves = order(x->half, y->half), rests = order(x->rest, y->rest);
+    return halves != 0 ? halves : rests != 0 ? rests : order(x->at, y->at);
 }
 
 static bool same_words(const word *x, const word *y) { return x->half == y->half && x->rest == y->rest; }
@@ -58,8 +59,7 @@ static void vote(const search *s)
         qsort(words, count, sizeof *words, compare_words);
         for (uint32_t i = 0, next_index = 0; i < count; i++) {
             bool again = i > 0 && same_words(&words[i - 1], &words[i]);
-            uint32_t distance = again ? words[i].at - words[i - 1].at : 0;
-            if (distance > 1 && distance <= s->count / 2) s->votes[distance]++;
+            if (again) s->votes[words[i].at - words[i - 1].at]++;
             next_index += i > 0 && !again;
             number[words[i].at] = next_index;
         }
@@ -101,9 +101,8 @@ static void list_runs(search *s, uint32_t period)
 static int compare_runs(const void *a, const void *b)
 {
     const run *x = a, *y = b;
-    if (coverage(x) != coverage(y)) return coverage(x) > coverage(y) ? -1 : 1;
-    if (x->period != y->period) return x->period < y->period ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
+    int coverages = order(coverage(y), coverage(x)), periods = order(x->period, y->period);
+    return coverages != 0 ? coverages : periods != 0 ? periods : order(x->first, y->first);
 }
 
 /* Blocks usually pass on one result. Therefore the run is cut where the fewest results cross, as late as possible. */

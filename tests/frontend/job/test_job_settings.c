@@ -112,7 +112,7 @@ static void convolutions_have_their_window_and_channels(void **state)
     uint64_t seed = 1;
     for (int round = 0; round < 4 * ROUNDS; round++) {
         char shape[96] = "N", weight[96] = "", bias[24];
-        bool turned = draw(&seed, 0, 1) == 1, has_bias = draw(&seed, 0, 1) == 1;
+        bool turned = draw(&seed, 0, 1) == 1, has_bias = draw(&seed, 0, 1) == 1, is_normal = round % 3 == 0;
         int64_t groups = draw(&seed, 1, 3), in = groups * draw(&seed, 1, 4), out = groups * draw(&seed, 1, 4);
         window w = draw_window(&seed, true);
         wanted want = {0};
@@ -125,13 +125,15 @@ static void convolutions_have_their_window_and_channels(void **state)
         onnx_builder *b = job_begin(shape);
         onnx_initializer(b, "w", MDOT_DTYPE_F32, weight, NULL);
         onnx_initializer(b, "c", MDOT_DTYPE_F32, bias, NULL);
-        onnx_node(b, turned ? "ConvTranspose" : "Conv", has_bias ? "x,w,c" : "x,w", "y");
+        onnx_node(b, turned ? "ConvTranspose" : "Conv", has_bias ? "x,w,c" : "x,w", is_normal ? "z" : "y");
         add_window(b, &w);
         onnx_attr_ints(b, "dilations", w.rank, w.dilation);
         onnx_attr_int(b, "group", groups);
         want_window(&w, turned ? w.unslid : w.slid, in, out, &want);
         want.setting[MDOT_SETTING_GROUPS] = groups;
-        want.setting[MDOT_SETTING_BIAS] = has_bias;
+        want.setting[MDOT_SETTING_BIAS] = has_bias && !is_normal; /* the norm's, otherwise */
+        want.setting[MDOT_SETTING_NORMALISED] = is_normal;
+        if (is_normal) onnx_node(b, "BatchNormalization", "z,c,c,c,c", "y");
         expect(b, "y", turned ? "ConvTranspose" : "Conv", &want);
     }
     (void)state;
@@ -156,6 +158,30 @@ static void pools_have_their_window(void **state)
         want_window(&w, w.slid, channels, channels, &want);
         expect(b, "y", type, &want);
     }
+    (void)state;
+}
+
+/* A window of more dimensions is described by the first three. */
+static void pools_of_four_dimensions_have_the_first_three(void **state)
+{
+    static const int64_t kernel[] = {2, 3, 1, 2};
+    onnx_builder *b = job_begin("N,3,4,5,6,7");
+    onnx_node(b, "MaxPool", "x", "y");
+    onnx_attr_ints(b, "kernel_shape", 4, kernel);
+    wanted want = {.setting = {[MDOT_SETTING_KERNEL_D] = 2,
+                               [MDOT_SETTING_KERNEL_H] = 3,
+                               [MDOT_SETTING_KERNEL_W] = 1,
+                               [MDOT_SETTING_STRIDE_D] = 1,
+                               [MDOT_SETTING_STRIDE_H] = 1,
+                               [MDOT_SETTING_STRIDE_W] = 1,
+                               [MDOT_SETTING_DILATION_H] = 1,
+                               [MDOT_SETTING_DILATION_W] = 1,
+                               [MDOT_SETTING_CHANNELS_IN] = 3,
+                               [MDOT_SETTING_CHANNELS_OUT] = 3,
+                               [MDOT_SETTING_SIZE_IN] = 4 * 5 * 6 * 7,
+                               [MDOT_SETTING_SIZE_OUT] = 3 * 3 * 6 * 6,
+                               [MDOT_SETTING_INPUTS] = 1}};
+    expect(b, "y", "MaxPool", &want);
     (void)state;
 }
 
@@ -234,6 +260,28 @@ static void matmuls_have_their_extents(void **state)
             if (has_bias) onnx_node(b, "Add", "p,c", "y");
         }
         expect(b, "y", kind == DATA ? "MatMul" : "Linear", &want);
+    }
+    (void)state;
+}
+
+/* A vector is a matrix of one column, and its result a number for each sample. */
+static void a_product_with_a_vector_has_one_row(void **state)
+{
+    for (int64_t in = 2; in < 9; in++) {
+        char x[16], v[8];
+        snprintf(x, sizeof x, "1,%d", (int)in);
+        snprintf(v, sizeof v, "%d", (int)in);
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "x", MDOT_DTYPE_F32, x);
+        onnx_initializer(b, "v", MDOT_DTYPE_F32, v, NULL);
+        onnx_node(b, "MatMul", "x,v", "y");
+        wanted want = {.setting = {[MDOT_SETTING_CHANNELS_IN] = in,
+                                   [MDOT_SETTING_CHANNELS_OUT] = 1,
+                                   [MDOT_SETTING_SIZE_IN] = 1,
+                                   [MDOT_SETTING_SIZE_OUT] = 1,
+                                   [MDOT_SETTING_GROUPS] = 1,
+                                   [MDOT_SETTING_INPUTS] = 1}};
+        expect(b, "y", "MatMul", &want);
     }
     (void)state;
 }
@@ -421,8 +469,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_have_their_window_and_channels),
         cmocka_unit_test(pools_have_their_window),
+        cmocka_unit_test(pools_of_four_dimensions_have_the_first_three),
         cmocka_unit_test(maps_have_their_channels_and_sizes),
         cmocka_unit_test(matmuls_have_their_extents),
+        cmocka_unit_test(a_product_with_a_vector_has_one_row),
         cmocka_unit_test(similarities_have_a_row_for_each_sample),
         cmocka_unit_test(priced_calls_have_the_extents_of_one_matrix),
         cmocka_unit_test(empty_factors_divide_nothing),

@@ -202,6 +202,8 @@ static void longest_repetition_takes_precedence(void **state)
     expect_blocks(chain("ESTSTRSTSTRA"), "0 1/2 1/2 1/2 1/2 1/2 2/2 2/2 2/2 2/2 2/2 0");
     /* the shortest period with the same coverage */
     expect_blocks(chain("STSTSTST"), "1/4 1/4 2/4 2/4 3/4 3/4 4/4 4/4");
+    /* twice, and nothing else */
+    expect_blocks(chain("STREASTREA"), "1/2 1/2 1/2 1/2 1/2 2/2 2/2 2/2 2/2 2/2");
     /* two repetitions in sequence */
     expect_blocks(chain("STSTARERERE"), "1/2 1/2 2/2 2/2 0 3/3 3/3 4/3 4/3 5/3 5/3");
 }
