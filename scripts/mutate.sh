@@ -22,7 +22,8 @@
 # programs that define malloc. Programs of tests/growth are left out, because they take long.
 #
 # A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal*
-# if the optimised object file is that of the original. It *survives* otherwise. The score is the share of killed ones among
+# if the optimised object file is that of the original, or if no program noticed it and tests/mutation/equal.txt lists it
+# with the reason. It *survives* otherwise. The score is the share of killed ones among
 # killed and surviving ones. It is printed by folder, with the 95 % interval of the score of all mutants of the folder
 # (Wilson's formula), because a sample only estimates it. The score of all folders together has no interval, because a large
 # folder has as many mutants in the sample as a small one.
@@ -243,6 +244,14 @@ is_equal() {
         compile "$work/mutant/$base" "$work/mutant.o" -O2 && cmp -s "$work/mutant.o" "$work/original.o"
 }
 
+# Whether tests/mutation/equal.txt lists mutant $1: the file, and the changed line, or "without" and a removed one.
+is_listed() {
+    line=$("$mutants" write "$file" "$1" | diff "$file" - |
+        awk '/^< / { sub(/^< */, ""); old = old $0 } /^> / { sub(/^> */, ""); new = new $0 }
+            END { print (new == ";" ? "without " old : new) }')
+    awk -F '\t' -v file="$file" -v line="$line" '$1 == file && $2 == line { found = 1 } END { exit !found }' tests/mutation/equal.txt
+}
+
 # report RESULT PROGRAM NUMBER
 report() {
     awk -F '\t' -v result="$1" -v program="$2" -v number="$3" -v log_file="$log" -v sum="$sum" '$2 != number { next }
@@ -266,7 +275,7 @@ recall() {
 # settle NUMBER KILLER
 settle() {
     if [ -n "$2" ]; then report killed "$2" "$1"
-    elif is_equal "$1"; then report equal - "$1"
+    elif is_listed "$1" || is_equal "$1"; then report equal - "$1"
     else report survived - "$1"; fi
 }
 
