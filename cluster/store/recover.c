@@ -114,11 +114,15 @@ mdot_status mdot_store_recover(const char *path, const char *new_path, mdot_stor
                            new_path != NULL ? new_path : "the new path");
     if (status != MDOT_OK) return status;
     mdot_status opened = mdot_store_open(path, &reading, &r.old, &fault);
-    if (opened != MDOT_OK && opened != MDOT_CORRUPT) return mdot_fail(err, opened, "%s", fault.message);
+    /* another version or program, or a damaged header that says so: only records can tell */
+    bool is_foreign = opened == MDOT_INCOMPATIBLE || opened == MDOT_MALFORMED;
+    if (opened != MDOT_OK && opened != MDOT_CORRUPT && !is_foreign) return mdot_fail(err, opened, "%s", fault.message);
     status = mdot_store_open(new_path, NULL, &r.copy, err);
     if (status == MDOT_OK) {
         status = st_begin(r.copy, "add records", err);
         if (status == MDOT_OK) status = st_end(r.copy, copy_all(&r, path), "add records", err);
+        if (status == MDOT_OK && is_foreign && r.result.scanned_count == 0)
+            status = mdot_fail(err, opened, "%s", fault.message);
         mdot_store_info info = MDOT_INIT(mdot_store_info);
         if (status == MDOT_OK) status = mdot_store_get_info(r.copy, &info, err);
         r.result.row_count = info.row_count;
