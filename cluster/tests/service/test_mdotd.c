@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -510,6 +511,34 @@ static void a_full_disk_costs_only_observations(void **state)
     assert_int_equal(result.status, 0);
 }
 
+/* While another process holds the store, an observation waits and is refused, and predictions pass it. */
+static void a_locked_store_holds_no_prediction_back(void **state)
+{
+    fixture *f = *state;
+    sqlite3 *other = NULL;
+    START(f, "--store", f->store);
+    char body[512], answer[ANSWER_BYTES], head[128];
+    int length = snprintf(body, sizeof body,
+                          "{\"steps\": [{\"job\": \"%s\", \"gpu\": \"T4\", \"batch\": 1, \"step_ms\": 10}]}", f->job);
+    int used =
+        snprintf(head, sizeof head, "POST /v1/observations HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length);
+    assert_int_equal(ask(f, "POST", "/v1/observations", body, (size_t)length), 200);
+    assert_int_equal(sqlite3_open(f->store, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    for (int round = 0; round < 2; round++) {
+        int waiting = connect_unix(f);
+        assert_true(send_all(waiting, head, (size_t)used) && send_all(waiting, body, (size_t)length));
+        for (int i = 0; i < 20; i++) assert_int_equal(predict(f), 200);
+        assert_int_equal(read_answer(waiting, answer), 503);
+        assert_non_null(strstr(answer, "another process holds the store"));
+        close(waiting);
+    }
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    assert_int_equal(ask(f, "POST", "/v1/observations", body, (size_t)length), 200);
+    assert_int_equal(stop(f, SIGTERM), 0);
+}
+
 const cli_command cli_program = {.name = "test"};
 
 int main(void)
@@ -527,6 +556,7 @@ int main(void)
         TEST(the_end_waits_for_answers),
         TEST(acknowledged_steps_survive_a_kill),
         TEST(a_full_disk_costs_only_observations),
+        TEST(a_locked_store_holds_no_prediction_back),
     };
     return cmocka_run_group_tests_name("mdotd", tests, NULL, NULL);
 }

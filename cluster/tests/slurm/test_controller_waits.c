@@ -235,26 +235,47 @@ static void inputs_stay_until_an_abandoned_prediction_ends(void **state)
     }
 }
 
-static mdot_status submit_small(sl_controller *c, size_t operators, mdot_error *err)
+/* The environment of a job of so many operators. */
+typedef struct parcel {
+    char *text[SL_PIECE_COUNT + 1];
+    size_t count;
+} parcel;
+
+static void make_parcel(size_t operators, parcel *out)
 {
-    sl_decision d;
     char *own_folder = process_make_folder(), *path = process_in_folder(own_folder, "x.job"), *piece;
     unsigned char *bytes;
     size_t count;
     char name[SL_PIECE_NAME_BYTES];
-    char *environment[SL_PIECE_COUNT + 1] = {strdup("SPANK_MDOT_SETTINGS=steps=1000")};
-    size_t pieces = 1;
+    *out = (parcel){.text = {strdup("SPANK_MDOT_SETTINGS=steps=1000")}, .count = 1};
     small_job_save(operators, path, &bytes, &count);
-    for (; sl_parcel_piece(bytes, count, pieces - 1, name, &piece); pieces++) {
-        assert_true(asprintf(&environment[pieces], "SPANK_%s=%s", name, piece) > 0);
+    for (; sl_parcel_piece(bytes, count, out->count - 1, name, &piece); out->count++) {
+        assert_true(asprintf(&out->text[out->count], "SPANK_%s=%s", name, piece) > 0);
         free(piece);
     }
-    const sl_submission submission = {.partitions = "a", .per_node = "gres:gpu:1", .nodes = 1};
-    mdot_status status = sl_controller_decide(c, (const char *const *)environment, pieces, &submission, &d, err);
-    for (size_t i = 0; i < pieces; i++) free(environment[i]);
     free(bytes);
     free(path);
     process_remove_folder(own_folder);
+}
+
+static void free_parcel(parcel *p)
+{
+    for (size_t i = 0; i < p->count; i++) free(p->text[i]);
+}
+
+static mdot_status submit_parcel(sl_controller *c, const parcel *p, uint32_t user, mdot_error *err)
+{
+    sl_decision d;
+    const sl_submission submission = {.partitions = "a", .per_node = "gres:gpu:1", .nodes = 1, .user = user};
+    return sl_controller_decide(c, (const char *const *)p->text, p->count, &submission, &d, err);
+}
+
+static mdot_status submit_small(sl_controller *c, size_t operators, mdot_error *err)
+{
+    parcel p;
+    make_parcel(operators, &p);
+    mdot_status status = submit_parcel(c, &p, 0, err);
+    free_parcel(&p);
     return status;
 }
 
@@ -274,6 +295,72 @@ static void jobs_that_take_too_long_are_refused_before_the_prediction(void **sta
         assert_int_equal(submit_small(c, 100, &err), MDOT_OK);
     }
     ms_between_looks = 0;
+    sl_controller_destroy(c);
+}
+
+/* Accounts that share an attack, each until its own processor time is used up: jobs of 700 operators, which are answered,
+ * and of 6,000, which take too long. */
+typedef struct attack {
+    sl_controller *controller;
+    const parcel *jobs; /* of both sizes */
+    uint32_t first_user;
+    int answers, refusals;
+} attack;
+
+enum { ATTACKERS = 4, ACCOUNTS = 3 };
+
+static void *attack_in_turns(void *data)
+{
+    attack *a = data;
+    bool is_used_up[ACCOUNTS] = {false};
+    for (int i = 0, left = ACCOUNTS; left > 0 && i < 5000; i++) {
+        mdot_error err = {0};
+        int account = i % ACCOUNTS;
+        if (is_used_up[account]) continue;
+        mdot_status status =
+            submit_parcel(a->controller, &a->jobs[i / ACCOUNTS % 2], a->first_user + (uint32_t)account, &err);
+        is_used_up[account] = status == MDOT_OUT_OF_RANGE && strstr(err.message, "UserMilliseconds=5") != NULL;
+        left -= is_used_up[account];
+        a->answers += status == MDOT_OK;
+        a->refusals += status == MDOT_OUT_OF_RANGE && strstr(err.message, "6000 operators") != NULL;
+    }
+    for (int i = 0; i < ACCOUNTS; i++)
+        if (!is_used_up[i]) a->answers = 0;
+    return NULL;
+}
+
+static void neighbours_of_a_shared_attack_keep_their_predictions(void **state)
+{
+    (void)state;
+    sl_controller *c = make_controller("UserMilliseconds=5\nMaxMilliseconds=1000\nMaxJobBytes=786432");
+    sl_controller_set_cluster(c, make_cluster(now_s()));
+    parcel jobs[2], teaching;
+    attack attacks[ATTACKERS];
+    int refusals = 0;
+    pthread_t threads[ATTACKERS];
+    make_parcel(700, &jobs[0]);
+    make_parcel(6000, &jobs[1]);
+    make_parcel(600, &teaching);
+    ms_between_looks = 400; /* two thirds of a millisecond for an operator, as on a slow machine */
+    for (uint32_t i = 0; i < 9; i++) assert_int_equal(submit_parcel(c, &teaching, 900 + i, NULL), MDOT_OK);
+    ms_between_looks = 0;
+    for (uint32_t i = 0; i < ATTACKERS; i++) {
+        attacks[i] = (attack){.controller = c, .jobs = jobs, .first_user = 100 + ACCOUNTS * i};
+        assert_int_equal(pthread_create(&threads[i], NULL, attack_in_turns, &attacks[i]), 0);
+    }
+    for (int i = 0; i < 40; i++) {
+        sl_decision d;
+        mdot_error err = {0};
+        if (submit_job(c, "MDOT_SETTINGS=steps=1000", &d, &err) != MDOT_OK) fail_msg("%s", err.message);
+    }
+    for (int i = 0; i < ATTACKERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(attacks[i].answers > 0);
+        refusals += attacks[i].refusals;
+    }
+    assert_true(refusals > 0);
+    for (int i = 0; i < 2; i++) free_parcel(&jobs[i]);
+    free_parcel(&teaching);
     sl_controller_destroy(c);
 }
 
@@ -389,6 +476,7 @@ int main(void)
     alarm(240); /* a deadlock ends the program, also on a busy machine before the limit of ctest */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_that_take_too_long_are_refused_before_the_prediction),
+        cmocka_unit_test(neighbours_of_a_shared_attack_keep_their_predictions),
         cmocka_unit_test(submissions_wait_no_longer_than_the_configured_limit),
         cmocka_unit_test(threads_may_submit_concurrently),
         cmocka_unit_test(submissions_without_memory_are_refused),
