@@ -298,8 +298,8 @@ static void jobs_that_take_too_long_are_refused_before_the_prediction(void **sta
     sl_controller_destroy(c);
 }
 
-/* Accounts that share an attack, each until its own processor time is used up: jobs of 700 operators, which are answered,
- * and of 6,000, which take too long. */
+/* Accounts that share an attack, each until its own processor time is used up: jobs of 700 operators, which are
+ * answered, and of 6,000, which take too long. */
 typedef struct attack {
     sl_controller *controller;
     const parcel *jobs; /* of both sizes */

@@ -321,7 +321,7 @@ static void repetitions_are_those_of_all_periods(void **state)
     }
 }
 
-/* Blocks of two kinds of operators: each short word recurs within the block, so that only long words tell its period. */
+/* Blocks of two kinds of operators: each short word recurs within the block, so only long words tell its period. */
 static void long_words_find_blocks_of_two_kinds(void **state)
 {
     (void)state;

@@ -87,7 +87,7 @@ static void outliers_are_those_of_the_definition(void **state)
     assert_true(outliers > SITE_TRIALS / 2 && alone > 20);
 }
 
-/* Residuals that the model itself draws with each of the scales: the likeliest one is chosen, and each is so for some. */
+/* The model itself draws residuals with each of the scales: the likeliest one is chosen, and each is so for some. */
 static void each_scale_is_chosen_where_it_is_likeliest(void **state)
 {
     (void)state;
