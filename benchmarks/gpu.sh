@@ -63,7 +63,7 @@ pack() {
         "$root/scripts/install-deps.sh"
         build="$root/build/release"
         (cd "$root" && cmake --preset release > /dev/null)
-        cmake --build "$build" --target mdot_cli mdot_shared gpu_cubins gpu_bench
+        cmake --build "$build" --target mdot_cli mdot_shared gpu_cubins gpu_bench gpu_check
     fi
     mkdir -p "$pack"
     rm -f "$pack"/*.cubin "$pack"/*.mdot "$pack"/*.onnx "$pack/pack.jsonl"
@@ -72,9 +72,9 @@ pack() {
     compile "$pack/reference.onnx" reference bf16
     compile "$pack/reference.onnx" reference fp32 # for verification
     if [ -z "$model" ]; then compile "$root/weights/predictor.onnx" predictor bf16; fi
-    cp "$build/benchmarks/gpu/gpu_bench" "$pack/"
+    cp "$build/benchmarks/gpu/gpu_bench" "$build/tests/gpu_bench/gpu_check" "$pack/"
     cp -L "$build/runtime/libmdot.so" "$pack/"
-    strip --strip-unneeded "$pack/gpu_bench" "$pack/libmdot.so"
+    strip --strip-unneeded "$pack/gpu_bench" "$pack/gpu_check" "$pack/libmdot.so"
     commit=$(git -C "$root" describe --always --dirty 2> /dev/null || echo unknown)
     echo "{\"section\": \"pack\", \"commit\": \"$commit\", \"targets\": \"$targets\"}" > "$pack/pack.jsonl"
     kilobytes=$(du -sk "$pack" | cut -f 1)
@@ -120,17 +120,19 @@ step() {
 
 # Finds the packed programs, or builds them here if this machine's libc is older than that of the build machine.
 find_programs() {
-    bench="$pack/gpu_bench" library="$pack/libmdot.so"
+    bench="$pack/gpu_bench" check="$pack/gpu_check" library="$pack/libmdot.so"
     status=0
     "$bench" > /dev/null 2>&1 || status=$?
     [ "$status" -ne 2 ] || return 0 # status 2 is its usage, therefore it starts
     echo "gpu.sh: the packed programs do not start here; building them again" >&2
     mkdir -p "$out/built"
-    bench="$out/built/gpu_bench" library="$out/built/libmdot.so"
-    set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include"
-    cc "$@" -o "$bench" "$tools/gpu_bench.c" "$tools/gpu_device.c" "$tools/result_rows.c" "$tools/subject.c" "$tools/floors.c" \
-        "$tools/check_kernels.c" "$tools/latency.c" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
-    cc "$@" -shared -o "$library" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
+    bench="$out/built/gpu_bench" check="$out/built/gpu_check" library="$out/built/libmdot.so"
+    set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c \
+        -ldl -lm -lpthread
+    cc -o "$bench" "$tools/gpu_bench.c" "$tools/gpu_device.c" "$tools/result_rows.c" "$tools/subject.c" "$tools/floors.c" \
+        "$tools/latency.c" "$@"
+    cc -o "$check" "$root/tests/gpu_bench/gpu_check.c" "$tools/result_rows.c" "$tools/subject.c" "$@"
+    cc -shared -o "$library" "$@"
 }
 
 # sanitize TOOL: checks the reference predictor under compute-sanitizer, if that works here
@@ -140,7 +142,7 @@ sanitize() {
     elif ! timeout 60 "$sanitizer" --error-exitcode 9 "$bench" machine >> "$log" 2>&1; then
         note "$1" "compute-sanitizer does not work on this machine"
     else
-        step "$1" 90 "$sanitizer" --tool "$1" --error-exitcode 9 "$bench" check --quick --name "reference, $1" \
+        step "$1" 90 "$sanitizer" --tool "$1" --error-exitcode 9 "$check" --quick --name "reference, $1" \
             --artefact "$pack/reference.bf16.mdot" --rows "$rows"
     fi
 }
@@ -183,15 +185,15 @@ run() {
     find_programs
     step machine 60 "$bench" machine --rows "$rows"
     [ "$failed" -eq 0 ] || fail "$(tail -n 1 "$log")"
-    step "check, bf16" 90 "$bench" check --name reference --artefact "$pack/reference.bf16.mdot" --rows "$rows"
+    step "check, bf16" 90 "$check" --name reference --artefact "$pack/reference.bf16.mdot" --rows "$rows"
     step latency 120 "$bench" latency --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
         --seconds "$(share 20)" --rows "$rows"
     step floors 120 "$bench" floors --folder "$pack" --seconds "$(share 30)" --rows "$rows"
-    step "check, fp32" 90 "$bench" check --name reference --artefact "$pack/reference.fp32.mdot" --rows "$rows"
+    step "check, fp32" 90 "$check" --name reference --artefact "$pack/reference.fp32.mdot" --rows "$rows"
     step batch 90 "$bench" batch --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
         --seconds "$(share 30)" --rows "$rows"
     if [ -f "$pack/predictor.bf16.mdot" ]; then
-        step "check, shipped predictor" 60 "$bench" check --name predictor --artefact "$pack/predictor.bf16.mdot" \
+        step "check, shipped predictor" 60 "$check" --name predictor --artefact "$pack/predictor.bf16.mdot" \
             --rows "$rows"
         step "latency, shipped predictor" 60 "$bench" latency --name predictor --artefact "$pack/predictor.bf16.mdot" \
             --folder "$pack" --seconds "$(share 30)" --rows "$rows"

@@ -2,7 +2,6 @@
  *
  *     gpu_bench machine                                          GPU and driver
  *     gpu_bench floors   --folder PACK                           lower bounds of times
- *     gpu_bench check    --artefact FILE [--quick]               the GPU's answers against the CPU's
  *     gpu_bench latency  --artefact FILE --folder PACK           host to host, and the kernel's part
  *     gpu_bench batch    --artefact FILE --folder PACK           launches of many
  *
@@ -24,8 +23,9 @@ typedef struct command {
 } command;
 
 static const command commands[] = {
-    {"machine", bench_machine, false, false}, {"floors", bench_floors, true, false},
-    {"check", bench_check, false, true},      {"latency", bench_latency, true, true},
+    {"machine", bench_machine, false, false},
+    {"floors", bench_floors, true, false},
+    {"latency", bench_latency, true, true},
     {"batch", bench_batch, true, true},
 };
 
@@ -50,8 +50,8 @@ mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *e
 static int usage(const char *problem, const char *what)
 {
     fprintf(stderr,
-            "gpu_bench: %s%s\nusage: gpu_bench machine|floors|check|latency|batch [--folder PACK] [--artefact FILE]\n"
-            "                 [--name NAME] [--seconds S] [--rows FILE] [--quick]\n",
+            "gpu_bench: %s%s\nusage: gpu_bench machine|floors|latency|batch [--folder PACK] [--artefact FILE]\n"
+            "                 [--name NAME] [--seconds S] [--rows FILE]\n",
             problem, what);
     return 2;
 }
@@ -83,12 +83,9 @@ static int parse(int argc, char **argv, arguments *a)
         const char **value = NULL;
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
             if (strcmp(argv[i], known[k].name) == 0) value = known[k].value;
-        if (strcmp(argv[i], "--quick") == 0)
-            a->options.is_quick = true;
-        else if (value == NULL || i + 1 == argc)
+        if (value == NULL || i + 1 == argc)
             return usage(value == NULL ? "unknown option " : "missing value of ", argv[i]);
-        else
-            *value = argv[++i];
+        *value = argv[++i];
     }
     char *end = NULL;
     a->options.seconds = seconds != NULL ? strtod(seconds, &end) : 10;

@@ -38,19 +38,3 @@ typedef struct batch {
 bool batch_make(batch *b, const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, size_t count,
                 uint64_t seed);
 void batch_free(batch *b);
-/* Fills the outputs with NaN and other values that a run never produces. */
-void batch_poison(batch *b);
-
-/* Scales for differences in an output: the greatest float in any item, and the floats' spread between items. 1 for an
- * output without floats. False if a float is infinite or NaN. */
-typedef struct scales {
-    double greatest[MDOT_ABI_CUDA_MAX_TENSORS], spread[MDOT_ABI_CUDA_MAX_TENSORS];
-} scales;
-bool batch_scales(const batch *b, scales *out_scales);
-
-/* Returns the greatest difference between any outputs of two batches, relative to the scales. Infinite if a float is
- * infinite or NaN, or if integers or booleans differ. */
-typedef struct difference {
-    double of_greatest, of_spread;
-} difference;
-difference batch_difference(const batch *got, const batch *wanted, const scales *scale);
