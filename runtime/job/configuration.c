@@ -329,8 +329,9 @@ static mdot_status check_schedule(mdot_configuration *c, mdot_error *err)
                  "at 1, or use --schedule 1f1b");
     if ((c->first_stage_blocks > 0 || c->last_stage_blocks > 0) && c->pipeline_parallel == 1)
         return BS_INVALID(err, "--parallel first and --parallel last need --parallel pp of 2 or more");
-    if (interleaves && c->micro_batches < c->pipeline_parallel)
-        return BS_INVALID(err, "--parallel micro is %u; with --parallel vpp it must be at least --parallel pp, %u",
+    if (interleaves && c->framework == MDOT_FRAMEWORK_MEGATRON && c->micro_batches < c->pipeline_parallel)
+        return BS_INVALID(err,
+                          "--parallel micro is %u; Megatron needs at least --parallel pp, %u, beside --parallel vpp",
                           c->micro_batches, c->pipeline_parallel);
     return MDOT_OK;
 }

@@ -178,11 +178,10 @@ static rt_configuration follow_program(const mdot_job *job, const rt_configurati
     return followed;
 }
 
-/* Micro-steps in which a stage waits. A zero-bubble schedule (ZB-H1, arXiv 2401.10241) computes weight gradients
- * meanwhile, a third of a micro-step. */
-static double waiting_steps(const mdot_configuration *c)
+double rt_waiting_steps(const mdot_configuration *c)
 {
-    double waiting = (double)(c->pipeline_parallel - 1) / c->virtual_stages;
+    double stages = c->pipeline_parallel, parts = c->virtual_stages > 1 ? c->virtual_stages : 1;
+    double idle = fmax(stages - c->micro_batches, 0), waiting = idle + (stages - 1 - idle) / parts;
     return c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE ? waiting / 3 : waiting;
 }
 
@@ -245,7 +244,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     divide_blocks(job, c, out_resolved->blocks);
     out_resolved->shard = shard_of(job, configuration, out_resolved->blocks);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
-    out_resolved->micro_steps = out_resolved->steps + waiting_steps(c);
+    out_resolved->micro_steps = out_resolved->steps + rt_waiting_steps(c);
     out_resolved->in_flight = in_flight_of(c, 0, out_resolved->steps);
     out_resolved->sequence = c->context_parallel;
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;

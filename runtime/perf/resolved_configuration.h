@@ -70,6 +70,11 @@ typedef struct rt_resolved_configuration {
 /* Checks that the job can be trained that way: it has blocks to recompute or to distribute, and matmuls to shard. */
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err);
 
+/* Micro-steps in which a stage of the completed configuration's pipeline waits. Fewer micro-batches than stages leave
+ * an interleaved stage idle in each part. A zero-bubble schedule (ZB-H1, arXiv 2401.10241) computes weight gradients
+ * meanwhile, a third of a micro-step. */
+double rt_waiting_steps(const mdot_configuration *c);
+
 /* Resolves a configuration that the job can be trained with. */
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved);
 

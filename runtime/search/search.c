@@ -320,8 +320,7 @@ mdot_status mdot_plan_get_layout(const mdot_plan *plan, size_t index, mdot_plan_
     if (index >= plan->info.layout_count) return MDOT_OUT_OF_RANGE;
     const kept *entry = plan->order[index];
     const mdot_configuration *c = &entry->configuration;
-    double waiting = (double)(c->pipeline_parallel - 1) / (c->virtual_stages > 1 ? c->virtual_stages : 1);
-    if (c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE) waiting /= 3;
+    double waiting = rt_waiting_steps(c);
     mdot_plan_layout layout = {.configuration = *c,
                                .prediction = entry->prediction,
                                .gpu_model = (size_t)(c->gpu_spec - plan->space.gpus),

@@ -509,9 +509,88 @@ static void blocks_of_the_last_stage_lie_in_its_first_parts(void **state)
     mdot_job_destroy(job);
 }
 
+/* ---- Interleaved pipelines, pass by pass ------------------------------------------------------------------------- */
+
+enum { MAX_STAGES = 6, MAX_PARTS = 4, MAX_MICRO = 15, MAX_PASSES = MAX_PARTS * MAX_MICRO };
+
+typedef struct pipeline {
+    uint32_t stages, parts, micro, group;              /* micro-batches of a part before the next part */
+    double done[2][MAX_STAGES * MAX_PARTS][MAX_MICRO]; /* end of a forward or backward pass; 0: not yet */
+    double now[MAX_STAGES], ended[MAX_STAGES];         /* time, and passes done */
+    double kept, most;                                 /* micro-batches that the first stage keeps, times parts */
+} pipeline;
+
+/* The pass of a stage's k-th turn: part and micro-batch. Backward passes visit the parts from the last one on. */
+static void find_pass(const pipeline *p, uint32_t k, bool is_backward, uint32_t *out_part, uint32_t *out_micro)
+{
+    uint32_t start = k / (p->group * p->parts) * p->group, size = p->micro - start;
+    if (size > p->group) size = p->group;
+    *out_part = (k - start * p->parts) / size;
+    *out_micro = start + (k - start * p->parts) % size;
+    if (is_backward) *out_part = p->parts - 1 - *out_part;
+}
+
+/* Runs the next pass of a stage, if its operands exist. A backward pass takes twice as long as a forward one. */
+static bool run_next(pipeline *p, uint32_t stage)
+{
+    uint32_t turn = (uint32_t)p->ended[stage], all = p->parts * p->micro, behind = p->stages - 1 - stage;
+    uint32_t warm = p->parts > 1 ? 2 * behind + (p->parts - 1) * p->group : behind, part, micro;
+    if (warm > all) warm = all;
+    if (turn == 2 * all) return false;
+    bool alternates = turn >= warm && turn < 2 * all - warm;
+    bool is_backward = alternates ? (turn - warm) % 2 == 1 : turn >= warm;
+    uint32_t k =
+        !is_backward ? (alternates ? warm + (turn - warm) / 2 : turn) : (alternates ? (turn - warm) / 2 : turn - all);
+    find_pass(p, k, is_backward, &part, &micro);
+    uint32_t place = part * p->stages + stage, end = p->parts * p->stages - 1;
+    bool is_first = !is_backward && place == 0;
+    double needed = is_first       ? -1
+                    : !is_backward ? p->done[0][place - 1][micro]
+                    : place == end ? p->done[0][place][micro]
+                                   : p->done[1][place + 1][micro];
+    if (needed == 0) return false;
+    p->now[stage] = fmax(p->now[stage], needed) + (is_backward ? 2 : 1);
+    p->done[is_backward][place][micro] = p->now[stage];
+    p->ended[stage]++;
+    if (stage == 0) p->most = fmax(p->most, p->kept += is_backward ? -1 : 1);
+    return true;
+}
+
+/* Any number of micro-batches runs on any number of stages and parts. The micro-steps and the kept micro-batches are
+ * those of a pipeline that is run pass by pass, in Megatron's order (schedules.py), with groups of at least as many
+ * micro-batches as stages. */
+static void pipelines_take_the_time_of_their_passes(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    for (uint32_t stages = 2; stages <= MAX_STAGES; stages++)
+        for (uint32_t parts = 1; parts <= MAX_PARTS; parts++)
+            for (uint32_t micro = 1; micro <= MAX_MICRO; micro++) {
+                mdot_configuration c = {BASE, .pipeline_parallel = stages, .virtual_stages = parts,
+                                        .micro_batches = micro};
+                rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+                rt_resolved_configuration r;
+                configuration.c.batch = micro;
+                assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+                rt_resolve(job, &configuration, &r);
+                pipeline p = {.stages = stages, .parts = parts, .micro = micro, .group = stages};
+                while (p.group < micro && micro % p.group != 0 && micro % p.group < stages) p.group++;
+                for (bool runs = true; runs;) {
+                    runs = false;
+                    for (uint32_t s = 0; s < stages; s++)
+                        while (run_next(&p, s)) runs = true;
+                }
+                assert_compare(p.ended[0], ==, 2 * parts * micro);
+                assert_within(r.micro_steps, p.now[0] / 3 / parts, 1e-12);
+                assert_within(r.in_flight, p.most / parts, 1e-12);
+            }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pipelines_take_the_time_of_their_passes),
         cmocka_unit_test(stages_divide_the_job),
         cmocka_unit_test(interleaved_stages_keep_groups),
         cmocka_unit_test(blocks_of_the_last_stage_lie_in_its_first_parts),

@@ -138,7 +138,9 @@ static void pipelines_trade_waiting_for_activations(void **state)
     expect_error(job, c, "each part needs a block");
     c.virtual_stages = 2;
     c.micro_batches = 2;
-    expect_error(job, c, "at least --parallel pp");
+    c.framework = MDOT_FRAMEWORK_MEGATRON;
+    expect_error(job, c, "Megatron needs at least --parallel pp");
+    c.framework = MDOT_FRAMEWORK_PROGRAM;
     c.micro_batches = 8;
     c.schedule = MDOT_SCHEDULE_ZERO_BUBBLE;
     expect_error(job, c, "zero-bubble");
