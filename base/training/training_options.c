@@ -113,9 +113,12 @@ bool cli_parse_stages(const char *command, char *text, void *training)
         bool is_end = i == 0 || i + 1 == count;
         if (!cli_parse_int(command, "--stages", items[i], is_end ? 0 : 1, MDOT_STAGE_WITHOUT_BLOCKS - 1, &blocks[i]))
             return false;
-        if (is_end || blocks[i] == blocks[1]) continue;
-        return cli_refuse(command, "--stages takes equal numbers between the first and the last stage, not %s and %s",
-                          items[1], items[i]);
+        for (size_t k = 1; k < i && !is_end; k++) /* equal shares, rounded */
+            if (llabs(blocks[i] - blocks[k]) > 1)
+                return cli_refuse(command,
+                                  "--stages takes numbers that differ by at most 1 between the first and the last "
+                                  "stage, not %s and %s",
+                                  items[k], items[i]);
     }
     if (count < 2) return cli_refuse(command, "--stages takes the blocks of at least two stages, as in 6,8,8,7");
     t->value[RT_OPTION_pipeline_parallel].whole = (int64_t)count;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -35,6 +36,34 @@ static void training_options_appear_in_the_output(void **state)
         "\"recompute\": \"selective\"", "\"accumulate\": 1",          "\"link\": \"nvlink\"",
         "\"data_parallel\": 8",         "\"zero_stage\": 0",          "\"torch\": \"1.12\""};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
+}
+
+/* Lists of stages are the numbers of the ends, whichever way the shares between them are rounded. */
+static void stages_are_lists_of_blocks(void **state)
+{
+    predict_command *f = *state;
+    static const struct {
+        const char *stages, *parallel, *error;
+    } cases[] = {{"--stages=3,4,3,2", "--parallel=pp=4,first=3,last=2", NULL},
+                 {"--stages=3,3,4,2", "--parallel=pp=4,first=3,last=2", NULL},
+                 {"--stages=2,2,3,3,2", "--parallel=pp=5,first=2,last=2", NULL},
+                 {"--stages=6,6", "--parallel=pp=2,first=6,last=6", NULL},
+                 {"--stages=3,4,2,3", NULL, "not 4 and 2"},
+                 {"--stages=2,3,2,4,1", NULL, "not 2 and 4"},
+                 {"--stages=2,0,5,5", NULL, "from 1 to"},
+                 {"--stages=12", NULL, "at least two stages"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *expected = NULL;
+        if (cases[i].parallel != NULL) {
+            RUN(f, "gpt2", "--gpu=A100", "-b60", cases[i].parallel, "--json", "-q");
+            assert_int_equal(f->result.status, OK);
+            expected = strdup(f->result.out);
+        }
+        RUN(f, "gpt2", "--gpu=A100", "-b60", cases[i].stages, "--json", "-q");
+        if (expected == NULL) expect_contains(f->result.err, cases[i].error);
+        if (expected != NULL) assert_string_equal(f->result.out, expected);
+        free(expected);
+    }
 }
 
 /* Options left out at their defaults appear in words and in JSON. fsdp=N is dp=N,zero=3. */
@@ -136,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(training_options_appear_in_the_output, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(stages_are_lists_of_blocks, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(rarer_options_appear_if_they_are_set, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_version_has_two_numbers, predict_command_set_up, predict_command_tear_down),
