@@ -24,17 +24,17 @@ static void print(const converge_request *r, const mdot_convergence *c, size_t c
     char texts[3][32];
     const char *never = r->json ? "null" : "never", *steps = number_or(c->steps, never, texts[0]),
                *lower = number_or(c->lower_steps, never, texts[1]), *upper = number_or(c->upper_steps, never, texts[2]);
-    printf(r->json ? "{\"schema\": \"mdot-converge/1\", \"target\": %.9g, \"points\": %zu, \"last_step\": %.15g, "
-                   : "  target      loss %.6g, from %zu points to step %.15g\n",
-           r->target, count, last_step);
     if (r->json)
-        printf("\"steps\": %s, \"lower_steps\": %s, \"upper_steps\": %s, \"reach_probability\": %.9g, \"asymptote\": "
-               "%.9g, \"exponent\": %.9g}\n",
-               steps, lower, upper, c->reach_probability, c->asymptote, c->exponent);
+        printf(
+            "{\"schema\": \"mdot-converge/1\", \"target\": %.9g, \"points\": %zu, \"last_step\": %.15g, \"steps\": %s, "
+            "\"lower_steps\": %s, \"upper_steps\": %s, \"reach_probability\": %.9g, \"asymptote\": %.9g, "
+            "\"exponent\": %.9g}\n",
+            r->target, count, last_step, steps, lower, upper, c->reach_probability, c->asymptote, c->exponent);
     else
-        printf("  steps       %s%s, 90 %% interval %s to %s%s\n  reached     in %.0f %% of the resampled fits\n"
+        printf("  target      loss %.6g, from %zu points to step %.15g\n  steps       %s%s, 90 %% interval %s to %s%s\n"
+               "  reached     in %.0f %% of the resampled fits\n"
                "  fit         approaches the loss %.4g, as steps^-%.2g\n",
-               steps, isinf(c->steps) ? ", by this fit" : "", lower, upper,
+               r->target, count, last_step, steps, isinf(c->steps) ? ", by this fit" : "", lower, upper,
                c->upper_steps <= last_step ? ": the curve has reached it" : "", 100 * c->reach_probability,
                c->asymptote, c->exponent);
 }
