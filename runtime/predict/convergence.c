@@ -110,8 +110,8 @@ static mdot_status check(const double *steps, const double *losses, size_t count
     if (steps == NULL || losses == NULL || !(target > 0 && isfinite(target)))
         return BS_INVALID(err, "mdot_steps_to_loss: steps or losses is NULL, or the target is not above 0");
     if (count < FEWEST)
-        return BS_INVALID(err, "the curve has %zu points, but a fit needs at least %d; record more losses", count,
-                          FEWEST);
+        return BS_INVALID(err, "the curve has %zu point%s, but a fit needs at least %d; record more losses", count,
+                          count == 1 ? "" : "s", FEWEST);
     for (size_t i = 0; i < count; i++)
         if (!(losses[i] >= 0 && isfinite(losses[i]) && isfinite(steps[i])) || steps[i] < 0 ||
             (i > 0 && steps[i] <= steps[i - 1]))

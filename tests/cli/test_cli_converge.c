@@ -69,6 +69,7 @@ static void other_tables_are_refused_with_the_reason(void **state)
     static const char *const tables[][2] = {{"x,y\n1,2\n", "no column step"},
                                             {"step,loss\n1,nan\n", ":2: loss is not a number"},
                                             {"step,loss\n1,2\n2,1\n", "2 points, but a fit needs at least 10"},
+                                            {"step,loss\n1,2\n", "1 point, but a fit"},
                                             {"step,loss\n", "0 points"}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         ask(tables[i][0], "1", NULL);
