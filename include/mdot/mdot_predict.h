@@ -115,6 +115,12 @@ typedef enum mdot_schedule {
     MDOT_SCHEDULE_ZERO_BUBBLE /* a third of this wait, because weight gradients fill the gaps (ZB-H1) */
 } mdot_schedule;
 
+/* Updates by parameter servers. */
+typedef enum mdot_sync {
+    MDOT_SYNC_BSP, /* an update waits for the gradients of all workers (bulk-synchronous) */
+    MDOT_SYNC_ASP  /* each worker's gradients are an update of their own (asynchronous) */
+} mdot_sync;
+
 /* Kind of predicted step. */
 typedef enum mdot_mode {
     MDOT_MODE_TRAIN,    /* a training step: forward and backward passes, and the optimizer's update */
@@ -285,6 +291,11 @@ typedef struct mdot_configuration {
      * 1 / loader_rate + 1 / (cpu_rate * cpus). INVALID_ARGUMENT without cpus */
     double cpu_rate;
     double cpus; /* CPUs of all data loaders, 1e-6 to 1e9; 0: none */
+    /* parameter servers: machines that update the parameters, beside data-parallel workers, up to 2^16; 0: none. Each
+     * has a network port with network_gbps, as each worker has. INVALID_ARGUMENT beside other degrees of parallelism,
+     * ZeRO and offloading, and for one worker */
+    uint32_t servers;
+    mdot_sync sync; /* whether an update waits for all workers of the parameter servers (bsp) or for none (asp) */
 } mdot_configuration;
 
 /* Numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0. The
@@ -351,7 +362,9 @@ typedef struct mdot_configuration {
     X(DIFFERS_FROM_PROGRAM, 17, "differs-from-program",                                                                \
       "the requested precision or attention differs from that of the traced program")                                  \
     X(WAITED_FOR_DATA, 18, "waited-for-data",                                                                          \
-      "a measured step of this job waited for its data loaders, which this answer leaves out; set --loader-rate")
+      "a measured step of this job waited for its data loaders, which this answer leaves out; set --loader-rate")      \
+    X(STALE_GRADIENTS, 19, "stale-gradients",                                                                          \
+      "gradients are as old as the other workers' steps, so that training may need more steps")
 
 /* Reasons why an answer is outside of the training data, as numbered by the output outside_training (below): number,
  * warning. Append only. MDOT_WARN_OUTSIDE_TRAINING accompanies them. */

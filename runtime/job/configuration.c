@@ -336,6 +336,18 @@ static mdot_status check_schedule(mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
+static mdot_status check_servers(const mdot_configuration *c, mdot_error *err)
+{
+    if (c->servers == 0 && c->sync == MDOT_SYNC_BSP) return MDOT_OK;
+    if (c->servers == 0) return BS_INVALID(err, "--sync asp needs --parallel ps, because all other updates wait");
+    bool is_alone = c->gpu_count > 1 && c->data_parallel == (uint32_t)c->gpu_count && c->expert_parallel == 1 &&
+                    c->zero_stage == 0 && c->offload == MDOT_OFFLOAD_NOTHING && c->step_in_backward == 0;
+    if (is_alone) return MDOT_OK;
+    return BS_INVALID(err,
+                      "--parallel ps needs at least two workers (--gpus), which have the whole network each: leave "
+                      "tp, pp, ep, cp, zero, --offload and --step-in-backward out");
+}
+
 static mdot_status complete_micro_batches(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
@@ -355,9 +367,10 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     mdot_configuration *c = &s->c;
     c->accumulate = at_least_one(c->accumulate);
     s->plain_workers = c->link == MDOT_LINK_DEFAULT && c->link_gbps == 0 && c->network_gbps == 0 &&
-                       c->node_count <= 1 && c->zero_stage == 0 && c->accumulate == 1;
+                       c->node_count <= 1 && c->zero_stage == 0 && c->accumulate == 1 && c->servers == 0;
     c->node_count = at_least_one(c->node_count);
     BS_TRY(complete_degrees(c, err));
+    BS_TRY(check_servers(c, err));
     BS_TRY(complete_micro_batches(s, err));
     BS_TRY(complete_link(s, err));
     BS_TRY(check_fp8(s, err));

@@ -20,6 +20,10 @@
  *   pipeline            Bytes that cross the border of two stages, both ways, for every micro-batch that the step
  *                       waits for, and for each virtual stage.
  *
+ *   parameter servers   Each worker pushes gradients to all servers, and pulls weights. With BSP, all do so at once,
+ *                       and the links of the servers or of a worker bound them. With ASP, a worker has the servers to
+ *                       itself, unless the traffic of all workers takes longer than the backward pass.
+ *
  * widths.c has the width of weights and gradients. Activations have the precision's width. An exchange within one node
  * uses its link. An exchange that spans nodes uses the slower of link and network. A sum uses one network port for each
  * of its GPUs in a node, because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
@@ -129,6 +133,16 @@ static double workers_ms(const exchange *e, double backward_ms)
     return waited + (rt_framework_is_engine(e->c) ? LEAST_WAITED : 1) * updated;
 }
 
+static double servers_ms(const exchange *e, double backward_ms)
+{
+    rt_elements trained = rt_trained_part(&e->job->analysis->sharding, e->shard);
+    double elements = trained.others + trained.experts, rate = e->c->network_gbps * RT_BYTES_PER_MS;
+    double pushed_ms = e->widths->reduced * elements / rate, pulled_ms = e->widths->compute * elements / rate;
+    double each = (double)e->c->gpu_count / e->c->servers; /* workers of a server's link */
+    if (e->c->sync == MDOT_SYNC_BSP) return waited_ms(fmax(each, 1) * (pushed_ms + pulled_ms), backward_ms);
+    return fmax(waited_ms(pushed_ms + pulled_ms, backward_ms), each * fmax(pushed_ms, pulled_ms) - backward_ms);
+}
+
 static double tokens_ms(const exchange *e)
 {
     double n = e->c->expert_parallel;
@@ -195,5 +209,6 @@ double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration 
                   .part = (double)resolved->configuration.micro_batch / resolved->sequence,
                   .ms_per_flop = resolved->rates.ms_per_flop[RT_RATE_MATMUL],
                   .micro_steps = resolved->micro_steps};
+    if (c->servers > 0) return servers_ms(&e, backward_ms);
     return workers_ms(&e, backward_ms) + sums_ms(&e) + tokens_ms(&e) + borders_ms(&e) + ring_ms(&e);
 }

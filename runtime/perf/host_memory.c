@@ -41,10 +41,22 @@ static double pages_ms(const mdot_job *job, const rt_resolved_configuration *res
     return 2 * fmin(evicted, pages) / pcie_rate(resolved);
 }
 
+/* Each server adds up the gradients of its part, and updates it. */
+static double servers_ms(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    double updated = rt_updated_parameters(c, job, &resolved->shard),
+           sums = c->sync == MDOT_SYNC_BSP ? c->gpu_count : 1;
+    mdot_load load = mdot_optimizer_load(c->optimizer, updated);
+    double bytes = load.bytes_read + load.bytes_written + sums * resolved->widths.reduced * updated;
+    return bytes / (HOST_GBPS * RT_BYTES_PER_MS) / c->servers;
+}
+
 static double state_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
                        double backward_ms)
 {
     const mdot_configuration *c = &resolved->configuration.c;
+    if (c->servers > 0) return servers_ms(job, resolved);
     if (c->offload == MDOT_OFFLOAD_NOTHING) return 0;
     if (c->offload == MDOT_OFFLOAD_PAGES) return pages_ms(job, resolved);
     rt_elements weights = rt_weights_part(&job->analysis->sharding, &resolved->shard);

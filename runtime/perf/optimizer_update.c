@@ -84,7 +84,7 @@ double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, c
 
 bool rt_updates_on_host(const mdot_configuration *c)
 {
-    return c->offload == MDOT_OFFLOAD_OPTIMIZER || c->offload == MDOT_OFFLOAD_PARAMETERS;
+    return c->offload == MDOT_OFFLOAD_OPTIMIZER || c->offload == MDOT_OFFLOAD_PARAMETERS || c->servers > 0;
 }
 
 static mdot_optimizer_kernels kernels_of(const mdot_configuration *c)

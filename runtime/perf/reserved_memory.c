@@ -128,6 +128,7 @@ static double collective_bytes(const mdot_job *job, const rt_configuration *conf
     double channels = !over_nvlink                             ? PCIE_CHANNELS
                       : gpu->compute_capability < first_hopper ? NVLINK_CHANNELS
                                                                : HOPPER_CHANNELS;
+    if (c->servers > 0) return 0;
     int dimensions = (c->data_parallel > 1) + (c->tensor_parallel > 1) + (c->pipeline_parallel > 1);
     double rings = peers_of(c, c->data_parallel) + peers_of(c, c->tensor_parallel) + peers_of_pipeline(job, c) +
                    (dimensions > 1 ? peers_of(c, c->gpu_count) : 0);

@@ -273,7 +273,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
         ratio_of(rt_overlapped_ms(&passes, requested->micro_steps), requested->micro_steps * passes_ms(&parts));
     double forward_ms = stretch * pass_ms(&parts, RT_PASS_FORWARD),
            backward_ms = stretch * pass_ms(&parts, RT_PASS_BACKWARD);
-    bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;
+    bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel || rc->servers > 0;
     double exchanged = exchanges ? rt_communication_ms(job, requested, backward_ms) : 0;
     double transferred =
         rt_host_memory_ms(job, requested, requested->steps * forward_ms, requested->steps * backward_ms);
@@ -365,7 +365,7 @@ static double known_log(const rt_resolved_configuration *requested, const mdot_j
     bool has_images = is_server || capability == 7 || (!is_training && capability > 8);
     bool has_experts = job->analysis->sharding.experts.common_count > 0;
     bool is_unknown_layer = has_experts && c->framework != MDOT_FRAMEWORK_MEGATRON;
-    bool is_plain = c->offload == MDOT_OFFLOAD_NOTHING && !is_unknown_layer && parts->is_learned;
+    bool is_plain = c->offload == MDOT_OFFLOAD_NOTHING && c->servers == 0 && !is_unknown_layer && parts->is_learned;
     if (!is_plain || rt_gpu_is_from_amd(&requested->configuration.gpu)) return 0;
     if (work_ms(parts, RT_WORK_CONVOLUTION) > 0) return has_images ? image_log(c, capability) : 0;
     double matmuls = work_ms(parts, RT_WORK_LINEAR) + work_ms(parts, RT_WORK_ATTENTION);

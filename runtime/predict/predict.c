@@ -211,6 +211,7 @@ static uint32_t warnings_of(const mdot_context *context, const rt_job_schema *sc
     if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
     if (pair->requested.differs_from_program) warnings |= MDOT_WARN_DIFFERS_FROM_PROGRAM;
+    if (pair->requested.configuration.c.sync == MDOT_SYNC_ASP) warnings |= MDOT_WARN_STALE_GRADIENTS;
     if (is_analytic) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
     if (pair->queried.configuration.c.torch != pair->requested.configuration.c.torch)
         warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;

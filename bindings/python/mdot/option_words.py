@@ -134,6 +134,12 @@ WORDS: dict[str, dict[str, str]] = {
         "nemo": "megatron",
         "megatron-lm": "megatron",
     },
+    "sync": {
+        "synchronous": "bsp",
+        "sync": "bsp",
+        "asynchronous": "asp",
+        "async": "asp",
+    },
     "schedule": {
         "zb": "zero-bubble",
         "zb-h1": "zero-bubble",
@@ -270,6 +276,7 @@ NEAREST: dict[str, dict[str, str]] = {
         "lightning": "pytorch",
         "deepspeed": "pytorch",
     },
+    "sync": {},
     "schedule": {
         "interleaved": "1f1b",
         "interleaved1f1b": "1f1b",

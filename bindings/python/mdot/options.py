@@ -72,6 +72,8 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("loader_rate", ctypes.c_double),
     ("cpu_rate", ctypes.c_double),
     ("cpus", ctypes.c_double),
+    ("servers", ctypes.c_uint32),
+    ("sync", ctypes.c_int),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -89,6 +91,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "frozen_weights": ("unchanged", "int8", "nf4", "nf4-single"),
     "mode": ("train", "inference"),
     "framework": ("program", "pytorch", "hf-trainer", "liger", "transformer-engine", "megatron"),
+    "sync": ("bsp", "asp"),
     "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
 }
@@ -134,6 +137,8 @@ COMMANDS: dict[str, str] = {
     "parallel first": "first_stage_blocks",
     "parallel last": "last_stage_blocks",
     "parallel zero": "zero",
+    "parallel ps": "servers",
+    "sync": "sync",
     "schedule": "schedule",
     "keep-gathered": "keep_gathered",
     "whole-gradients": "whole_gradients",
@@ -198,6 +203,8 @@ ROWS: tuple[Row, ...] = (
     Row("first_stage_blocks", "first_stage_blocks", "whole", 0, 65536, "first", None, True),
     Row("last_stage_blocks", "last_stage_blocks", "whole", 0, 65536, "last", None, True),
     Row("zero", "zero_stage", "whole", 0, 3, "zero", None, True),
+    Row("servers", "servers", "whole", 0, 65536, "ps", None, True),
+    Row("sync", "sync", "choice", 0, 1, "sync", None, True),
     Row("schedule", "schedule", "choice", 0, 1, "schedule", None, True),
     Row("keep_gathered", "keep_gathered", "flag", 0, 1, "keep-gathered", None, True),
     Row("whole_gradients", "whole_gradients", "flag", 0, 1, "whole-gradients", None, True),
@@ -351,6 +358,11 @@ class ConfigurationOptions:
     0 selects the default: an equal share."""
     zero: int = 0
     """ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights (3)."""
+    servers: int = 0
+    """Parameter servers: machines that update the parameters, beside data-parallel workers."""
+    sync: str = "bsp"
+    """Whether an update waits for all workers of the parameter servers (bsp) or for none (asp).
+    Values: bsp, asp."""
     schedule: str = "1f1b"
     """Schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with gradients of weights in the gaps (zero-bubble, ZB-H1).
     Values: 1f1b, zero-bubble."""
@@ -408,6 +420,8 @@ class Options(TypedDict, total=False):
     first_stage_blocks: int
     last_stage_blocks: int
     zero: int
+    servers: int
+    sync: str
     schedule: str
     keep_gathered: bool
     whole_gradients: bool

@@ -51,6 +51,8 @@ OPTIONS = [
     ({"power_limit": 250}, ["--power-limit=250"]),
     ({"mode": "inference"}, ["--mode=inference"]),
     ({"host_launch_us": 2000}, ["--host-launch-us=2000"]),
+    ({"gpus": 8, "servers": 2}, ["--gpus=8", "--parallel=ps=2"]),
+    ({"gpus": 8, "servers": 2, "sync": "async"}, ["--gpus=8", "--parallel=ps=2", "--sync=asp"]),
     ({"loader_rate": 100}, ["--loader-rate=100"]),
     ({"cpu_rate": 25, "cpus": 4}, ["--cpu-rate=25", "--cpus=4"]),
     ({"data_parallel": 8, "zero": 3, "keep_gathered": True}, ["--parallel=fsdp=8", "--keep-gathered"]),

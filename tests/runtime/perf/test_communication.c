@@ -196,6 +196,40 @@ static void gradients_are_summed_beside_the_backward_pass(void **state)
     mdot_job_destroy(job);
 }
 
+/* The published form of parameter servers: the slower of the servers' links and a worker's own, by hand. More servers
+ * never slow a step, until a worker's link binds, and a worker that waits for no other is never slower. */
+static void parameter_servers_share_the_traffic(void **state)
+{
+    (void)state;
+    mdot_job *job = chain(2);
+    const double bytes = 4 * 2 * 64 * 64, link = 0.5 * 1e6; /* of 0.5 GB/s, in a ms */
+    for (int workers = 2; workers <= 16; workers *= 2) {
+        double previous = INFINITY;
+        for (uint32_t servers = 1; servers <= 32; servers++) {
+            mdot_configuration c = {.gpu_count = workers, .servers = servers, .network_gbps = 0.5};
+            double each = fmax((double)workers / servers, 1), whole = 2 * each * bytes / link, alone = 2 * bytes / link;
+            rt_resolved_configuration bsp = resolve(job, c);
+            c.sync = MDOT_SYNC_ASP;
+            rt_resolved_configuration asp = resolve(job, c);
+            const double backward[] = {0, 0.3 * alone, 0.5 * whole, 2 * whole};
+            for (int k = 0; k < 4; k++) {
+                double wait = fmax(whole / 10, whole - backward[k]);
+                double of_all = (double)workers / servers * bytes / link - backward[k];
+                double found = rt_communication_ms(job, &asp, backward[k]);
+                assert_float_equal(rt_communication_ms(job, &bsp, backward[k]), wait, 1e-9);
+                assert_float_equal(found, fmax(fmax(alone / 10, alone - backward[k]), of_all), 1e-9);
+                assert_compare(found, <=, wait + 1e-12);
+            }
+            double now = rt_communication_ms(job, &bsp, 0) + rt_host_memory_ms(job, &bsp, 1, 1);
+            assert_compare(now, <, previous);
+            if ((int)servers > workers) assert_float_equal(rt_communication_ms(job, &bsp, 0), alone, 1e-9);
+            assert_compare(rt_host_memory_ms(job, &asp, 1, 1), <, rt_host_memory_ms(job, &bsp, 1, 1));
+            previous = now;
+        }
+    }
+    mdot_job_destroy(job);
+}
+
 /* Stage 3 gathers quantised weights as they are stored. Other stages gather none. */
 static void quantised_weights_are_gathered_as_stored(void **state)
 {
@@ -313,6 +347,7 @@ int main(void)
         cmocka_unit_test(stages_exchange_results_and_gradients),
         cmocka_unit_test(context_parallelism_passes_keys_and_values),
         cmocka_unit_test(gradients_are_summed_beside_the_backward_pass),
+        cmocka_unit_test(parameter_servers_share_the_traffic),
         cmocka_unit_test(quantised_weights_are_gathered_as_stored),
         cmocka_unit_test(zero_stages_exchange_gradients_and_weights),
         cmocka_unit_test(a_stage_sums_its_own_tensors),

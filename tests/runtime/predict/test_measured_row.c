@@ -116,7 +116,7 @@ static void calibrate_reads_rows_with_every_kind_of_option(void **state)
     const char *text = read_table();
     assert_int_equal(count_lines(text), 4);
     expect_contains(text, ",400.25,1.25,amp-bf16,nhwc,adamw-fused,,yes,selective,4,2.4,");
-    expect_contains(text, ",16,\"dp=16,zero=2\",,,,2,12.5,pcie,");
+    expect_contains(text, ",16,\"dp=16,zero=2\",,,,,2,12.5,pcie,");
     expect_contains(text, ",12.5,40,");
     expect_contains(text, "\"torch=2.15.0; \"\"quoted\"\", and a line end\"\n");
     process_run((const char *const[]){MDOT_CLI, "calibrate", table, "-o", calibration, "-m", MDOT_SHIPPED_PREDICTOR,

@@ -203,6 +203,9 @@ static const struct row {
     {"zero_stage", 1, {MIXED, .gpu_count = 8}, BOTH, NULL},
     {"zero_stage", 2, {MIXED, .gpu_count = 8}, BOTH, NULL},
     {"zero_stage", 3, {MIXED, .gpu_count = 8}, BOTH, NULL},
+    {"servers", 2, {A100, .gpu_count = 8}, BOTH, NULL},
+    {"servers", 1, {A100, .gpu_count = 8, .servers = 2}, TIME, "servers have memory of their own"},
+    {"sync", MDOT_SYNC_ASP, {A100, .gpu_count = 8, .servers = 2}, TIME, "servers have memory of their own"},
     {"schedule", MDOT_SCHEDULE_ZERO_BUBBLE, {A100, .pipeline_parallel = 2}, TIME, "ZB-H1 keeps what 1F1B keeps"},
     {"keep_gathered", 1, {A100, .gpu_count = 8, .zero_stage = 3}, BOTH, NULL},
     {"whole_gradients", 1, {A100, .gpu_count = 8, .zero_stage = 3, .accumulate = 4}, BOTH, NULL},
@@ -324,6 +327,7 @@ static unsigned parts_of(const rt_option *option, const mdot_configuration *c)
         {"last_stage_blocks", ALL_PARTS},
         {"virtual_stages", 1u << IDLE | 1u << COMMUNICATION},
         {"schedule", 1u << IDLE | 1u << COMMUNICATION},
+        {"servers", 1u << UPDATE | 1u << HOST | 1u << COMMUNICATION}, /* the update is theirs */
         {"loader_rate", 1u << DATA},
         {"cpu_rate", 1u << DATA},
         {"cpus", 1u << DATA},

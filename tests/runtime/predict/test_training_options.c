@@ -450,6 +450,31 @@ static void a_step_takes_as_long_as_its_data_loaders(void **state)
     expect_error((mdot_configuration){BASE, .loader_rate = -1}, "--loader-rate");
 }
 
+/* Parameter servers keep the optimizer's state, and refuse to share their work. */
+static void parameter_servers_keep_the_state(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .gpu_count = 4, .optimizer = MDOT_OPTIMIZER_ADAM};
+    c.offload = MDOT_OFFLOAD_OPTIMIZER;
+    double without_state = peak(job, c);
+    c.offload = MDOT_OFFLOAD_NOTHING;
+    assert_compare(without_state, <, peak(job, c));
+    c.servers = 2;
+    mdot_prediction bsp = predict(job, c);
+    assert_compare(peak(job, c), ==, without_state);
+    assert_compare(bsp.collective_bytes, ==, 0);
+    c.sync = MDOT_SYNC_ASP;
+    mdot_prediction asp = predict(job, c);
+    assert_compare(asp.step_ms, <, bsp.step_ms);
+    assert_true((asp.warnings & ~bsp.warnings & MDOT_WARN_STALE_GRADIENTS) != 0);
+    mdot_job_destroy(job);
+    expect_error((mdot_configuration){BASE, .servers = 2}, "at least two workers");
+    expect_error((mdot_configuration){BASE, .tensor_parallel = 2, .servers = 2}, "leave tp");
+    expect_error((mdot_configuration){BASE, .gpu_count = 2, .zero_stage = 1, .servers = 2}, "zero");
+    expect_error((mdot_configuration){BASE, .gpu_count = 2, .sync = MDOT_SYNC_ASP}, "needs --parallel ps");
+}
+
 static void parts_and_explanations_add_up(void **state)
 {
     (void)state;
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test(other_kernels_of_the_loss_keep_fewer_logits),
         cmocka_unit_test(fp8_needs_its_gpu_and_costs_casts),
         cmocka_unit_test(a_step_takes_as_long_as_its_data_loaders),
+        cmocka_unit_test(parameter_servers_keep_the_state),
         cmocka_unit_test(parts_and_explanations_add_up),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);

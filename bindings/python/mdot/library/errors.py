@@ -266,6 +266,12 @@ class WaitedForDataWarning(PredictionWarning):
     name = "waited-for-data"
 
 
+class StaleGradientsWarning(PredictionWarning):
+    """Gradients are as old as the other workers' steps, so that training may need more steps."""
+
+    name = "stale-gradients"
+
+
 BY_NAME: dict[str, type[PredictionWarning]] = {
     kind.name: kind
     for kind in (
@@ -288,5 +294,6 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         OptimizerOrGpusNotMeasuredWarning,
         DiffersFromProgramWarning,
         WaitedForDataWarning,
+        StaleGradientsWarning,
     )
 }
