@@ -154,12 +154,15 @@ static mdot_status fail_node(const importer *im, const ir_node *node, const char
                      node->op_type, reason);
 }
 
+enum { ATTENTION_INPUTS = 7 }; /* in a file; only passes add masks after them */
+
 /* Checks the input count, so all later stages may read the inputs that the operator table promises. */
 static mdot_status check_arity(const importer *im, const ir_node *node)
 {
     const ir_op *op = node->op;
     if (op == NULL) return MDOT_OK;
-    if (node->input_count > op->max_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
+    int most_inputs = op->opcode == IR_OP_Attention ? ATTENTION_INPUTS : op->max_inputs;
+    if (node->input_count > most_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
     if (node->output_count > op->max_outputs)
         return fail_node(im, node, "it has more outputs than the operator produces");
     int required = op->traits & IR_VARIADIC ? node->input_count : op->min_inputs;

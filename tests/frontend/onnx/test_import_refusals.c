@@ -131,6 +131,7 @@ static void wrong_arity_is_refused(void **state)
         {"Concat", "x,,x", "y", "lacks an input"},
         {"Max", "x,,x", "y", "lacks an input"},
         {"Relu", "x,x", "y", "more inputs"},
+        {"Attention", "x,x,x,,,,,x", "y", "more inputs"}, /* a mask that only passes add */
         {"Relu", "x", "y,z", "more outputs"},
         {"TopK", "x,x", ",y", "lacks a required output"},
     };
