@@ -11,6 +11,7 @@
 #include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
+#include "codegen/cpu/real_functions.h"
 #include "codegen/cpu/signatures.h"
 #include "plan/expr.h"
 
@@ -160,6 +161,7 @@ static LLVMValueRef evaluate_node(evaluation *v, const pl_expr *expr, bool lane0
     }
     for (int i = 0; i < count; i++)
         if (cg_lanes(arg[i]) < lanes) arg[i] = cg_splat(v->e, arg[i], lanes);
+    if (expr->op == PL_GELU && expr == v->scope->rounded) return cg_gelu_to_bf16(v->e, arg[0]);
     return cg_operator(v->e, expr, arg);
 }
 

@@ -17,6 +17,8 @@ LLVMValueRef cg_linear_epilogue(cg_emitter *e, const cg_linear_block *l, LLVMVal
         .lanes = cg_lanes(acc),
         .acc = {acc},
     };
+    if (cg_stored_dtype(e->target, &l->plan->buffers[l->k->out.buffer]) == MDOT_DTYPE_BF16)
+        scope.rounded = l->k->epilogue;
     LLVMValueRef value = cg_expr(e, &scope, l->plan, l->k->epilogue);
     return cg_lanes(value) == scope.lanes ? value : cg_splat(e, value, scope.lanes);
 }

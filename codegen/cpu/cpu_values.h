@@ -40,6 +40,7 @@ typedef struct cg_scope {
     LLVMValueRef acc[4];
     const cg_known_value *known;
     int known_count;
+    const pl_expr *rounded; /* the caller rounds this expression's value to bf16; NULL: none */
 } cg_scope;
 /* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. With lanes > 1 the result
  * is always a vector. An accumulator may be a scalar or a vector of as many lanes. */

@@ -26,6 +26,9 @@ LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
 
 /* For scalars or vectors, f32 or f64. Each definition states the error. */
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
+/* For a result that the caller rounds to bf16: the absolute error is below 4e-6. On levels without a table look-up,
+ * it is cg_gelu. */
+LLVMValueRef cg_gelu_to_bf16(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
 
 /* ---- large_angle.c: exact reduction of angles that are too large for sine and cosine's three parts of π/2 -------- */

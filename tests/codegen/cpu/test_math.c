@@ -64,6 +64,8 @@ static const function_case cases[] = {
     {"gelu", cg_gelu, gelu, -8, 8, 2e-7, 1e-15, 1e-6, 1e-15, false},
     {"gelu_near_zero", cg_gelu, gelu, -0.01, 0.01, 2e-7, 1e-15, 1e-6, 1e-15, false},
     {"gelu_far", cg_gelu, gelu, -1e6, 1e6, 2e-7, 1e-15, 1e-6, 1e-15, false},
+    {"gelu_to_bf16", cg_gelu_to_bf16, gelu, -8, 8, 1e-5, 1e-15, 4e-6, 1e-15, false},
+    {"gelu_to_bf16_near_zero", cg_gelu_to_bf16, gelu, -0.01, 0.01, 1e-5, 1e-15, 1e-6, 1e-15, false},
     {"gelu_tanh", cg_gelu_tanh, gelu_tanh, -8, 8, 4e-6, 1e-14, 1e-7, 1e-16, false},
 };
 enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
@@ -239,7 +241,7 @@ static int special_arguments(const function_case *c, double *x)
  * smallest result at -infinity, and GELU, whose forms differ there. */
 static int infinite_arguments(const function_case *c, double *x)
 {
-    bool limits = !is_softmax_power(c) && c->emit != cg_gelu && c->emit != cg_gelu_tanh;
+    bool limits = !is_softmax_power(c) && c->emit != cg_gelu && c->emit != cg_gelu_to_bf16 && c->emit != cg_gelu_tanh;
     for (int i = 0; i < WIDEST; i++) x[i] = i % 3 == 0 ? INFINITY : i % 3 == 1 ? -INFINITY : NAN;
     return limits ? WIDEST : 0;
 }
