@@ -285,13 +285,13 @@ typedef struct mdot_configuration {
     /* framework that launches the kernels: it decides which operators are fused and how long the host takes for a
      * launch */
     mdot_framework framework;
-    /* samples per second of all data loaders together, which bound the step, 1e-6 to 1e12; 0: unlimited */
+    /* samples per second of all data loaders together, which bound the step, 1e-6 to 1e9; 0: unlimited */
     double loader_rate;
-    /* samples per second of one CPU, whose time adds to the loaders', 1e-6 to 1e12; 0: unlimited. A sample takes
+    /* samples per second of one CPU, whose time adds to the loaders', 1e-6 to 1e9; 0: unlimited. A sample takes
      * 1 / loader_rate + 1 / (cpu_rate * cpus). INVALID_ARGUMENT without cpus */
     double cpu_rate;
     double cpus; /* CPUs of all data loaders, 1e-6 to 1e9; 0: none */
-    /* parameter servers: machines that update the parameters, beside data-parallel workers, up to 2^16; 0: none. Each
+    /* parameter servers: machines that update the parameters, beside data-parallel workers, 0 to 2^16. Each
      * has a network port with network_gbps, as each worker has. INVALID_ARGUMENT beside other degrees of parallelism,
      * ZeRO and offloading, and for one worker */
     uint32_t servers;

@@ -76,7 +76,8 @@ double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration 
 
 /* ---- Host memory ------------------------------------------------------------------------------------------------- */
 
-/* Transfers overlap passes of forward_ms and backward_ms, over the whole step. Returns 0 without offloading. */
+/* Transfers overlap passes of forward_ms and backward_ms, over the whole step. Returns 0 without offloading
+ * and parameter servers, whose update it includes. */
 double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
                          double backward_ms);
 

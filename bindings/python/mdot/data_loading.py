@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mdot.library.errors import InvalidArgumentError
 
-MOST = 1e12
+MOST = 1e9
 """Samples per second that stand for "unlimited" where a rate is needed."""
 
 

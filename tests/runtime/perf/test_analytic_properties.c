@@ -89,7 +89,7 @@ static const char *broken_property_of_time(const mdot_job *job, const rt_resolve
     double exchange_ms = rt_communication_ms(job, r, 0), hidden_ms = rt_communication_ms(job, r, passes_ms);
     if ((c->gpu_count == 1 && exchange_ms != 0) || hidden_ms > exchange_ms) return "a pass hides exchanges";
     double host_ms = rt_host_memory_ms(job, r, 0, 0), other_ms = rt_host_memory_ms(job, r, passes_ms, passes_ms);
-    bool offloads = c->offload != MDOT_OFFLOAD_NOTHING || c->offload_activations != 0;
+    bool offloads = c->offload != MDOT_OFFLOAD_NOTHING || c->offload_activations != 0 || c->servers > 0;
     if ((host_ms > 0 && !offloads) || other_ms > host_ms) return "a pass hides transfers";
     double step_ms = 3 * (terms.compute_ms + terms.memory_ms),
            slowdown = rt_power_slowdown(&r->configuration, &terms, step_ms);
