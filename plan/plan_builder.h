@@ -17,7 +17,7 @@
  *      sequence.c plan_trees.c
  *      recurrence.c loop.c   all others
  *      nest.c         nests of values and the ends of reductions
- *   3  pointwise.c math_lowering.c move.c gather_nests.c    definitions of inlinable operators, one expression each
+ *   3  pointwise.c formula.c move.c gather_nests.c          definitions of inlinable operators, one expression each
  *   2  value.c        a value at an index, as an expression: loads, inlined definitions
  *      output_placement.c    the placement of a computed value
  *      view.c         strided views
@@ -217,12 +217,19 @@ int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 enum { PL_PLACEMENT_TYPED = -2, PL_PLACEMENT_DENSE = -1, PL_PLACEMENT_ANYWHERE = 0 };
 bool pl_place_output(pl_builder *b, const ir_value *v, int trailing);
 
-/* ---- math_lowering.c: functions that expr.h lacks, expressed in existing ones ------------------------------------ */
+/* ---- formula.c: expressions from text ---------------------------------------------------------------------------- */
 
-/* math_lowering.c: functions that expr.h lacks, expressed in existing ones */
-const pl_expr *pl_log1p(ir_arena *arena, const pl_expr *x);
-const pl_expr *pl_expm1(ir_arena *arena, const pl_expr *x);
-const pl_expr *pl_atan(ir_arena *arena, const pl_expr *x);
+/* A name in a formula. */
+typedef struct pl_symbol {
+    const char *name;
+    const pl_expr *value;
+} pl_symbol;
+
+/* Makes the expression of a formula such as "a = abs(x); a < 1 ? x : x / a". Formulas consist of definitions and a
+ * value: numbers, which have the first symbol's type, names, + - * /, unary -, < <= ==, ?: as in C, and calls of the
+ * operators of expr.h by name, or of odd, log1p, expm1, atan, half_exponential and softplus. NULL: out of memory, or
+ * the first symbol's value is NULL. */
+const pl_expr *pl_formula(ir_arena *arena, const char *text, const pl_symbol *symbols, int count);
 
 /* ---- rename_buffer.c: lets a kernel use another buffer of the same type in place of one of its own --------------- */
 

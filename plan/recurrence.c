@@ -59,28 +59,22 @@ static const pl_expr *preactivation(const recurrence *r, int gate)
 
 static const pl_expr *activate(const recurrence *r, int activation, const pl_expr *x)
 {
-    pl_builder *b = r->b;
+    static const char *const formulas[] = {
+        [IR_GATE_SIGMOID] = "sigmoid(x)",
+        [IR_GATE_TANH] = "tanh(x)",
+        [IR_GATE_RELU] = "max(x, 0)",
+        [IR_GATE_AFFINE] = "alpha * x + beta",
+        [IR_GATE_LEAKY_RELU] = "x < 0 ? alpha * x : x",
+        [IR_GATE_THRESHOLDED_RELU] = "x < alpha ? 0 : x",
+        [IR_GATE_SCALED_TANH] = "alpha * tanh(beta * x)",
+        [IR_GATE_HARD_SIGMOID] = "min(max(alpha * x + beta, 0), 1)",
+        [IR_GATE_ELU] = "x < 0 ? alpha * expm1(x) : x",
+        [IR_GATE_SOFTSIGN] = "x / (1 + abs(x))",
+        [IR_GATE_SOFTPLUS] = "softplus(x)",
+    };
     const ir_gate_activation *a = &r->how.activation[activation];
-    const pl_expr *zero = number(r, 0), *one = number(r, 1), *alpha = number(r, a->alpha), *beta = number(r, a->beta);
-    const pl_expr *affine = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, alpha, x), beta);
-    switch (a->function) {
-    case IR_GATE_SIGMOID: return pl_op1(b, PL_SIGMOID, x);
-    case IR_GATE_TANH: return pl_op1(b, PL_TANH, x);
-    case IR_GATE_RELU: return pl_op2(b, PL_MAX, x, zero);
-    case IR_GATE_AFFINE: return affine;
-    case IR_GATE_LEAKY_RELU: return pl_select(b->arena, pl_op2(b, PL_LT, x, zero), pl_op2(b, PL_MUL, alpha, x), x);
-    case IR_GATE_THRESHOLDED_RELU: return pl_select(b->arena, pl_op2(b, PL_LT, x, alpha), zero, x);
-    case IR_GATE_SCALED_TANH: return pl_op2(b, PL_MUL, alpha, pl_op1(b, PL_TANH, pl_op2(b, PL_MUL, beta, x)));
-    case IR_GATE_HARD_SIGMOID: return pl_op2(b, PL_MIN, pl_op2(b, PL_MAX, affine, zero), one);
-    case IR_GATE_ELU:
-        return pl_select(b->arena, pl_op2(b, PL_LT, x, zero), pl_op2(b, PL_MUL, alpha, pl_expm1(b->arena, x)), x);
-    case IR_GATE_SOFTSIGN: return pl_op2(b, PL_DIV, x, pl_op2(b, PL_ADD, one, pl_op1(b, PL_ABS, x)));
-    case IR_GATE_SOFTPLUS: { /* max(x, 0) + log(1 + exp(-|x|)) */
-        const pl_expr *rest = pl_op1(b, PL_EXP, pl_op1(b, PL_NEG, pl_op1(b, PL_ABS, x)));
-        return pl_op2(b, PL_ADD, pl_op2(b, PL_MAX, x, zero), pl_log1p(b->arena, rest));
-    }
-    }
-    return NULL;
+    const pl_symbol symbols[] = {{"x", x}, {"alpha", number(r, a->alpha)}, {"beta", number(r, a->beta)}};
+    return pl_formula(r->b->arena, formulas[a->function], symbols, 3);
 }
 
 static const pl_expr *gate(const recurrence *r, int activation, const pl_expr *x)
