@@ -21,6 +21,7 @@ from mdot.converging import Convergence, steps_to_loss
 from mdot.data_loading import loader_rates
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
+from mdot.federated import Client, ClientTime, Round, federated_round
 from mdot.gpus import GPU, gpu, gpus
 from mdot.job import Job, Load, Operator, optimizer_load
 from mdot.library.errors import (
@@ -70,6 +71,7 @@ from mdot.recording.recorder import Recorder, record
 from mdot.recording.row import Recorded
 from mdot.recording.traced_row import record_trace
 from mdot.shipped_jobs import ReadyJob, ready_jobs
+from mdot.trajectory import Phase, Trajectory, trajectory
 from mdot.version import VERSION as __version__
 
 
@@ -96,6 +98,8 @@ __all__ = [
     "Factors",
     "Measurement",
     "Check",
+    "Client",
+    "ClientTime",
     "CompilerWarning",
     "Configuration",
     "Convergence",
@@ -142,6 +146,8 @@ __all__ = [
     "Recorded",
     "Recorder",
     "RecordingWarning",
+    "Phase",
+    "Round",
     "Share",
     "ShortenedWarning",
     "StepHook",
@@ -152,6 +158,7 @@ __all__ = [
     "TrainingCost",
     "Tensor",
     "ToolchainError",
+    "Trajectory",
     "TracedModuleError",
     "TypesNotMeasuredWarning",
     "UnknownOperatorsWarning",
@@ -164,6 +171,7 @@ __all__ = [
     "check",
     "compile",
     "explain",
+    "federated_round",
     "gpu",
     "gpus",
     "largest_batch",
@@ -178,5 +186,6 @@ __all__ = [
     "record_trace",
     "steps_to_loss",
     "sweep",
+    "trajectory",
     "verify",
 ]

@@ -261,7 +261,7 @@ class DiffersFromProgramWarning(PredictionWarning):
 
 
 class WaitedForDataWarning(PredictionWarning):
-    """A measured step of this job waited for its data loaders, which the answer leaves out; pass loader_rate."""
+    """A measured step of this job waited for its data loaders, which this answer leaves out; set --loader-rate."""
 
     name = "waited-for-data"
 

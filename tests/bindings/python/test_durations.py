@@ -1,0 +1,100 @@
+"""mdot.trajectory and mdot.federated_round, compared with computations by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+import unittest
+
+import support
+
+import mdot
+
+
+class Trajectories(support.TestCase):
+    def test_hours_are_those_of_the_steps(self) -> None:
+        phases = [(32, 2), (64, 1.5), (256, 3), (64, 1)]
+        found = mdot.trajectory("resnet50", "A100", phases, samples=10_000, precision="amp", gpus=2)
+        steps = [2 * 157, 79 + 40, 3 * 20, 79]          # ceil(10000 / 64) and so on
+        answers = [mdot.predict("resnet50", "A100", batch, precision="amp", gpus=2) for batch, _ in phases]
+        self.assertEqual([phase.steps for phase in found.phases], steps)
+        self.assertEqual(found.steps, sum(steps))
+        for hours, name in ((found.hours, "step_ms"), (found.lower_hours, "lower_ms"), (found.upper_hours, "upper_ms")):
+            expected = sum(n * getattr(answer, name) for n, answer in zip(steps, answers)) / 3.6e6
+            self.assertAlmostEqual(hours, expected, delta=1e-9 * expected)
+
+    def test_one_phase_is_a_plain_training(self) -> None:
+        answer = mdot.predict("gpt2", "H100", 8)
+        found = mdot.trajectory("gpt2", "H100", [(8, 3)], samples=800)
+        self.assertAlmostEqual(found.hours, answer.hours(steps=300), delta=1e-9)
+        halves = mdot.trajectory("gpt2", "H100", [(8, 1), (8, 1), (8, 1)], samples=800)
+        self.assertAlmostEqual(halves.hours, found.hours, delta=1e-9)
+
+    def test_a_batch_that_does_not_fit_is_stated(self) -> None:
+        self.assertTrue(mdot.trajectory("resnet50", "T4", [(8, 1)], samples=8).fits)
+        self.assertFalse(mdot.trajectory("resnet50", "T4", [(8, 1), (4096, 1)], samples=4096).fits)
+
+    def test_wrong_phases_are_refused(self) -> None:
+        for phases in ([], [(0, 1)], [(8, 0)], [(8, -1)], [(8, math.nan)], [(8, math.inf)]):
+            with self.subTest(phases=phases), self.assertRaises(mdot.InvalidArgumentError):
+                mdot.trajectory("gpt2", "H100", phases, samples=100)
+
+
+class Rounds(support.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.steps = {gpu: mdot.predict("resnet50", gpu, 16) for gpu in ("T4", "V100-SXM2-16GB", "A100")}
+
+    def client(self, name: str, gpu: str = "T4", **changes: float) -> mdot.Client:
+        fields = {"samples": 100, "up_mbps": 10.0, "down_mbps": 50.0, **changes}
+        return mdot.Client(name, self.steps[gpu], **fields)  # type: ignore[arg-type]
+
+    def test_a_round_is_transfer_training_transfer(self) -> None:
+        answer = self.steps["T4"]
+        megabits = 32e-6 * answer.parameters
+        found = mdot.federated_round([self.client("a", epochs=3)])
+        train = 3 * 7 * answer.step_ms / 1000
+        self.assertAlmostEqual(found.seconds, megabits / 50 + train + megabits / 10)
+        self.assertAlmostEqual(found.upper_s - found.seconds, 3 * 7 * (answer.upper_ms - answer.step_ms) / 1000)
+        self.assertEqual((found.straggler, found.waiting_share), ("a", 0))
+        self.assertAlmostEqual(mdot.federated_round([self.client("a")], model_bytes=0).seconds, 7 * answer.step_ms / 1000)
+
+    def test_the_straggler_ends_the_round(self) -> None:
+        """Over random clients: the round is the slowest one's, removing any other changes nothing, and removing the straggler
+        ends it earlier, with and without the last updates."""
+        draw = random.Random(5)
+        for _ in range(50):
+            clients = [self.client(str(i), draw.choice(list(self.steps)), samples=draw.randint(1, 5000),
+                                   up_mbps=draw.uniform(1, 100), down_mbps=draw.uniform(1, 100)) for i in range(8)]  # fmt: skip
+            alone = {client.name: mdot.federated_round([client]).seconds for client in clients}
+            slowest = sorted(alone, key=lambda name: alone[name])
+            for count in (8, 5):
+                found = mdot.federated_round(clients, wait_for=count)
+                self.assertEqual(found.straggler, slowest[count - 1])
+                self.assertAlmostEqual(found.seconds, alone[slowest[count - 1]])
+                self.assertEqual([time.name for time in found.clients], slowest)
+                self.assertTrue(found.lower_s < found.seconds < found.upper_s)
+                mean = sum(alone[name] for name in slowest[:count]) / count
+                self.assertAlmostEqual(found.waiting_share, 1 - mean / found.seconds)
+
+    def test_the_servers_link_is_shared_fairly(self) -> None:
+        clients = [self.client("slow", up_mbps=2), self.client("fast", up_mbps=100), self.client("faster", up_mbps=200)]
+        megabits = 32e-6 * self.steps["T4"].parameters
+        found = {time.name: time for time in mdot.federated_round(clients, server_mbps=42).clients}
+        self.assertAlmostEqual(found["slow"].upload_s, megabits / 2)
+        self.assertAlmostEqual(found["fast"].upload_s, megabits / 20)
+        self.assertAlmostEqual(found["faster"].upload_s, megabits / 20)
+        self.assertAlmostEqual(found["slow"].download_s, megabits / 14)
+
+    def test_wrong_clients_are_refused(self) -> None:
+        one = self.client("a")
+        for clients, options in (([], {}), ([one, one], {}), ([dataclasses.replace(one, samples=0)], {}),
+                                 ([dataclasses.replace(one, up_mbps=-1)], {}), ([one], {"wait_for": 2}), ([one], {"wait_for": 0}),
+                                 ([one], {"server_mbps": 0})):  # fmt: skip
+            with self.subTest(clients=len(clients), **options), self.assertRaises(mdot.InvalidArgumentError):
+                mdot.federated_round(clients, **options)
+
+
+if __name__ == "__main__":
+    unittest.main()
