@@ -33,8 +33,9 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
 }
 
 /* The part of the tensors besides the logits that one GPU of tensor and context parallelism has, where a single GPU has
- * `recorded` bytes per sample. The analysis knows the tensors that stay whole. Dropout, which it lacks, adds at most a
- * quarter to these: one byte for the mask of each branch, beside the operand and the result of a normalisation. */
+ * `recorded` bytes per sample. The analysis knows the tensors that stay whole, and lacks the masks of dropout, which
+ * stay whole, too. They add at most a quarter: one byte for each branch, beside the operand and the result of a
+ * normalisation. */
 #define LARGEST_EXCESS 1.25
 static double sharded_part(const mdot_job *job, const rt_resolved_configuration *resolved, double recorded)
 {
@@ -42,7 +43,8 @@ static double sharded_part(const mdot_job *job, const rt_resolved_configuration 
     if (job->analysis->totals.logits > 0) activation_case.loss = MDOT_LOSS_FUSED; /* the one without logits */
     const rt_activations *a = rt_activations_of(&job->analysis->activations, &activation_case);
     if (!(a->all > 0) || !(recorded > 0)) return 1 / (resolved->shard.tensor * resolved->sequence);
-    double whole = fmin(a->whole * fmin(recorded / a->all, LARGEST_EXCESS), recorded);
+    double excess = fmin(recorded - a->all, (LARGEST_EXCESS - 1) * a->whole);
+    double whole = fmin(excess > 0 ? a->whole + excess : a->whole * recorded / a->all, recorded);
     double on_gpu = whole / resolved->replicated + (recorded - whole) / resolved->shard.tensor;
     return on_gpu / recorded / resolved->sequence;
 }

@@ -349,11 +349,12 @@ static void compiled_chunks_of_a_loss_keep_the_logits_alone(void **state)
     mdot_job_destroy(job);
 }
 
-/* Tensor parallelism divides sharded operators' tensors, sequence parallelism the others, and context parallelism
- * all. */
+/* Tensor parallelism divides sharded operators' tensors, sequence parallelism the others, and context parallelism all.
+ * Masks of dropout, which a record has and the analysis lacks, belong to the others. */
 static void records_are_divided_over_gpus(void **state)
 {
     static const uint32_t before[2] = {0, 1};
+    static const double masks[] = {0, UNIT / 8.0, UNIT / 2.0, 3 * UNIT / 4.0};
     mdot_job_operator operators[3] = {make("LayerNormalization", 1, 32), make("Linear", 4, 256),
                                       make("Linear", 1, 256)};
     operators[0].setting[MDOT_SETTING_AXIS] = 1;
@@ -381,6 +382,19 @@ static void records_are_divided_over_gpus(void **state)
         assert_int_equal(rt_recorded_moments(job, &r, got), 2);
         double want = 1000 / 11.0 * (3 / cases[i].replicated + 8 / cases[i].tensor) / cases[i].sequence;
         if (fabs(got[0].per_sample - want) > 1e-9) fail_msg("case %zu: %g, not %g", i, got[0].per_sample, want);
+        for (size_t k = 0; k < sizeof masks / sizeof *masks; k++) {
+            const mdot_peak_moment largest = {.per_sample = 11 * UNIT + masks[k]};
+            const mdot_recorded_memory with_masks = {
+                .precision = MDOT_PRECISION_FP32, .moment_count = 1, .moments = &largest};
+            mdot_job_program masked = p;
+            mdot_job *dropping = NULL;
+            masked.recorded = &with_masks;
+            assert_int_equal(mdot_job_with_program(plain, &masked, &dropping, NULL), MDOT_OK);
+            assert_int_equal(rt_recorded_moments(dropping, &r, got), 1);
+            want = ((3 * UNIT + masks[k]) / cases[i].replicated + 8 * UNIT / cases[i].tensor) / cases[i].sequence;
+            assert_within(got[0].per_sample, want, 1e-9);
+            mdot_job_destroy(dropping);
+        }
     }
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
