@@ -28,8 +28,8 @@ static bool is_whole(long double number) { return number == rintl(number); }
 
 static bool is_coefficient(long double number) { return number >= 0 && is_whole(number); }
 
-/* Polynomials of two terms through both amounts. Without a whole one, the largest term alone is kept if the other is
- * negative, as in the 2B * (2B - 1) pairs of samples with different indices. */
+/* Polynomials of two terms, and perhaps the bytes of a number, through both amounts. Without a whole one, the largest
+ * term alone is kept if the other is negative, as in the 2B * (2B - 1) pairs of samples with different indices. */
 static bool find_two_terms(const batches *b, long double first, long double other, terms *out)
 {
     long double x = b->first, y = b->other;
@@ -38,9 +38,12 @@ static bool find_two_terms(const batches *b, long double first, long double othe
         *out = (terms){(double)constant, (double)slope, 0};
         return true;
     }
-    long double square = (other * x - first * y) / (x * y * (y - x)), linear = first / x - square * x;
-    if (is_coefficient(square) && is_coefficient(linear)) {
-        *out = (terms){0, (double)linear, (double)square};
+    long double square = 0, linear = 0;
+    for (int scalar = 8; scalar >= 0; scalar -= 4) { /* for example the loss */
+        square = ((other - scalar) * x - (first - scalar) * y) / (x * y * (y - x));
+        linear = (first - scalar) / x - square * x;
+        if (!is_coefficient(square) || !is_coefficient(linear)) continue;
+        *out = (terms){scalar, (double)linear, (double)square};
         return true;
     }
     long double even = (other - first) / (y * y - x * x), rest = first - even * x * x;
@@ -114,15 +117,12 @@ static void combine(const batches *b, mdot_job_operator *op, mdot_job_operator *
             double x = *rt_load_at(&first, sample), y = *rt_load_at(other, sample);
             double u = *rt_load_at(&first, step), v = *rt_load_at(other, step);
             bool is_usual = rint(x * b->first) * b->other == rint(y * b->other) * b->first;
-            /* A constant that a batch only repeats is read once. A matrix of all samples grows faster. */
-            bool is_constant = v * b->first <= u * b->other;
             /* A price that only one of the two programs states is one of a sample. */
             bool is_stated_once = (x == 0) != (y == 0);
-            if ((is_usual || is_stated_once) && is_constant) continue;
+            if ((is_usual || is_stated_once) && u == v) continue;
             *rt_load_at(op, sample) = *rt_load_at(op, step) = 0;
             add_terms(b, x * b->first, y * b->other, op->batch_settings != 0, op, phase, part);
-            if (is_constant) *rt_load_at(op, step) += u;
-            if (!is_constant) add_terms(b, u, v, op->batch_settings != 0, op, phase, part);
+            add_terms(b, u, v, op->batch_settings != 0, op, phase, part);
             has_squares = has_squares || *rt_load_at(op, SQUARES + 3 * phase + part) > 0;
         }
     }

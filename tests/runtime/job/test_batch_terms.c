@@ -89,6 +89,35 @@ static void sums_of_two_terms_are_exact(void **unused)
     }
 }
 
+/* The gradient of a cross-entropy over a similarity matrix and a queue reads the gradient of the loss, too. */
+static void a_scalar_beside_two_terms_is_exact(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < CASES; i++) {
+        polynomial p = {4.0 * (double)(1 + below(2)), 4096.0 * (double)(1 + below(512)), 4.0 * (double)(1 + below(8))};
+        expect_polynomial(p, pairs[3 + i % 2], false, 1e-12);
+    }
+}
+
+/* A constant of the program may repeat with the batch, for example a state of zeros for each sample. */
+static void constants_that_repeat_grow_with_the_batch(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < CASES; i++) {
+        const int64_t *pair = pairs[i % 5];
+        polynomial p = {4.0 * (double)below(1 << 10), 4.0 * (double)(1 + below(1 << 10)), 0};
+        mdot_job_operator op = operator_at((polynomial){0, 64, 0}, (double)pair[0], 5);
+        mdot_job_operator other = operator_at((polynomial){0, 64, 0}, (double)pair[1], 5);
+        op.per_step[MDOT_PHASE_FORWARD].bytes_read = value_of(p, (double)pair[0]);
+        other.per_step[MDOT_PHASE_FORWARD].bytes_read = value_of(p, (double)pair[1]);
+        assert_int_equal(mdot_operators_combine(&op, pair[0], &other, pair[1], 1, NULL), MDOT_OK);
+        double batch = 64, read = op.per_step[MDOT_PHASE_FORWARD].bytes_read;
+        read += batch * op.per_sample[MDOT_PHASE_FORWARD].bytes_read;
+        read += batch * batch * op.per_square[MDOT_PHASE_FORWARD].bytes_read;
+        if (!(fabs(read - value_of(p, batch)) <= 1e-12 * read)) fail_msg("%g, not %g", read, value_of(p, batch));
+    }
+}
+
 /* A similarity matrix with constants and labels: the operator's settings say that it multiplies with the batch. */
 static void three_terms_need_settings_that_multiply(void **unused)
 {
@@ -173,6 +202,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_terms_are_exact),
         cmocka_unit_test(sums_of_two_terms_are_exact),
+        cmocka_unit_test(a_scalar_beside_two_terms_is_exact),
+        cmocka_unit_test(constants_that_repeat_grow_with_the_batch),
         cmocka_unit_test(three_terms_need_settings_that_multiply),
         cmocka_unit_test(pairs_of_different_samples_grow_with_the_square),
         cmocka_unit_test(usual_operators_are_unchanged),
