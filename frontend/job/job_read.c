@@ -180,8 +180,11 @@ static mdot_status combine_batches(const source *from, const mdot_job_options *o
     }
     if (status == MDOT_OUT_OF_MEMORY) return mdot_fail(err, status, "%s", reason.message);
     if (status != MDOT_OK)
-        fe_job_warn(&job, "%s: all work counts per sample, because another batch gives another graph (%s)", from->name,
-                    reason.message);
+        fe_job_warn(
+            &job,
+            "%s: all work counts per sample, because another batch gives another graph (%s); read it at the batch "
+            "that you ask about",
+            from->name, reason.message);
     return MDOT_OK;
 }
 
