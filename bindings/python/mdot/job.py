@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import torch
 
     from mdot.trace.models import Network
+    from mdot.trace.graph import Graph
     from mdot.trace.tracer import Traced
 
 
@@ -250,12 +251,20 @@ class Job:
 
     @classmethod
     def _of_trace(cls, traced: Traced) -> Job:
-        from mdot.trace.check import compare, compare_memory
+        from mdot.trace.check import best_terms, compare, compare_memory
         from mdot.trace.onnx_file import BATCH, serialise
 
-        other = (serialise(*traced.other), traced.other[1]) if traced.other is not None else None
-        model_bytes, dims = serialise(traced.graph, traced.batch), {BATCH: traced.batch}
-        job = cls.from_onnx(model_bytes, dims=dims, name=traced.graph.name, other_batch=other)
+        def read(graph: Graph, batch: int, other: tuple[bytes, int] | None = None) -> Job:
+            return cls.from_onnx(serialise(graph, batch), dims={BATCH: batch}, name=graph.name, other_batch=other)
+
+        others = [(serialise(*one), one[1]) for one in (traced.other, traced.far) if one is not None]
+        job = read(traced.graph, traced.batch, others[0] if others else None)
+        if traced.far is not None and traced.other is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                direct = [(read(*one), one[1]) for one in (traced.other, traced.far)]
+                job, differs = best_terms(job, lambda: read(traced.graph, traced.batch, others[1]), direct, traced.batch)
+            traced.notes += [differs] if differs is not None else []
         lost = traced.read_elements() - job.parameters - job.frozen_parameters
         if lost > 0:
             traced.notes.append(f"{lost} parameters belong to no operator of the job and are not counted")

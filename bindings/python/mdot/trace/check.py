@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING, Mapping, Sequence
+from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from mdot.program import WorkCheck
 from mdot.trace.timeline import Kind
@@ -69,6 +69,62 @@ def _modules(dispatched: Mapping[str, float], job: Mapping[str, float]) -> list[
     large = sorted((p for p, d in differences.items() if p and abs(d) > total / 8), key=lambda p: -abs(differences[p]))
     inner = [p for p in large if not any(q.startswith(p + ".") and abs(differences[q]) > abs(differences[p]) / 2 for q in large)]
     return inner[:3]
+
+
+# ---- Other batches ---------------------------------------------------------------------------------------------------
+
+EXACT = 1e-3
+"""Relative difference up to which a job is right at another batch."""
+_NUMBERS = {"flops": "FLOPs", "bytes_read": "bytes read", "bytes_written": "bytes written"}
+
+
+def _amount(job: Job, number: str, batch: float) -> float:
+    terms = ((1.0, "per_step"), (batch, "per_sample"), (batch * batch, "per_square"))
+    return sum(
+        power * float(getattr(load, number)) for op in job for power, term in terms for load in getattr(op, term).values()
+    )
+
+
+def best_terms(
+    job: Job, at_multiples: Callable[[], Job], direct: Sequence[tuple[Job, int]], batch: int
+) -> tuple[Job, str | None]:
+    """The job, or the one for multiples of its batch if that is nearer to the program at other batches; and a warning if
+    neither is right. `direct` are jobs of the program at other batches, the last one at a multiple."""
+    there, far = direct[-1]
+    if len(there) != len(job) and len(direct[0][0]) != len(job):
+        return job, None  # the reader says so
+    if len(there) != len(job):
+        return job, (
+            f"batch-differs: it runs {len(job)} operators at batch {batch} and {len(there)} at batch {far}; "
+            "trace it at the batch that you ask about"
+        )
+    wanted = {(at, number): _amount(one, number, at) for one, at in direct for number in _NUMBERS}
+
+    def errors(one: Job) -> dict[tuple[int, str], float]:
+        return {
+            (at, number): _amount(one, number, at) / value - 1 if value > 0 else 0.0 for (at, number), value in wanted.items()
+        }
+
+    def worst(found: dict[tuple[int, str], float]) -> tuple[int, str]:
+        return max(found, key=lambda key: abs(found[key]))
+
+    def is_right(found: dict[tuple[int, str], float]) -> bool:
+        return all(abs(error) <= EXACT for (at, _), error in found.items() if at == far)
+
+    found = errors(job)
+    if not is_right(found):
+        other = at_multiples()
+        others = errors(other)
+        if is_right(others):
+            job, found = other, others
+    at, number = worst(found)
+    if abs(found[at, number]) <= EXACT:
+        return job, None
+    return job, (
+        f"batch-differs: its work is no polynomial of the batch: at batch {at}, the job has {abs(found[at, number]):.1%} "
+        f"{'more' if found[at, number] > 0 else 'fewer'} {_NUMBERS[number]} than the program; "
+        + (f"multiples of {batch} are right" if is_right(found) else "trace it at the batch that you ask about")
+    )
 
 
 # ---- Memory ----------------------------------------------------------------------------------------------------------

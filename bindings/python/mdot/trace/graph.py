@@ -90,6 +90,8 @@ class Graph:
         """Whether torch.compile compiles most of the module."""
         self.fused_attentions = 0
         """Calls of fused attention."""
+        self.constant_elements = 0
+        """Elements in all constants, also in those that no node reads."""
         self._names: dict[str, int] = {}
         self._stopped: dict[Value, Value] = {}
 
@@ -110,7 +112,9 @@ class Graph:
         return value
 
     def constant(self, shape: Shape, dtype: int, data: bytes | None = None, name: str = "constant") -> Value:
-        return Value(self.unique(name), shape, dtype, "constant", data)
+        made = Value(self.unique(name), shape, dtype, "constant", data)
+        self.constant_elements += made.count
+        return made
 
     def scalar(self, number: float | int | bool, dtype: int) -> Value:
         kind = dtype if dtype in _PACKING else FLOAT

@@ -48,7 +48,7 @@ class KnownContents:
         if depends and known is not None:
             return self._pretend(known)
         if depends:
-            out = func(*args, **kwargs)
+            out = func(*self._with_places(func, args), **kwargs)
         if known is not None:
             fakes, contents = pytree.tree_leaves(out), pytree.tree_leaves(known)
             for fake, content in zip(fakes, contents):
@@ -58,6 +58,22 @@ class KnownContents:
             for tensor in tensors_of(out):
                 self._contents.pop(tensor, None)
         return out
+
+    def _with_places(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an index with places instead of known masks, for example those of
+        `scores[~torch.eye(32, dtype=torch.bool)]`: the result's shape follows from the mask alone."""
+        if func._schema.name != "aten::index":
+            return args
+        indices: list[Any] = []
+        for index in args[1]:
+            content = self.get(index) if isinstance(index, torch.Tensor) and index.dtype == torch.bool else None
+            if content is None:
+                indices.append(index)
+                continue
+            with outside():
+                places = content.nonzero().unbind(1)
+            indices += self._pretend(list(places))
+        return (args[0], indices)
 
     def _compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result on known contents; None if the content of an operand is unknown."""

@@ -49,6 +49,9 @@ class Traced:
     other: tuple[Graph, int] | None = None
     """The operators at another batch, and that batch."""
 
+    far: tuple[Graph, int] | None = None
+    """The operators at a much larger batch, and that batch."""
+
     def read_elements(self) -> int:
         """Elements in the parameters read by the run. Integers are left out, because several packed weights may share
         one, as in QLoRA. Their bytes are part of the program."""
@@ -111,6 +114,7 @@ def trace(
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
     other, sizes = _at_other_batch(model, args, kwargs, name, batch, graph, notes) if is_fake else (None, None)
+    far = _at_far_batch(model, args, kwargs, name, batch, sizes, notes) if other is not None else None
     with replacements.active([], has_backward=True), failures.quiet():
         program = record(model, args, kwargs, batch, sizes) if is_fake else None
         if program is not None:
@@ -128,7 +132,7 @@ def trace(
         step = program.at_batch or next(iter(program.runs.values()))
         work, scale = step.timeline.work, batch
         price_backward(graph, other[0] if other is not None else None, work, batch)
-    return Traced(graph, batch, unused, notes, work.at(scale), program, other)
+    return Traced(graph, batch, unused, notes, work.at(scale), program, other, far)
 
 
 def _at_other_batch(
@@ -143,36 +147,86 @@ def _at_other_batch(
     """Records the operators at a prime batch, and how the batch that the program holds as a number was replaced. A run that
     succeeds but drops samples holds it, too."""
     other = batches.other_than(batch)
-    ways = [None, batches.FixedBatch(batch, other), batches.FixedBatch(batch, other, everywhere=True)]
-    reasons: list[Exception] = []
-    kept: Graph | None = None
-    for sizes in ways if batch > 1 else ways[:1]:
+    watched = batches.FixedBatch(batch, other, observes=True)
+    reason: Exception | None = None
+    plain: Graph | None = None
+    try:
+        plain = _resized_run(model, args, kwargs, name, batch, other, watched if batch > 1 else None)
+        if plain is None:
+            return None, None
+    except Exception as fault:  # a module can raise any exception
+        reason = fault
+    drops = plain is not None and batches.loses_samples(first, plain, batch, other)
+    if plain is not None and not drops and not watched.found:
+        return (plain, other), None
+    for everywhere in (False, True) if batch > 1 else ():
+        sizes = batches.FixedBatch(batch, other, everywhere)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                inputs = batches.resized((list(args), dict(kwargs)), batch, other)
-                if inputs is None:
-                    return None, None
-                with replacements.active([]), failures.quiet():
-                    made, _ = _run(model, inputs[0], inputs[1], name, fake=True, sizes=sizes)
-        except Exception as reason:  # a module can raise any exception
-            reasons.append(reason)
+            made = _resized_run(model, args, kwargs, name, batch, other, sizes)
+        except Exception:
+            if plain is not None and not drops:
+                break  # the number is not the batch
             continue
-        if batches.loses_samples(first, made, batch, other):
-            kept = made if sizes is None else kept
+        if made is None or batches.loses_samples(first, made, batch, other):
             continue
-        if sizes is not None:
-            notes.append(f"its functions hold the batch of {batch} as a number; for other batches, mdot replaces this number")
+        if plain is not None and not drops:
+            if batches.has_equal_shapes(plain, made):
+                break
+            if batches.has_equal_steps(first, plain) and not batches.has_equal_steps(first, made):
+                called = ", ".join(watched.found)
+                notes += [f"batch-fixed: it calls {called} with {batch}, which stays at other batches"] if batch > 2 else []
+                break
+        notes.append(f"its functions hold the batch of {batch} as a number; for other batches, mdot replaces this number")
         return (made, other), sizes
-    if kept is not None:  # for example the first rows of each batch
-        return (kept, other), None
-    if not reasons:
-        return None, None
-    line = next(iter(str(reasons[0]).splitlines()), "")[:200]
-    notes.append(
-        f"all work counts per sample, because a run at batch {other} failed: {type(reasons[0]).__name__}: {line}"
-    )
+    if drops:
+        notes.append(f"batch-fixed: at each batch, it works on {batch} samples; trace it at the batch that you ask about")
+    if plain is not None:
+        return (plain, other), None
+    line = next(iter(str(reason).splitlines()), "")[:200]
+    notes.append(f"all work counts per sample, because a run at batch {other} failed: {type(reason).__name__}: {line}")
     return None, None
+
+
+def _at_far_batch(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    name: str,
+    batch: int,
+    sizes: batches.FixedBatch | None,
+    notes: list[str],
+) -> tuple[Graph, int] | None:
+    """Records the operators at a much larger batch, which shows whether the job is right there."""
+    far = batches.far_from(batch)
+    try:
+        resized = batches.FixedBatch(batch, far, sizes.everywhere) if sizes is not None else None
+        made = _resized_run(model, args, kwargs, name, batch, far, resized)
+    except DataDependent:  # the contents of large tensors are unknown
+        return None
+    except Exception as reason:  # for example a queue for fewer samples
+        line = next(iter(str(reason).splitlines()), "")[:200]
+        notes.append(f"batch-differs: a run at batch {far} failed: {type(reason).__name__}: {line}")
+        return None
+    return (made, far) if made is not None else None
+
+
+def _resized_run(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    name: str,
+    batch: int,
+    other: int,
+    sizes: batches.FixedBatch | None,
+) -> Graph | None:
+    """Records the operators at another batch; None if no input has the batch as a dimension."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inputs = batches.resized((list(args), dict(kwargs)), batch, other)
+        if inputs is None:
+            return None
+        with replacements.active([]), failures.quiet():
+            return _run(model, inputs[0], inputs[1], name, fake=True, sizes=sizes)[0]
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
