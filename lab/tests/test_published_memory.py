@@ -1,11 +1,13 @@
 """Published peaks: reading each source's rows, and rows beyond mdot's options."""
 
+import json
+
 import pytest
 
 pytest.importorskip("mdot")
 
 from mdot_lab.checks.memory import published, run_published    # noqa: E402
-from mdot_lab.checks.memory.published import litgpt, llm_points, megatron    # noqa: E402
+from mdot_lab.checks.memory.published import hf_trainer, litgpt, llm_points, megatron, megatron_golden    # noqa: E402
 from mdot_lab.checks.memory.published.point import GB, GIB, Point    # noqa: E402
 
 
@@ -103,6 +105,33 @@ def test_simumax_shards_sequences_beside_tensors():
     point = megatron.simumax(row)
     assert point.options["sequence_parallel"] and point.options["context_parallel"] == 4 and point.options["accumulate"] == 4
     assert megatron.simumax({**row, "sequence_if_said": ""}).model.sequence == 4096
+
+
+def _megatron(**arguments):
+    a = {"num-layers": 4, "hidden-size": 512, "num-attention-heads": 8, "seq-length": 1024, "micro-batch-size": 4, **arguments}
+    return {"model": "gpt", "parallel": "", "software": "Megatron-Core 0.13.0", "source": "x:test_cases/gpt/x/golden.json", "gpu": "A100",
+            "gpus": "8", "global_batch": "32", "peak_memory_gib": "1.5", "notes": json.dumps({"args": a, "env": ""})}
+
+
+@pytest.mark.parametrize("instances", (1, 2, 4))
+@pytest.mark.parametrize("shards", (True, False))
+def test_each_instance_of_an_optimizer_shards_over_its_own_gpus(instances, shards):
+    row = _megatron(**{"num-distributed-optimizer-instances": instances, "use-distributed-optimizer": shards, "tensor-model-parallel-size": 2})
+    point = megatron_golden.read(row)
+    assert point.options["gpus"] == 8 and point.options["accumulate"] == 2  # a step has the samples of all GPUs
+    assert {**point.options, **point.for_memory}["gpus"] == (8 // instances if shards else 8)
+
+
+def test_schedules_of_batches_leave_the_number_of_gpus_open():
+    assert "GPUs" in megatron_golden.read({**_megatron(**{"step-batch-size-schedule": "0:384"}), "gpus": ""}).missing
+
+
+@pytest.mark.parametrize("mib, is_left_out", (("5527.0", True), ("79000", False), (None, False)))
+def test_failures_with_an_empty_card_are_no_label(mib, is_left_out):
+    notes = {"oom": True, "method": "full", "nvidia_smi_mib": mib}
+    row = {"model": "mistralai/Mistral-7B-v0.1", "precision": "bfloat16 weights", "gpus": "1", "micro_batch": "4", "compile": "eager", "doubt": "",
+           "gpu": "A100", "software": "torch 2.4.1", "seq_or_size": "4096", "peak_memory_gib": "", "notes": json.dumps(notes)}
+    assert ("empty" in hf_trainer.read(row).missing) == is_left_out
 
 
 def test_options_that_mdot_lacks_are_named():

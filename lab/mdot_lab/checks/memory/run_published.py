@@ -124,7 +124,7 @@ def predict(point: Point, jobs: Jobs) -> Row:
 
     if point.missing or point.model is None:
         return Row(point, note=point.missing)
-    options, lacking = expressible(point.options)
+    options, lacking = expressible({**point.options, **point.for_memory})
     if lacking:
         return Row(point, note=f"not expressible: {', '.join(lacking)}")
     options.update({name: value for name, value in point.optional.items() if _has(name, value)})

@@ -17,7 +17,7 @@ from typing import Any
 from mdot_lab.checks.memory.published.point import GIB, Model, Point, model
 
 SOURCE = "Trainer"
-MOST_TOKENS = 1 << 20
+MOST_TOKENS, CARD_MIB = 1 << 20, 80 << 10
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 MISTRAL = ("Mistral", {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
                        "num_key_value_heads": 8, "vocab_size": 32000, "sliding_window": 4096})
@@ -82,6 +82,8 @@ def read(row: dict[str, str]) -> Point | None:
     name = f"{row['model']}; {method}; {row['precision']}; {row['gpus']} GPUs, batch {row['micro_batch']}; {program}"
     if row["doubt"]:
         return Point(SOURCE, name, measured, "allocated", row["gpu"], missing="lengths vary")
+    if notes["oom"] and float(notes.get("nvidia_smi_mib") or CARD_MIB) < CARD_MIB / 2:
+        return Point(SOURCE, name, measured, "allocated", row["gpu"], missing="failed with a mostly empty card")
     network = _model(row, method, program)
     if network is None:
         return Point(SOURCE, name, measured, "allocated", row["gpu"], missing="kernels of ScatterMoE")

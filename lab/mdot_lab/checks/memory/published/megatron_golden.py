@@ -125,7 +125,7 @@ def _missing(row: dict[str, str], a: dict[str, Any]) -> str:
         return "Muon in Megatron's layer-wise form"
     if "mtp-num-layers" in a or "pipeline-model-parallel-layout" in a:
         return "a layout with the prediction of further tokens"
-    if not row["gpus"] and "rampup-batch-size" in a:
+    if not row["gpus"] and ("rampup-batch-size" in a or "step-batch-size-schedule" in a):
         return "the number of GPUs is not stated"
     return ""
 
@@ -166,5 +166,7 @@ def read(row: dict[str, str]) -> Point | None:
     if missing:
         return Point(SOURCE, name, measured, "last stage", row["gpu"], missing=missing)
     made = network(row, a, environment)
-    return Point(SOURCE, name, measured, "last stage", f"{gpu}-SXM 80GB", made, options(row, a), optional={"framework": "megatron"},
-                 beside=beside(row, a, environment, gpu, made.vocabulary))
+    made_options, instances = options(row, a), _number(a, "num-distributed-optimizer-instances", 1)
+    shards = {"gpus": made_options["gpus"] // instances} if made_options["zero"] == 1 else {}  # of an instance's GPUs
+    return Point(SOURCE, name, measured, "last stage", f"{gpu}-SXM 80GB", made, made_options, optional={"framework": "megatron"},
+                 for_memory=shards, beside=beside(row, a, environment, gpu, made.vocabulary))

@@ -203,7 +203,8 @@ class Language(nn.Module):
         self.words = nn.Embedding(n.vocabulary, n.hidden)
         self.positions = nn.Embedding(n.sequence, n.hidden) if n.has_positions else None
         self.types = nn.Embedding(2, n.hidden) if n.kind == "bert" else None
-        if not n.has_positions:
+        self.rotates = n.latent is not None or not n.has_positions
+        if self.rotates:
             self.register_buffer("table", torch.zeros(1, n.sequence, 1, n.latent[3] if n.latent else n.head_size or n.hidden // n.heads))
         self.blocks = nn.ModuleList(_Block(n, n.experts > 0 and i >= n.dense_layers) for i in range(n.layers))
         self.norm = _norm(n, n.hidden)
@@ -222,7 +223,7 @@ class Language(nn.Module):
         if self.types is not None:
             x = x + self.types(torch.zeros_like(tokens))
         x = F.dropout(x, n.dropout) if n.dropout else x
-        table = None if n.has_positions else self.table
+        table = self.table if self.rotates else None
         for block in self.blocks:
             x = block(x, table)
         x = self.norm(x)

@@ -50,6 +50,8 @@ class Point:
     """Keywords of mdot.predict. A point whose keywords this mdot lacks has no prediction."""
     optional: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Keywords that are passed if this mdot has them."""
+    for_memory: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Keywords that replace others in predictions of memory, for example fewer GPUs that shard the optimizer's state."""
     beside: float = 0
     """Bytes of workspaces that the program sets and the source counts."""
     is_out_of_memory: bool = False
