@@ -126,15 +126,21 @@ static void each_part_follows_its_rooflines(void **state)
          .precision = MDOT_PRECISION_MIXED_BF16,
          .framework = MDOT_FRAMEWORK_MEGATRON},
     };
+    enum { CASES = sizeof cases / sizeof *cases };
+    const rt_configuration_set software = RT_CONFIGURATION_BIT(RT_CONFIGURATION_IS_COMPILED) |
+                                          RT_CONFIGURATION_BIT(RT_CONFIGURATION_IS_AMP) |
+                                          RT_CONFIGURATION_BIT(RT_CONFIGURATION_IS_BF16);
     mdot_job *job = make_job();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        asked a = resolve(job, cases[i], 0);
+    for (size_t i = 0; i < 2 * CASES; i++) {
+        asked a = resolve(job, cases[i % CASES], i < CASES ? 0 : software);
         rt_correction corrected = rt_correct(&a.requested, &a.queried, job, &base_parts);
+        if (i >= CASES && !corrected.is_analytic) continue; /* the predictor reads it */
         rt_resolved_configuration now = rt_with_micro_batch(&a.requested, 32),
                                   then = rt_with_micro_batch(&a.queried, 32);
         const mdot_configuration *c = &a.requested.configuration.c;
         bool fuses = rt_replaces_fused_kernels(&a.requested, job, &base_parts);
         assert_true(fuses == (c->framework > MDOT_FRAMEWORK_HF_TRAINER || c->compiled != 0));
+        assert_true(a.queried.fused == (i >= CASES && c->compiled != 0));
         then.shard = a.requested.shard;
         if (fuses) now.fused = then.fused;
         rt_roofline after = rt_roofline_of(job, &now), before = rt_roofline_of(job, &then),
@@ -185,6 +191,18 @@ static void each_part_follows_its_rooflines(void **state)
         expect_close(i, "the interval", corrected.interval_factor, exp(.25 * fabs(log(corrected.step_ms / counted))));
         assert_true(corrected.is_analytic && corrected.exchanges == exchanges);
     }
+    mdot_job_destroy(job);
+    (void)state;
+}
+
+/* A predictor that answers nothing is not corrected to something. */
+static void an_answer_of_zero_stays(void **state)
+{
+    const mdot_configuration c = {BASE, .gpu_count = 4, .link_gbps = 1};
+    const rt_step_parts nothing = {.is_learned = true};
+    mdot_job *job = make_job();
+    rt_correction corrected = correct(job, c, &nothing);
+    assert_true(corrected.step_ms == 0 && corrected.interval_factor == 1 && !corrected.is_analytic);
     mdot_job_destroy(job);
     (void)state;
 }
@@ -330,7 +348,7 @@ static void published_steps_are_known_for_their_kind(void **state)
 /* Independent errors: each kind of language model adds its own square, beside any others. */
 static void half_widths_of_language_models_add_as_squares(void **state)
 {
-    enum { FULL = 1, NEW = 2, DIVIDED = 4, NODES = 8, EXPERTS = 16, KINDS = 32 };
+    enum { FULL = 1, NEW = 2, DIVIDED = 4, NODES = 8, EXPERTS = 16, QUANTISED = 32, KINDS = 64 };
     double square[KINDS];
     mdot_job *job = make_job();
     rt_analysis *analysis = job->analysis;
@@ -341,6 +359,7 @@ static void half_widths_of_language_models_add_as_squares(void **state)
         if ((kind & DIVIDED) != 0 && kind % 5 < 3) c.tensor_parallel = 2;
         if ((kind & DIVIDED) != 0 && kind % 5 > 1) c.pipeline_parallel = 2;
         if ((kind & NODES) != 0) c.node_count = 4;
+        if ((kind & QUANTISED) != 0) c.frozen_weights = MDOT_FROZEN_NF4;
         analysis->sharding.experts.common_count = (kind & EXPERTS) != 0 ? 8 : 0;
         double log_width = correct(job, c, &base_parts).known_log;
         square[kind] = log_width * log_width;
@@ -378,7 +397,7 @@ static void half_widths_of_image_networks_have_classes(void **state)
         const char *gpu;
         int train_full, train_half, infer_full, infer_half;
     } rows[] = {
-        {"V100", 1, 1, 3, 2}, {"A100", 1, 1, 3, 2}, {"H100", 3, 1, 3, 3},     {"B200", 3, 1, 3, 3},
+        {"A100", 1, 1, 3, 2}, {"V100", 1, 1, 3, 2}, {"H100", 3, 1, 3, 3},     {"B200", 3, 1, 3, 3},
         {"T4", 0, 0, 0, 0},   {"A10", 0, 0, 3, 2},  {"RTX-4090", 0, 0, 3, 2}, {"RTX-5090", 0, 0, 3, 2},
     };
     mdot_job *job = make_job();
@@ -480,6 +499,13 @@ static void a_predictor_is_asked_for_what_it_reads(void **state)
         mdot_configuration ring = {BASE, .gpu_count = 2 * rings, .context_parallel = (uint32_t)rings};
         assert_int_equal(resolve(job, ring, everything).queried.configuration.c.gpu_count, 2);
     }
+    const rt_configuration_set no_default = everything & ~RT_CONFIGURATION_BIT(RT_CONFIGURATION_IS_PYTORCH);
+    const mdot_configuration by_default = {ON("A100", PYTORCH)};
+    assert_int_equal(resolve(job, by_default, everything).queried.configuration.c.precision, MDOT_PRECISION_PYTORCH);
+    assert_int_equal(resolve(job, by_default, no_default).queried.configuration.c.precision, MDOT_PRECISION_FP32);
+    job->analysis->totals.is_convolutional = true;
+    assert_int_equal(resolve(job, by_default, no_default).queried.configuration.c.precision, MDOT_PRECISION_TF32);
+    job->analysis->totals.is_convolutional = false;
     const mdot_configuration inference = {BASE, .mode = MDOT_MODE_INFERENCE};
     assert_int_equal(resolve(job, inference, 0).queried.configuration.c.mode, MDOT_MODE_TRAIN);
     assert_int_equal(resolve(job, inference, everything).queried.configuration.c.mode, MDOT_MODE_INFERENCE);
@@ -493,6 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_follows_its_rooflines),
+        cmocka_unit_test(an_answer_of_zero_stays),
         cmocka_unit_test(a_step_is_the_norm_of_gpu_and_host),
         cmocka_unit_test(gpus_by_amd_have_slower_matmuls),
         cmocka_unit_test(the_hosts_share_is_symmetric),

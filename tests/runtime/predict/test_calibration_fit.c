@@ -70,6 +70,8 @@ static void outliers_are_those_of_the_definition(void **state)
         if (trial % 8 == 0) c->gpus[0].anchor_count = 1;
         for (size_t i = 0; i < c->gpus[0].anchor_count && trial % 5 == 0; i++)
             c->gpus[0].anchors[i].residual[0] *= 1e-3;
+        for (size_t i = 0; i < c->gpus[0].anchor_count; i++)
+            c->gpus[0].anchors[i].own[0] = site_unit(&r); /* forgotten */
         assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
         for (int q = 0; q < RT_QUANTITIES; q++) {
             const rt_fit *fit = &c->gpus[0].fit[q];
@@ -339,6 +341,79 @@ static void equal_gpus_are_equal_messages(void **state)
     }
 }
 
+/* The site is the common part of all GPU models: a Gaussian variable of which each model's offset, as far as its rows
+ * tell it, is a noisy observation. */
+static void the_site_is_the_common_part_of_its_gpus(void **state)
+{
+    (void)state;
+    site_generator r = {.state = 808};
+    for (int trial = 0; trial < SITE_TRIALS; trial++) {
+        mdot_calibration *c = site_make(&r);
+        size_t count = 2 + site_below(&r, 6);
+        for (c->gpu_count = 1; c->gpu_count < count; c->gpu_count++) {
+            mdot_calibration *other = site_make(&r);
+            rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
+            *gpu = other->gpus[0];
+            other->gpu_count = 0;
+            rt_calibration_free(other);
+            gpu->is_new = c->gpus[0].is_new;
+            gpu->name[0] = (char)('a' + c->gpu_count);
+            for (size_t i = 0; i < gpu->anchor_count; i++) {
+                gpu->anchors[i].step.is_new_gpu = gpu->is_new;
+                gpu->anchors[i].step.job = RT_NO_JOB; /* nothing is carried */
+                gpu->anchors[i].step.host_share = 0;  /* so that all GPU models have one prior */
+            }
+        }
+        for (size_t i = 0; i < c->gpus[0].anchor_count; i++) c->gpus[0].anchors[i].step.host_share = 0;
+        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        for (int quantity = 0; quantity < RT_QUANTITIES; quantity++) {
+            rt_quantity q = (rt_quantity)quantity;
+            double deviation = 0, offset[SITE_MOST], with[SITE_MOST], seen[SITE_MOST], terms[RT_TERMS], mean = 0,
+                   known = 0;
+            site_dense m = {.n = 0};
+            for (size_t g = 0; g < count; g++)
+                if (c->gpus[g].fit[q].count > 0) deviation += c->gpus[g].fit[q].deviation, m.n++;
+            if (m.n == 0) continue;
+            deviation /= (double)m.n;
+            size_t at = 0;
+            double site_variance = 0;
+            for (size_t g = 0; g < count; g++) {
+                const rt_fit *fit = &c->gpus[g].fit[q];
+                if (fit->count == 0) continue;
+                rt_step step = {.job = RT_NO_JOB,
+                                .gpu_count = 1,
+                                .batch = 1,
+                                .is_new_gpu = fit->is_new_gpu,
+                                .host_share = fit->host_share};
+                step.deviation[q] = fit->deviation;
+                rt_corrected got;
+                double believed[RT_TERMS];
+                rt_calibration_correct(c, &c->gpus[g], q, &step, &got);
+                rt_calibration_believe(c, &c->gpus[g], q, &step, believed);
+                rt_common_terms(&step, &step, q, 1, terms);
+                double whole = (terms[RT_TERM_SITE] + terms[RT_TERM_GPU]) * deviation * deviation;
+                site_variance = terms[RT_TERM_SITE] * deviation * deviation;
+                double part = fmin(believed[RT_TERM_GPU], 1 - 1e-9);
+                assert_true(part > 1e-9);
+                for (size_t k = 0; k < m.n; k++) m.value[at][k] = site_variance;
+                m.value[at][at] = whole + whole * (1 - part) / part;
+                with[at] = seen[at] = site_variance;
+                offset[at++] = (got.by_term[RT_TERM_SITE] + got.by_term[RT_TERM_GPU]) / part;
+            }
+            dense_solve(&m, seen);
+            for (size_t k = 0; k < at; k++) {
+                mean += seen[k] * offset[k];
+                known += seen[k] * with[k];
+            }
+            const rt_site *site = &c->site[q];
+            site_assert_close(site->deviation, deviation, "deviation", trial);
+            site_assert_close(site->mean, fmin(fmax(mean, -log(64)), log(64)), "site", trial);
+            site_assert_close(site->explained, known / (deviation * deviation), "explained", trial);
+        }
+        rt_calibration_free(c);
+    }
+}
+
 /* Without any row, nothing is corrected and nothing is believed. */
 static void no_rows_change_nothing(void **state)
 {
@@ -367,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_fit_is_its_definition),
         cmocka_unit_test(a_correction_is_its_definition),
         cmocka_unit_test(equal_gpus_are_equal_messages),
+        cmocka_unit_test(the_site_is_the_common_part_of_its_gpus),
         cmocka_unit_test(no_rows_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
