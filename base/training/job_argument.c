@@ -96,6 +96,18 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
     return mdot_job_read(path, &options, out_job, err);
 }
 
+bool cli_has_work(const mdot_job *job, const mdot_job_info *info)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < info->operator_count && !(bytes > 0); i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
+        bytes = sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written;
+    }
+    return bytes > 0;
+}
+
 double cli_tokens_per_sample(const mdot_job *job, const mdot_job_info *info)
 {
     bool looks_up = false;

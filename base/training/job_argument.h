@@ -40,6 +40,9 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
 /* Returns the tokens of a sample in a language model, which looks tokens up and attends to them; 0 for other jobs. */
 double cli_tokens_per_sample(const mdot_job *job, const mdot_job_info *info);
 
+/* Whether any operator moves bytes. A job whose tensors are all empty has no time to predict. */
+bool cli_has_work(const mdot_job *job, const mdot_job_info *info);
+
 /* Returns the batch of the job's file; 1 if the file leaves it open. */
 int64_t cli_job_batch(const mdot_job_info *info);
 
