@@ -154,15 +154,8 @@ static const char *const synopsis[] = {"JOB --gpu NAME [OPTION]…", NULL};
 /* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
 static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
 {
-    bool works = false;
-    for (size_t i = 0; i < v->info.operator_count; i++) {
-        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(v->job, i, &op);
-        const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
-        works = works || sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0;
-    }
     v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
-    if (works) return MDOT_OK;
+    if (cli_has_work(v->job, &v->info)) return MDOT_OK;
     return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
 }
 
