@@ -46,6 +46,7 @@ mdot_status sv_create_history(mdot_history **out, mdot_error *err)
 
 /* ---- The endpoint ------------------------------------------------------------------------------------------------ */
 
+/* By mdot_history_key. */
 static const char *const key_names[] = {"all",
                                         "resources",
                                         "hour",
@@ -58,6 +59,12 @@ static const char *const key_names[] = {"all",
                                         "user-name-resources",
                                         "user-network-resources",
                                         "user-exact-name"};
+
+#define JOB_MAP(TEXT, COUNT)                                                                                           \
+    TEXT(user)                                                                                                         \
+    TEXT(group)                                                                                                        \
+    TEXT(name) TEXT(gpu_type) TEXT(network) COUNT(gpus, MOST_GPUS) COUNT(submitted_at, LATEST_S)                       \
+        COUNT(executed_s, LATEST_S)
 
 typedef struct duration_job {
     const char *user, *group, *name, *gpu_type, *network;
@@ -115,14 +122,9 @@ mdot_status sv_handle_durations(sv_state *state, const sv_request *request, stru
 {
     static const sv_member members[] = {SV_MEMBER(question, jobs, ARRAY, 0, 0),
                                         SV_MEMBER(question, quantiles, ARRAY, 0, 0)};
-    static const sv_member job_members[] = {SV_MEMBER(duration_job, user, TEXT, 0, 0),
-                                            SV_MEMBER(duration_job, group, TEXT, 0, 0),
-                                            SV_MEMBER(duration_job, name, TEXT, 0, 0),
-                                            SV_MEMBER(duration_job, gpu_type, TEXT, 0, 0),
-                                            SV_MEMBER(duration_job, network, TEXT, 0, 0),
-                                            SV_MEMBER(duration_job, gpus, WHOLE, 0, MOST_GPUS),
-                                            SV_MEMBER(duration_job, submitted_at, WHOLE, 0, LATEST_S),
-                                            SV_MEMBER(duration_job, executed_s, WHOLE, 0, LATEST_S)};
+#define TEXT_OF(field) SV_MEMBER(duration_job, field, TEXT, 0, 0),
+#define COUNT_OF(field, most) SV_MEMBER(duration_job, field, WHOLE, 0, most),
+    static const sv_member job_members[] = {JOB_MAP(TEXT_OF, COUNT_OF)};
     question q = {.count = 4, .quantile = {.05, .5, .9, .95}};
     mdot_status status = sv_json_members(body, members, 2, &q, NULL, NULL, err);
     if (status == MDOT_OK) status = read_quantiles(&q, err);
@@ -134,8 +136,7 @@ mdot_status sv_handle_durations(sv_state *state, const sv_request *request, stru
     duration_job *jobs = calloc(count, sizeof *jobs);
     if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < count; i++) jobs[i].submitted_at = request->now_s > 0 ? request->now_s : 0;
-    status = sv_json_items(q.jobs, "job", job_members, sizeof job_members / sizeof *job_members, jobs, sizeof *jobs,
-                           NULL, err);
+    status = sv_json_items(q.jobs, "job", job_members, SV_COUNT(job_members), jobs, sizeof *jobs, NULL, err);
     fprintf(out, "{\"mdot\": \"%s\", \"estimates\": [", mdot_version());
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         fputs(i > 0 ? ",\n  " : "\n  ", out);

@@ -104,19 +104,25 @@ void sv_answer_problem(sv_answer *out, int status, const char *detail)
 {
     static const struct {
         int status;
-        const char *title;
-    } titles[] = {{400, "Bad Request"},           {401, "Unauthorized"},      {404, "Not Found"},
-                  {405, "Method Not Allowed"},    {408, "Request Timeout"},   {413, "Content Too Large"},
-                  {422, "Unprocessable Content"}, {429, "Too Many Requests"}, {500, "Internal Server Error"},
-                  {503, "Service Unavailable"}};
-    const char *title = "";
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        if (titles[i].status == status) title = titles[i].title;
+        const char *title, *detail;
+    } known[] = {{400, "Bad Request", ""},
+                 {401, "Unauthorized", "this address needs the header Authorization: Bearer TOKEN"},
+                 {404, "Not Found", "there is no such path"},
+                 {405, "Method Not Allowed", "this path has another method"},
+                 {408, "Request Timeout", ""},
+                 {413, "Content Too Large", "the body is larger than this path accepts"},
+                 {422, "Unprocessable Content", ""},
+                 {429, "Too Many Requests", "too many requests from this client"},
+                 {500, "Internal Server Error", ""},
+                 {503, "Service Unavailable", "the service is busy"}};
+    size_t row = 0;
+    while (row + 1 < sizeof known / sizeof *known && known[row].status != status) row++;
     bs_memstream stream;
     *out = (sv_answer){.status = status, .type = problem_type};
     if (!bs_memstream_open(&stream)) return;
-    fprintf(stream.file, "{\"type\": \"about:blank\", \"title\": \"%s\", \"status\": %d, \"detail\": ", title, status);
-    cli_json_string(stream.file, detail);
+    fprintf(stream.file,
+            "{\"type\": \"about:blank\", \"title\": \"%s\", \"status\": %d, \"detail\": ", known[row].title, status);
+    cli_json_string(stream.file, detail != NULL ? detail : known[row].detail);
     fputs("}\n", stream.file);
     out->body = bs_memstream_close(&stream, &out->body_bytes);
 }
@@ -151,22 +157,15 @@ static void answer(const sv_route *route, sv_state *state, const sv_request *req
     json_object_put(question);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void sv_handle(sv_state *state, const sv_request *request, sv_answer *out)
 {
     int status;
-    uint64_t begin = now_ns();
+    int64_t begin = sv_now_ns();
     const sv_route *route = sv_find_route(request->method, request->path, &status);
     if (route != NULL)
         answer(route, state, request, out);
     else
-        sv_answer_problem(out, status, status == 405 ? "this path has another method" : "there is no such path");
+        sv_answer_problem(out, status, NULL);
     size_t index = route != NULL ? (size_t)(route - sv_routes) : SV_ENDPOINTS - 1;
-    sv_metrics_request(&state->metrics, index, out->status, now_ns() - begin);
+    sv_metrics_request(&state->metrics, index, out->status, (uint64_t)(sv_now_ns() - begin));
 }

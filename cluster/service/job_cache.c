@@ -96,18 +96,6 @@ void sv_jobs_destroy(sv_jobs *jobs)
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-/* A job whose tensors are all empty has no time to predict. */
-static bool has_work(const mdot_job *job, const mdot_job_info *info)
-{
-    for (size_t i = 0; i < info->operator_count; i++) {
-        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(job, i, &op);
-        const mdot_load *sample = &op.per_sample[MDOT_PHASE_FORWARD], *step = &op.per_step[MDOT_PHASE_FORWARD];
-        if (sample->bytes_read + sample->bytes_written + step->bytes_read + step->bytes_written > 0) return true;
-    }
-    return false;
-}
-
 static mdot_status make_entry(const void *bytes, size_t size, const char *digest, entry **out, mdot_error *err)
 {
     entry *e = calloc(1, sizeof *e);
@@ -116,7 +104,7 @@ static mdot_status make_entry(const void *bytes, size_t size, const char *digest
     e->job.info = MDOT_INIT(mdot_job_info);
     mdot_status status = mdot_job_parse(bytes, size, &e->job.job, err);
     if (status == MDOT_OK) status = mdot_job_get_info(e->job.job, &e->job.info);
-    if (status == MDOT_OK && !has_work(e->job.job, &e->job.info))
+    if (status == MDOT_OK && !cli_has_work(e->job.job, &e->job.info))
         status = mdot_fail(err, MDOT_MALFORMED, "the job is empty, because every tensor has zero elements");
     if (status != MDOT_OK) {
         drop(e);

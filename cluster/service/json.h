@@ -29,6 +29,7 @@ typedef struct sv_member {
         NAME, SV_JSON_##KIND, __VA_ARGS__, offsetof(type, field)                                                       \
     }
 #define SV_MEMBER(type, field, KIND, ...) SV_NAMED(type, #field, field, KIND, __VA_ARGS__)
+#define SV_COUNT(members) (sizeof(members) / sizeof *(members))
 
 /* Fills `place` with the members of an object; absent ones stay as they are. Texts and objects are borrowed. A member
  * that is not among `count` members goes to `other`, or is refused with a suggestion if that is NULL. */

@@ -30,9 +30,25 @@ typedef struct mdotd_request {
     cli_reading reading; /* of the child */
 } mdotd_request;
 
+/* Limits: name, value, member, least, most, default, help. */
+#define LIMIT_MAP(X)                                                                                                   \
+    X("job-cache", "MiB", job_cache, 1, 1 << 20, 512, "memory for jobs and their encodings")                           \
+    X("job-body", "MiB", job_body, 1, SV_JOB_BYTES >> 20, 64, "largest body of POST /v1/jobs")                         \
+    X("job-seconds", "S", job_seconds, 1, 600, 10, "time to read a job")                                               \
+    X("job-memory", "MiB", job_memory, 64, 1 << 20, 1024, "memory to read a job")                                      \
+    X("plan-seconds", "S", plan_seconds, 1, 3600, 30, "time of a search for layouts")                                  \
+    X("connections", "N", connections, 8, 100000, 1024, "connections at once")                                         \
+    X("client-connections", "N", client_connections, 1, 100000, 256, "connections of one user or address")             \
+    X("client-rate", "N", client_rate, 0, 1 << 30, 10000, "requests per second of one user or address; 0: any number") \
+    X("request-seconds", "S", request_seconds, 1, 3600, 10, "time for a request to arrive, or an answer to be read")   \
+    X("idle-seconds", "S", idle_seconds, 1, 3600, 30, "time between requests of a connection")                         \
+    X("drain-seconds", "S", drain_seconds, 0, 3600, 20, "time for requests in progress after SIGTERM")
+
 #define COUNT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, HELP)                                                           \
     .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_WHOLE, .at = offsetof(mdotd_request, MEMBER),              \
     .least = LEAST, .most = MOST
+#define LIMIT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, DEFAULT, HELP)                                                  \
+    {COUNT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, HELP " (default " #DEFAULT ")")},
 #define TEXT_OPTION(NAME, VALUE, MEMBER, HELP)                                                                         \
     .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_TEXT, .at = offsetof(mdotd_request, MEMBER)
 
@@ -58,22 +74,8 @@ static const cli_option options[] = {
     {.heading = "Limits",
      COUNT_OPTION("threads", "N", threads, 1, 64,
                   "threads for small requests, and as many for long ones (default: processors, up to 8)")},
-    {COUNT_OPTION("job-cache", "MiB", job_cache, 1, 1 << 20, "memory for jobs and their encodings (default 512)")},
-    {COUNT_OPTION("job-body", "MiB", job_body, 1, SV_JOB_BYTES >> 20, "largest body of POST /v1/jobs (default 64)")},
-    {COUNT_OPTION("job-seconds", "S", job_seconds, 1, 600, "time to read a job (default 10)")},
-    {COUNT_OPTION("job-memory", "MiB", job_memory, 64, 1 << 20, "memory to read a job (default 1024)")},
-    {COUNT_OPTION("plan-seconds", "S", plan_seconds, 1, 3600, "time of a search for layouts (default 30)")},
-    {COUNT_OPTION("connections", "N", connections, 8, 100000, "connections at once (default 1024)")},
-    {COUNT_OPTION("client-connections", "N", client_connections, 1, 100000,
-                  "connections of one user or address (default 256)")},
-    {COUNT_OPTION("client-rate", "N", client_rate, 0, 1 << 30,
-                  "requests per second of one user or address; 0 is unlimited (default 10000)")},
-    {COUNT_OPTION("request-seconds", "S", request_seconds, 1, 3600,
-                  "time in which a request must arrive, and an answer be read (default 10)")},
-    {COUNT_OPTION("idle-seconds", "S", idle_seconds, 1, 3600, "time between requests of a connection (default 30)")},
-    {COUNT_OPTION("drain-seconds", "S", drain_seconds, 0, 3600,
-                  "time for requests in progress after SIGTERM (default 20)")},
-    {TEXT_OPTION("folder", "FOLDER", folder, "for temporary files (default: $RUNTIME_DIRECTORY or /tmp)")},
+    LIMIT_MAP(LIMIT_OPTION){
+        TEXT_OPTION("folder", "FOLDER", folder, "for temporary files (default: $RUNTIME_DIRECTORY or /tmp)")},
     /* of the child that reads a job */
     {.name = "read-job", .kind = CLI_FLAG, .at = offsetof(mdotd_request, reads_job)},
     CLI_VALUE_ROW(CLI_DIM, "dim", "NAME=N", mdotd_request, reading.dims, NULL, .least = 1, .repeats = true),
@@ -264,20 +266,10 @@ static int run(int argc, char **argv)
 {
     static mdotd_request r; /* too large for the stack */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    r = (mdotd_request){.threads = processors < 1   ? 1
-                                   : processors > 8 ? 8
-                                                    : processors,
-                        .job_cache = 512,
-                        .job_body = 64,
-                        .job_seconds = 10,
-                        .job_memory = 1024,
-                        .plan_seconds = 30,
-                        .connections = 1024,
-                        .client_connections = 256,
-                        .client_rate = 10000,
-                        .request_seconds = 10,
-                        .idle_seconds = 30,
-                        .drain_seconds = 20};
+#define LIMIT_DEFAULT(NAME, VALUE, MEMBER, LEAST, MOST, DEFAULT, HELP) .MEMBER = DEFAULT,
+    enum { MOST_PROCESSORS = 8 };
+    int64_t threads = processors < 1 ? 1 : processors > MOST_PROCESSORS ? MOST_PROCESSORS : processors;
+    r = (mdotd_request){LIMIT_MAP(LIMIT_DEFAULT).threads = threads};
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_program, argc, argv, &r, &operands, &usage)) return usage;

@@ -116,8 +116,7 @@ static mdot_status add_steps(sv_state *state, mdot_store *store, struct json_obj
                            .measured_at = request->now_s > 0 && (double)request->now_s < LATEST_S ? request->now_s : 0},
                    .configuration = {.struct_size = sizeof steps->configuration}};
     if (status == MDOT_OK)
-        status = sv_json_items(list, "step", members, sizeof members / sizeof *members, steps, sizeof *steps,
-                               read_step_option, err);
+        status = sv_json_items(list, "step", members, SV_COUNT(members), steps, sizeof *steps, read_step_option, err);
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};
         status = complete_step(state, model, store, &steps[i], &reason);
@@ -132,6 +131,14 @@ static mdot_status add_steps(sv_state *state, mdot_store *store, struct json_obj
 }
 
 /* ---- Outcomes ---------------------------------------------------------------------------------------------------- */
+
+/* Texts of an outcome, and numbers from 0 on. */
+#define OUTCOME_MAP(TEXT, COUNT)                                                                                       \
+    TEXT(cluster)                                                                                                      \
+    TEXT(job_id)                                                                                                       \
+    TEXT(name)                                                                                                         \
+    TEXT(user) TEXT(account) TEXT(partition) TEXT(state) TEXT(digest) TEXT(gpu) COUNT(submitted_at) COUNT(gpu_count)   \
+        COUNT(node_count) COUNT(started_at) COUNT(ended_at)
 
 static mdot_status read_outcome_word(void *user, const char *name, struct json_object *value, mdot_error *err)
 {
@@ -148,32 +155,19 @@ static mdot_status read_outcome_word(void *user, const char *name, struct json_o
 static mdot_status add_outcomes(sv_state *state, mdot_store *store, struct json_object *list,
                                 mdot_store_import *out_import, mdot_error *err)
 {
-#define TEXT_OF(field) SV_MEMBER(mdot_store_outcome, field, TEXT, 0, 0)
-#define TIME_OF(field, least) SV_MEMBER(mdot_store_outcome, field, WHOLE, least, LATEST_S)
-    static const sv_member members[] = {TEXT_OF(cluster),
-                                        TEXT_OF(job_id),
-                                        TEXT_OF(name),
-                                        TEXT_OF(user),
-                                        TEXT_OF(account),
-                                        TEXT_OF(partition),
-                                        TEXT_OF(state),
-                                        TEXT_OF(digest),
-                                        TEXT_OF(gpu),
-                                        TIME_OF(submitted_at, 0),
-                                        TIME_OF(gpu_count, 0),
-                                        TIME_OF(node_count, 0),
-                                        TIME_OF(started_at, 0),
-                                        TIME_OF(ended_at, 0),
-                                        TIME_OF(elapsed_s, -1),
-                                        TIME_OF(limit_s, -1),
+#define TEXT_OF(field) SV_MEMBER(mdot_store_outcome, field, TEXT, 0, 0),
+#define COUNT_OF(field) SV_MEMBER(mdot_store_outcome, field, WHOLE, 0, LATEST_S),
+    static const sv_member members[] = {OUTCOME_MAP(TEXT_OF, COUNT_OF)
+                                            SV_MEMBER(mdot_store_outcome, elapsed_s, WHOLE, -1, LATEST_S),
+                                        SV_MEMBER(mdot_store_outcome, limit_s, WHOLE, -1, LATEST_S),
                                         SV_MEMBER(mdot_store_outcome, exit_code, WHOLE, -1, 1 << 16)};
     size_t count = sv_json_length(list);
     mdot_store_outcome *outcomes = calloc(count + 1, sizeof *outcomes);
     if (outcomes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < count; i++)
         outcomes[i] = (mdot_store_outcome){.struct_size = sizeof *outcomes, .elapsed_s = -1, .exit_code = -1};
-    mdot_status status = sv_json_items(list, "outcome", members, sizeof members / sizeof *members, outcomes,
-                                       sizeof *outcomes, read_outcome_word, err);
+    mdot_status status =
+        sv_json_items(list, "outcome", members, SV_COUNT(members), outcomes, sizeof *outcomes, read_outcome_word, err);
     for (size_t i = 0; status == MDOT_OK && i < count; i++)
         if (outcomes[i].job_id == NULL || outcomes[i].submitted_at == 0)
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "outcome %zu: it needs job_id and submitted_at", i);

@@ -1,5 +1,6 @@
 /* peers.c — see peers.h. */
 #include "service/peers.h"
+#include "service/service.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -40,13 +41,7 @@ struct sv_peers {
     bool is_ending;
 };
 
-/* Deadlines are times of a clock that nobody sets. */
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static int64_t now_ms(void) { return sv_now_ns() / 1000000; }
 
 static void close_peer(sv_peer *p)
 {

@@ -7,10 +7,17 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_CONTEXTS = 16, DEFAULT_SIZE = 8, MOST_GPUS = 1 << 16 };
 #define MOST_TOTAL 1125899906842624.0 /* 2^50 */
+
+/* Numbers of mdot_training_run. */
+#define TRAINING_MAP(X)                                                                                                \
+    X(samples)                                                                                                         \
+    X(evaluation_samples)                                                                                              \
+    X(evaluation_steps)                                                                                                \
+    X(checkpoint_bytes) X(storage_gbps) X(checkpoint_minutes) X(gpu_failure_hours) X(interruptions_per_hour)           \
+        X(restart_minutes) X(startup_minutes) X(grid_grams_per_kwh) X(deadline_hours) X(budget)
 
 typedef struct question {
     const char *job;
@@ -33,7 +40,7 @@ typedef struct search {
     double values[MDOT_PLAN_AXES_MAX][MDOT_PLAN_VALUES_MAX];
     size_t axis_count;
     mdot_training_run run;
-    time_t end;
+    int64_t end_ns;
 } search;
 
 /* Reads an option: a value for all layouts, or an array of values to try. */
@@ -106,21 +113,9 @@ static mdot_status read_question(search *s, struct json_object *body, mdot_error
                                         SV_MEMBER(question, node_gpus, WHOLE, 1, MOST_GPUS),
                                         SV_MEMBER(question, global_batch, WHOLE, 1, 1LL << 40),
                                         SV_MEMBER(question, kept, WHOLE, 1, MDOT_PLAN_KEPT_MAX)};
-#define REAL_OF(field) SV_MEMBER(mdot_training_run, field, REAL, 0, MOST_TOTAL)
-    static const sv_member training[] = {REAL_OF(samples),
-                                         REAL_OF(evaluation_samples),
-                                         REAL_OF(evaluation_steps),
-                                         REAL_OF(checkpoint_bytes),
-                                         REAL_OF(storage_gbps),
-                                         REAL_OF(checkpoint_minutes),
-                                         REAL_OF(gpu_failure_hours),
-                                         REAL_OF(interruptions_per_hour),
-                                         REAL_OF(restart_minutes),
-                                         REAL_OF(startup_minutes),
-                                         REAL_OF(grid_grams_per_kwh),
-                                         REAL_OF(deadline_hours),
-                                         REAL_OF(budget)};
-    mdot_status status = sv_json_members(body, members, sizeof members / sizeof *members, &s->q, NULL, NULL, err);
+#define REAL_OF(field) SV_MEMBER(mdot_training_run, field, REAL, 0, MOST_TOTAL),
+    static const sv_member training[] = {TRAINING_MAP(REAL_OF)};
+    mdot_status status = sv_json_members(body, members, SV_COUNT(members), &s->q, NULL, NULL, err);
     if (status == MDOT_OK && s->q.job == NULL)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "job is missing: the digest of POST /v1/jobs");
     if (status == MDOT_OK) status = sv_jobs_find(s->state->jobs, s->q.job, &s->job, err);
@@ -130,19 +125,12 @@ static mdot_status read_question(search *s, struct json_object *body, mdot_error
     s->run = MDOT_INIT(mdot_training_run);
     if (s->q.options != NULL) status = sv_json_members(s->q.options, NULL, 0, s, read_option, s, err);
     if (status == MDOT_OK && s->q.training != NULL)
-        status = sv_json_members(s->q.training, training, sizeof training / sizeof *training, &s->run, NULL, NULL, err);
+        status = sv_json_members(s->q.training, training, SV_COUNT(training), &s->run, NULL, NULL, err);
     if (status == MDOT_OK && s->q.prices != NULL) status = sv_json_members(s->q.prices, NULL, 0, s, read_price, s, err);
     return status;
 }
 
-static time_t now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
-static bool has_time(void *user, double finished) { return now_s() < ((const search *)user)->end; }
+static bool has_time(void *user, double finished) { return sv_now_ns() < ((const search *)user)->end_ns; }
 
 static mdot_status find_plan(search *s, mdot_plan **out_plan, mdot_error *err)
 {
@@ -163,7 +151,7 @@ static mdot_status find_plan(search *s, mdot_plan **out_plan, mdot_error *err)
     mdot_context *contexts[MOST_CONTEXTS] = {sv_predictor_borrow(predictor)};
     size_t wanted = s->state->plan_threads < MOST_CONTEXTS ? s->state->plan_threads : MOST_CONTEXTS;
     size_t count = 1 + sv_predictor_borrow_more(predictor, contexts + 1, wanted > 0 ? wanted - 1 : 0);
-    s->end = now_s() + s->state->plan_seconds;
+    s->end_ns = sv_now_ns() + 1000000000 * s->state->plan_seconds;
     mdot_status status = mdot_plan_create(contexts, count, s->job->job, &space, out_plan, err);
     for (size_t i = 0; i < count; i++) sv_predictor_return(predictor, contexts[i]);
     return status;

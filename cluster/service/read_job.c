@@ -93,21 +93,14 @@ static bool start(const sv_reader_limits *limits, const char *folder, int input,
     return fault == 0;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Collects the child's text until it ends; kills it at the limit. Returns false for a child that was killed. */
 static bool collect(pid_t child, int input, int64_t seconds, sv_read_text *out, int *out_status)
 {
-    int64_t end = now_ms() + 1000 * seconds;
+    int64_t end_ms = sv_now_ns() / 1000000 + 1000 * seconds;
     bool is_late = false;
     for (bool is_open = true; is_open && !is_late;) {
         struct pollfd ready = {.fd = input, .events = POLLIN};
-        int64_t rest = end - now_ms();
+        int64_t rest = end_ms - sv_now_ns() / 1000000;
         char spare[512];
         if (rest <= 0 || poll(&ready, 1, (int)rest) == 0) is_late = true;
         if (ready.revents == 0) continue;

@@ -195,17 +195,7 @@ static void receive(call *c, const char *data, size_t size)
 
 static void refuse(call *c)
 {
-    static const struct {
-        int status;
-        const char *detail;
-    } details[] = {{401, "this address needs the header Authorization: Bearer TOKEN"},
-                   {404, "there is no such path"},
-                   {405, "this path has another method"},
-                   {413, "the body is larger than this path accepts"},
-                   {429, "too many requests from this client"},
-                   {503, "the service is busy"}};
-    for (size_t i = 0; i < sizeof details / sizeof *details; i++)
-        if (details[i].status == c->refusal) sv_answer_problem(&c->answer, c->refusal, details[i].detail);
+    sv_answer_problem(&c->answer, c->refusal, NULL);
     sv_metrics_request(&c->server->state->metrics, c->route != NULL ? (size_t)(c->route - sv_routes) : SV_ENDPOINTS - 1,
                        c->refusal, 0);
 }

@@ -108,8 +108,16 @@ extern const sv_route sv_routes[SV_ROUTE_COUNT];
 /* Returns the route, or NULL with the status of HTTP: 404, or 405. */
 const sv_route *sv_find_route(const char *method, const char *path, int *out_status);
 
-/* Fills in a problem (RFC 9457). */
+/* Fills in a problem (RFC 9457). `detail` may be NULL for the status' own. */
 void sv_answer_problem(sv_answer *out, int status, const char *detail);
+
+/* Time of a clock that nobody sets. */
+static inline int64_t sv_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 /* ---- Handlers, a file for each ----------------------------------------------------------------------------------- */
 
