@@ -1,5 +1,5 @@
-/* fuzz_service.c — requests to mdotd: the first byte selects the endpoint, the second whether the rest is a body or a
- * query. */
+/* fuzz_service.c — requests to mdotd: the first byte selects the endpoint, unless MDOT_ENDPOINT names one (predict, plan,
+ * jobs, observations, durations …), the second whether the rest is a body or a query. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,21 @@ static sv_state *open_state(void)
     return &state;
 }
 
+static const sv_route *choose_route(uint8_t byte)
+{
+    const char *name = getenv("MDOT_ENDPOINT");
+    for (size_t i = 0; name != NULL && i < SV_ROUTE_COUNT; i++)
+        if (strcmp(sv_routes[i].name, name) == 0) return &sv_routes[i];
+    return &sv_routes[byte % SV_ROUTE_COUNT];
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     sv_answer answer;
     if (size < 2) return 0;
-    const sv_route *route = &sv_routes[bytes[0] % SV_ROUTE_COUNT];
+    const sv_route *route = choose_route(bytes[0]);
     char *rest = malloc(size - 1);
     if (rest == NULL) return 0;
     memcpy(rest, bytes + 2, size - 2);
