@@ -322,17 +322,17 @@ static void priced_calls_have_the_extents_of_one_matrix(void **state)
                   groups = draw(&seed, 2, 4);
         onnx_builder *b = onnx_begin(17);
         onnx_import(b, "mdot.call", 1);
-        snprintf(x, sizeof x, "%lld,%lld,%lld", batch, rows, in);
+        snprintf(x, sizeof x, "%lld,2,%lld,%lld", batch, rows, in);
         snprintf(w, sizeof w, "%lld,%lld,%lld", groups, in, in);
         onnx_input(b, "x", MDOT_DTYPE_F32, x);
         onnx_initializer(b, "w", MDOT_DTYPE_F32, w, NULL);
         onnx_node(b, "mdot.call:grouped", "x,w", "y");
         onnx_attr_string(b, "type", is_matmul ? "MatMul" : "Softmax");
-        onnx_attr_float(b, "flops", (float)(2 * batch * rows * in * in));
+        onnx_attr_float(b, "flops", (float)(4 * batch * rows * in * in));
         wanted want = {.setting = {[MDOT_SETTING_INPUTS] = 1}};
         if (is_matmul) {
             want.setting[MDOT_SETTING_CHANNELS_IN] = want.setting[MDOT_SETTING_CHANNELS_OUT] = in;
-            want.setting[MDOT_SETTING_SIZE_IN] = want.setting[MDOT_SETTING_SIZE_OUT] = rows;
+            want.setting[MDOT_SETTING_SIZE_IN] = want.setting[MDOT_SETTING_SIZE_OUT] = 2 * rows;
         }
         expect(b, "y", is_matmul ? "MatMul" : "Softmax", &want);
     }
