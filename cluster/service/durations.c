@@ -61,10 +61,8 @@ static const char *const key_names[] = {"all",
                                         "user-exact-name"};
 
 #define JOB_MAP(TEXT, COUNT)                                                                                           \
-    TEXT(user)                                                                                                         \
-    TEXT(group)                                                                                                        \
-    TEXT(name) TEXT(gpu_type) TEXT(network) COUNT(gpus, MOST_GPUS) COUNT(submitted_at, LATEST_S)                       \
-        COUNT(executed_s, LATEST_S)
+    TEXT(user), TEXT(group), TEXT(name), TEXT(gpu_type), TEXT(network), COUNT(gpus, MOST_GPUS),                        \
+        COUNT(submitted_at, LATEST_S), COUNT(executed_s, LATEST_S)
 
 typedef struct duration_job {
     const char *user, *group, *name, *gpu_type, *network;
@@ -122,8 +120,8 @@ mdot_status sv_handle_durations(sv_state *state, const sv_request *request, stru
 {
     static const sv_member members[] = {SV_MEMBER(question, jobs, ARRAY, 0, 0),
                                         SV_MEMBER(question, quantiles, ARRAY, 0, 0)};
-#define TEXT_OF(field) SV_MEMBER(duration_job, field, TEXT, 0, 0),
-#define COUNT_OF(field, most) SV_MEMBER(duration_job, field, WHOLE, 0, most),
+#define TEXT_OF(field) SV_MEMBER(duration_job, field, TEXT, 0, 0)
+#define COUNT_OF(field, most) SV_MEMBER(duration_job, field, WHOLE, 0, most)
     static const sv_member job_members[] = {JOB_MAP(TEXT_OF, COUNT_OF)};
     question q = {.count = 4, .quantile = {.05, .5, .9, .95}};
     mdot_status status = sv_json_members(body, members, 2, &q, NULL, NULL, err);

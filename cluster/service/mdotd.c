@@ -32,23 +32,27 @@ typedef struct mdotd_request {
 
 /* Limits: name, value, member, least, most, default, help. */
 #define LIMIT_MAP(X)                                                                                                   \
-    X("job-cache", "MiB", job_cache, 1, 1 << 20, 512, "memory for jobs and their encodings")                           \
-    X("job-body", "MiB", job_body, 1, SV_JOB_BYTES >> 20, 64, "largest body of POST /v1/jobs")                         \
-    X("job-seconds", "S", job_seconds, 1, 600, 10, "time to read a job")                                               \
-    X("job-memory", "MiB", job_memory, 64, 1 << 20, 1024, "memory to read a job")                                      \
-    X("plan-seconds", "S", plan_seconds, 1, 3600, 30, "time of a search for layouts")                                  \
-    X("connections", "N", connections, 8, 100000, 1024, "connections at once")                                         \
-    X("client-connections", "N", client_connections, 1, 100000, 256, "connections of one user or address")             \
-    X("client-rate", "N", client_rate, 0, 1 << 30, 10000, "requests per second of one user or address; 0: any number") \
-    X("request-seconds", "S", request_seconds, 1, 3600, 10, "time for a request to arrive, or an answer to be read")   \
-    X("idle-seconds", "S", idle_seconds, 1, 3600, 30, "time between requests of a connection")                         \
-    X("drain-seconds", "S", drain_seconds, 0, 3600, 20, "time for requests in progress after SIGTERM")
+    X("job-cache", "MiB", job_cache, 1, 1 << 20, 512, "memory for jobs and their encodings"),                          \
+        X("job-body", "MiB", job_body, 1, SV_JOB_BYTES >> 20, 64, "largest body of POST /v1/jobs"),                    \
+        X("job-seconds", "S", job_seconds, 1, 600, 10, "time to read a job"),                                          \
+        X("job-memory", "MiB", job_memory, 64, 1 << 20, 1024, "memory to read a job"),                                 \
+        X("plan-seconds", "S", plan_seconds, 1, 3600, 30, "time of a search for layouts"),                             \
+        X("connections", "N", connections, 8, 100000, 1024, "connections at once"),                                    \
+        X("client-connections", "N", client_connections, 1, 100000, 256, "connections of one user or address"),        \
+        X("client-rate", "N", client_rate, 0, 1 << 30, 10000,                                                          \
+          "requests per second of one user or address; 0: any number"),                                                \
+        X("request-seconds", "S", request_seconds, 1, 3600, 10,                                                        \
+          "time for a request to arrive, or an answer to be read"),                                                    \
+        X("idle-seconds", "S", idle_seconds, 1, 3600, 30, "time between requests of a connection"),                    \
+        X("drain-seconds", "S", drain_seconds, 0, 3600, 20, "time for requests in progress after SIGTERM")
 
 #define COUNT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, HELP)                                                           \
     .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_WHOLE, .at = offsetof(mdotd_request, MEMBER),              \
     .least = LEAST, .most = MOST
 #define LIMIT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, DEFAULT, HELP)                                                  \
-    {COUNT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, HELP " (default " #DEFAULT ")")},
+    {                                                                                                                  \
+        COUNT_OPTION(NAME, VALUE, MEMBER, LEAST, MOST, HELP " (default " #DEFAULT ")")                                 \
+    }
 #define TEXT_OPTION(NAME, VALUE, MEMBER, HELP)                                                                         \
     .name = NAME, .value = VALUE, .help = HELP, .kind = CLI_TEXT, .at = offsetof(mdotd_request, MEMBER)
 
@@ -74,8 +78,8 @@ static const cli_option options[] = {
     {.heading = "Limits",
      COUNT_OPTION("threads", "N", threads, 1, 64,
                   "threads for small requests, and as many for long ones (default: processors, up to 8)")},
-    LIMIT_MAP(LIMIT_OPTION){
-        TEXT_OPTION("folder", "FOLDER", folder, "for temporary files (default: $RUNTIME_DIRECTORY or /tmp)")},
+    LIMIT_MAP(LIMIT_OPTION),
+    {TEXT_OPTION("folder", "FOLDER", folder, "for temporary files (default: $RUNTIME_DIRECTORY or /tmp)")},
     /* of the child that reads a job */
     {.name = "read-job", .kind = CLI_FLAG, .at = offsetof(mdotd_request, reads_job)},
     CLI_VALUE_ROW(CLI_DIM, "dim", "NAME=N", mdotd_request, reading.dims, NULL, .least = 1, .repeats = true),
@@ -266,10 +270,10 @@ static int run(int argc, char **argv)
 {
     static mdotd_request r; /* too large for the stack */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-#define LIMIT_DEFAULT(NAME, VALUE, MEMBER, LEAST, MOST, DEFAULT, HELP) .MEMBER = DEFAULT,
+#define LIMIT_DEFAULT(NAME, VALUE, MEMBER, LEAST, MOST, DEFAULT, HELP) .MEMBER = DEFAULT
     enum { MOST_PROCESSORS = 8 };
     int64_t threads = processors < 1 ? 1 : processors > MOST_PROCESSORS ? MOST_PROCESSORS : processors;
-    r = (mdotd_request){LIMIT_MAP(LIMIT_DEFAULT).threads = threads};
+    r = (mdotd_request){LIMIT_MAP(LIMIT_DEFAULT), .threads = threads};
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_program, argc, argv, &r, &operands, &usage)) return usage;

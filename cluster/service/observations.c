@@ -134,11 +134,8 @@ static mdot_status add_steps(sv_state *state, mdot_store *store, struct json_obj
 
 /* Texts of an outcome, and numbers from 0 on. */
 #define OUTCOME_MAP(TEXT, COUNT)                                                                                       \
-    TEXT(cluster)                                                                                                      \
-    TEXT(job_id)                                                                                                       \
-    TEXT(name)                                                                                                         \
-    TEXT(user) TEXT(account) TEXT(partition) TEXT(state) TEXT(digest) TEXT(gpu) COUNT(submitted_at) COUNT(gpu_count)   \
-        COUNT(node_count) COUNT(started_at) COUNT(ended_at)
+    TEXT(cluster), TEXT(job_id), TEXT(name), TEXT(user), TEXT(account), TEXT(partition), TEXT(state), TEXT(digest),    \
+        TEXT(gpu), COUNT(submitted_at), COUNT(gpu_count), COUNT(node_count), COUNT(started_at), COUNT(ended_at)
 
 static mdot_status read_outcome_word(void *user, const char *name, struct json_object *value, mdot_error *err)
 {
@@ -155,10 +152,10 @@ static mdot_status read_outcome_word(void *user, const char *name, struct json_o
 static mdot_status add_outcomes(sv_state *state, mdot_store *store, struct json_object *list,
                                 mdot_store_import *out_import, mdot_error *err)
 {
-#define TEXT_OF(field) SV_MEMBER(mdot_store_outcome, field, TEXT, 0, 0),
-#define COUNT_OF(field) SV_MEMBER(mdot_store_outcome, field, WHOLE, 0, LATEST_S),
-    static const sv_member members[] = {OUTCOME_MAP(TEXT_OF, COUNT_OF)
-                                            SV_MEMBER(mdot_store_outcome, elapsed_s, WHOLE, -1, LATEST_S),
+#define TEXT_OF(field) SV_MEMBER(mdot_store_outcome, field, TEXT, 0, 0)
+#define COUNT_OF(field) SV_MEMBER(mdot_store_outcome, field, WHOLE, 0, LATEST_S)
+    static const sv_member members[] = {OUTCOME_MAP(TEXT_OF, COUNT_OF),
+                                        SV_MEMBER(mdot_store_outcome, elapsed_s, WHOLE, -1, LATEST_S),
                                         SV_MEMBER(mdot_store_outcome, limit_s, WHOLE, -1, LATEST_S),
                                         SV_MEMBER(mdot_store_outcome, exit_code, WHOLE, -1, 1 << 16)};
     size_t count = sv_json_length(list);

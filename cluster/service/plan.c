@@ -13,11 +13,9 @@ enum { MOST_CONTEXTS = 16, DEFAULT_SIZE = 8, MOST_GPUS = 1 << 16 };
 
 /* Numbers of mdot_training_run. */
 #define TRAINING_MAP(X)                                                                                                \
-    X(samples)                                                                                                         \
-    X(evaluation_samples)                                                                                              \
-    X(evaluation_steps)                                                                                                \
-    X(checkpoint_bytes) X(storage_gbps) X(checkpoint_minutes) X(gpu_failure_hours) X(interruptions_per_hour)           \
-        X(restart_minutes) X(startup_minutes) X(grid_grams_per_kwh) X(deadline_hours) X(budget)
+    X(samples), X(evaluation_samples), X(evaluation_steps), X(checkpoint_bytes), X(storage_gbps),                      \
+        X(checkpoint_minutes), X(gpu_failure_hours), X(interruptions_per_hour), X(restart_minutes),                    \
+        X(startup_minutes), X(grid_grams_per_kwh), X(deadline_hours), X(budget)
 
 typedef struct question {
     const char *job;
@@ -113,7 +111,7 @@ static mdot_status read_question(search *s, struct json_object *body, mdot_error
                                         SV_MEMBER(question, node_gpus, WHOLE, 1, MOST_GPUS),
                                         SV_MEMBER(question, global_batch, WHOLE, 1, 1LL << 40),
                                         SV_MEMBER(question, kept, WHOLE, 1, MDOT_PLAN_KEPT_MAX)};
-#define REAL_OF(field) SV_MEMBER(mdot_training_run, field, REAL, 0, MOST_TOTAL),
+#define REAL_OF(field) SV_MEMBER(mdot_training_run, field, REAL, 0, MOST_TOTAL)
     static const sv_member training[] = {TRAINING_MAP(REAL_OF)};
     mdot_status status = sv_json_members(body, members, SV_COUNT(members), &s->q, NULL, NULL, err);
     if (status == MDOT_OK && s->q.job == NULL)
