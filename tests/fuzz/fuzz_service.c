@@ -1,6 +1,6 @@
 /* fuzz_service.c — requests to mdotd: the first byte selects the endpoint, the second whether the rest is a body or a
- * query. MDOT_ENDPOINT names one endpoint for all inputs, for example predict. 64 zeros in a body stand for the digest of
- * a known job. */
+ * query. MDOT_ENDPOINT names one endpoint for all inputs, for example predict. 64 zeros in a body stand for the digest
+ * of a known job. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
