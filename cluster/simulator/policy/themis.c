@@ -1,8 +1,10 @@
 /* themis.c — Themis (Mahajan et al., NSDI 2020), reduced: a round's GPUs go to the worst-treated jobs.
  *
  * Implemented: finish-time fairness, a job's total time over the time in an equal part of the cluster, and rounds
- * (leases) with the largest ratio first. Left out: the auction (bids for GPU sets, with hidden payments for honesty);
- * the filter that opens it to a fraction of jobs; placement. gavel-ftf solves the same measure as a program. */
+ * (leases) with the largest ratio first. Themis does not know that GPU types differ, so a job whose lease is renewed
+ * stays on its type; Gavel's authors compare with such a Themis. Left out: the auction (bids for GPU sets, with hidden
+ * payments for honesty); the filter that opens it to a fraction of jobs; placement. gavel-ftf solves the same measure
+ * as a program. */
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
@@ -55,6 +57,16 @@ static void sift_down(unfair *heap, size_t count, size_t position)
     }
 }
 
+/* Grants GPUs on the job's type while that has enough, otherwise on the fastest type. */
+static void run(const sc_view *view, sc_plan *plan, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    if (state->phase == SC_RUNNING && plan->free[state->type] >= state->gpus)
+        sc_plan_run(plan, job, state->type, state->gpus);
+    else
+        sc_plan_run_fastest(view, plan, job);
+}
+
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)err;
@@ -75,7 +87,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     }
     for (size_t i = self->count / 2; i > 0; i--) sift_down(self->order, self->count, i - 1);
     for (size_t left = self->count; left > 0 && sc_plan_most_free(view, plan) >= narrowest;) {
-        sc_plan_run_fastest(view, plan, self->order[0].job);
+        run(view, plan, self->order[0].job);
         self->order[0] = self->order[--left];
         sift_down(self->order, left, 0);
     }

@@ -103,6 +103,19 @@ static void a_lone_job_takes_the_fastest_type(void **state)
     }
 }
 
+/* The second job gets the slow GPU, because the first one holds the fast GPU. At 360 s its lease is renewed there,
+ * although the first job has ended. A policy that knows speeds would move it. */
+static void themis_renews_leases_on_the_same_type(void **state)
+{
+    (void)state;
+    static const double jobs[][3] = {{0, 1, 600}, {0, 1, 1000}};
+    sc_workload w = workload_make(jobs, 2);
+    sc_result r = run_on_types(&sc_policy_themis, &w);
+    expect_starts(&r, (const double[]){0, 0}, (const double[]){300, 1000});
+    sc_result_free(&r);
+    sc_workload_free(&w);
+}
+
 static void hydra_serves_the_least_cost(void **state)
 {
     (void)state;
@@ -272,6 +285,7 @@ int main(void)
         cmocka_unit_test(hare_lets_tasks_take_turns_in_gaps),
         cmocka_unit_test(themis_serves_the_least_fairly_treated_job),
         cmocka_unit_test(a_lone_job_takes_the_fastest_type),
+        cmocka_unit_test(themis_renews_leases_on_the_same_type),
         cmocka_unit_test(hydra_serves_the_least_cost),
         cmocka_unit_test(allox_finds_the_least_sum),
         cmocka_unit_test(gandiva_lets_jobs_take_turns),
