@@ -76,12 +76,17 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
         return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
     }
     if (request->predictions_path != NULL) return make_predicted(request, workload, out_estimator, err);
+    if (strncmp(name, "trees:", 6) == 0) {
+        *out_errors = request->has_errors ? request->errors : SC_ERRORS_RESIDUAL;
+        return sc_estimator_make_trees(workload, name + 6, out_estimator, err);
+    }
     if (index < NAMES) return by_name[index].make(workload, out_estimator, err);
     if (strncmp(name, "error:", 6) == 0) return make_errors(request, name + 6, workload, out_estimator, err);
     if (strcmp(name, "oracle") != 0)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, survival, limit, error:M", name);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, survival, limit, "
+                         "trees:FILE, error:M",
+                         name);
     *out_estimator = sc_estimator_oracle();
     return MDOT_OK;
 }

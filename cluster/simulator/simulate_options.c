@@ -242,7 +242,8 @@ static const cli_option options[] = {
         "estimate", "E", sc_request, estimate,
         "durations that policies assume: oracle, limit (the requested time), or error:M[,MODEL] for random factors of "
         "mean error M (log-normal, normal or two-point); or learned from completed jobs: history, rolling (means), "
-        "last-two (of a user), survival (default oracle)",
+        "last-two (of a user), survival, or trees:FILE, the history corrected by the compiled trees of "
+        "lab/mdot_lab/durations (default oracle)",
         .heading = "Estimates and limits"),
     CLI_FLAG_ROW(
         "learn", sc_request, learns,

@@ -13,7 +13,7 @@ typedef struct sc_request {
         *interference_path;
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
-    const char *estimate;     /* "oracle", "error:E", "history", "rolling", "last-two", "survival", "limit" */
+    const char *estimate; /* "oracle", "error:E", "history", "rolling", "last-two", "survival", "limit", "trees:FILE" */
     const char *predicted_by; /* column of --predictions */
     double known_share;       /* share of jobs with known steps, under --predictions */
     bool learns;              /* --learn */

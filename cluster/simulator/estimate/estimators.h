@@ -2,6 +2,7 @@
 #ifndef SC_ESTIMATORS_H
 #define SC_ESTIMATORS_H
 
+#include "history/mdot_history.h"
 #include "mdot/mdotjob.h"
 
 #include "base/csv.h"
@@ -41,6 +42,10 @@ mdot_status sc_estimator_make_last_two(const sc_workload *workload, sc_estimator
  * residual. A job without a user has its group instead. */
 mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
 
+/* The same, corrected by the trees at `path` (below). */
+mdot_status sc_estimator_make_trees(const sc_workload *workload, const char *path, sc_estimator *out_estimator,
+                                    mdot_error *err);
+
 /* Corrects `base` by the ratio of true to estimated durations of similar completed jobs, and takes ownership of `base`
  * and `digests`, also on failure. Jobs with equal digests are similar; if `digests` is NULL, those with the same kind,
  * or else the same user and name. The error model is that of `base`. */
@@ -76,6 +81,18 @@ double sc_error_sigma(double mean_error);
 
 /* A trace's job as a history sees it. Texts are borrowed. A job without a user has its group as its user. */
 mdot_history_job sc_history_job_of(const sc_job *job);
+
+/* ---- Trees ------------------------------------------------------------------------------------------------------- */
+
+/* Boosted trees that correct a history's answers: an artefact with an input numbers, f32 [1, 13], and an output log_s,
+ * f32 [1, 3] (trees.c). */
+typedef struct sc_trees sc_trees;
+
+/* The caller closes the trees; NULL is allowed there. */
+mdot_status sc_trees_open(const char *path, sc_trees **out_trees, mdot_error *err);
+void sc_trees_close(sc_trees *trees);
+/* Leaves the estimate as it is if the trees give no numbers. */
+void sc_trees_correct(const sc_trees *trees, const mdot_history_job *job, mdot_history_estimate *io_estimate);
 
 /* ---- Job row ----------------------------------------------------------------------------------------------------- */
 

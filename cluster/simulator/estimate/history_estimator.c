@@ -33,6 +33,7 @@ typedef struct arrived {
 typedef struct history {
     mdot_history *jobs;
     arrived *arrived;
+    sc_trees *trees; /* NULL: none */
 } history;
 
 static void destroy(void *memory)
@@ -41,7 +42,16 @@ static void destroy(void *memory)
     if (self == NULL) return;
     mdot_history_destroy(self->jobs);
     free(self->arrived);
+    sc_trees_close(self->trees);
     free(self);
+}
+
+static void ask(const history *self, const sc_workload *workload, uint32_t job)
+{
+    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
+    mdot_history_estimate *estimate = &self->arrived[job].estimate;
+    mdot_history_ask(self->jobs, &question, estimate, NULL);
+    if (self->trees != NULL) sc_trees_correct(self->trees, &question, estimate);
 }
 
 /* Traces are checked when they are read, so a history accepts all jobs. If memory runs out, the history lacks a job or
@@ -49,10 +59,9 @@ static void destroy(void *memory)
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
     history *self = memory;
-    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
     arrived *a = &self->arrived[job];
     *a = (arrived){.estimate = MDOT_INIT(mdot_history_estimate), .executed_s = -1};
-    mdot_history_ask(self->jobs, &question, &a->estimate, NULL);
+    ask(self, workload, job);
     return fmax(a->estimate.median_s, 1) / fmax(duration_s, 1);
 }
 
@@ -105,8 +114,7 @@ static double gittins_index_s(const mdot_history_estimate *e, double executed_s)
 static void renew(void *memory, const sc_workload *workload, uint32_t job)
 {
     history *self = memory;
-    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
-    mdot_history_ask(self->jobs, &question, &self->arrived[job].estimate, NULL);
+    ask(self, workload, job);
     self->arrived[job].executed_s = -1;
 }
 
@@ -129,6 +137,19 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
     const sc_job *ended = &workload->jobs[job];
     mdot_history_job added = sc_history_job_of(ended);
     mdot_history_add(self->jobs, &added, ended->outcome, duration_s, now_s, NULL);
+}
+
+mdot_status sc_estimator_make_trees(const sc_workload *workload, const char *path, sc_estimator *out_estimator,
+                                    mdot_error *err)
+{
+    sc_trees *trees = NULL;
+    BS_TRY(sc_trees_open(path, &trees, err));
+    mdot_status status = sc_estimator_make_history(workload, out_estimator, err);
+    if (status == MDOT_OK)
+        ((history *)out_estimator->self)->trees = trees;
+    else
+        sc_trees_close(trees);
+    return status;
 }
 
 mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
