@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the results of mdot-figure4, mdot-cold-start or mdot-backfill:
+"""Draws the results of mdot-figure4, mdot-cold-start or mdot-backfill, and logs of mdot-simulate:
 
-    cluster/simulator/draw.py PREFIX.json…
+    cluster/simulator/draw.py PREFIX.json… LOG.csv…
 
 writes PREFIX.svg beside each file. Only the standard library is needed. The form follows from the content:
 
@@ -10,10 +10,14 @@ writes PREFIX.svg beside each file. Only the standard library is needed. The for
             points at their own error, and policies without estimates are horizontal lines.
   learning  cold-start: the same ratio in tenths of the window, in order of submission; names have the whole window's.
   limits    backfill: bars of wait, completion time and slowdown over requested limits, by policy and limit.
+  gantt     mdot-simulate --log: a bar for each job on each node's GPUs, and the number of waiting jobs. Jobs that share
+            GPUs stand below each other.
 """
+import csv
 import json
 import math
 import os
+import re
 import sys
 from xml.sax.saxutils import escape
 
@@ -199,18 +203,103 @@ def draw_limits(data):
                        f"on {data['gpus']} GPUs; bars are 95 % confidence")]
 
 
+MOST_RUNS = 20000  # of a chart that a browser still shows
+
+
+def read_log(rows):
+    """Returns runs (start_s, end_s, job, node, GPUs) in order of starts, and steps (time_s, number of waiting jobs)."""
+    runs, running, waiting, queue, time_s = [], {}, set(), [(0.0, 0)], 0.0
+
+    def end(job):
+        for start_s, part in running.pop(job, []):
+            node, _, gpus = part.rpartition(":")
+            if time_s > start_s:
+                runs.append((start_s, time_s, job, node, int(gpus)))
+
+    for row in rows:
+        time_s, decision, job = float(row["time_s"]), row["decision"], row["job_id"]
+        if decision in ("batch", "note"):
+            continue
+        end(job)
+        if decision in ("start", "resume", "move"):
+            running[job] = [(time_s, part) for part in row["nodes"].split(" ")]
+        if decision in ("arrive", "preempt", "cut"):
+            waiting.add(job)
+        else:
+            waiting.discard(job)
+        queue.append((time_s, len(waiting)))
+    for job in list(running):
+        end(job)
+    return sorted(runs), queue
+
+
+def draw_gantt(runs, queue):
+    left, top, width, queue_height = 120, 48, 1100, 60
+    names = sorted({run[3] for run in runs}, key=lambda name: [int(part) if part.isdigit() else part
+                                                               for part in re.split(r"(\d+)", name)])
+    ends_s = {name: [] for name in names}  # when each GPU of a node becomes free
+    places = []
+    for start_s, end_s, job, node, gpus in runs:
+        free = [i for i, s in enumerate(ends_s[node]) if s <= start_s][:gpus]
+        free += range(len(ends_s[node]), len(ends_s[node]) + gpus - len(free))
+        ends_s[node] += [0.0] * (max(free) + 1 - len(ends_s[node]))
+        for i in free:
+            ends_s[node][i] = end_s
+        places.append(free)
+    line = max(2.0, min(14.0, 640 / sum(map(len, ends_s.values()))))
+    tops, y = {}, float(top)
+    for name in names:
+        tops[name], y = y, y + line * len(ends_s[name]) + 4
+    last_s = max(max(run[1] for run in runs), queue[-1][0])
+    x_of = lambda time_s: left + width * time_s / last_s
+    out = begin(left + width + 20, math.ceil(y) + queue_height + 56, left, "GPUs of each node by job, and waiting jobs")
+    week_s = 7 * 86400
+    tick_s = next((s for s in (60, 300, 900, 3600, 4 * 3600, 86400) if last_s / s <= 12),
+                  week_s * math.ceil(last_s / 12 / week_s))
+    for tick in range(int(last_s / tick_s) + 1):
+        x = x_of(tick * tick_s)
+        out.append(f'<path d="M{x:.1f} {top}V{y + queue_height:.1f}" stroke="#ddd"/>' +
+                   text(x, y + queue_height + 16, f"{tick * tick_s / 3600:g} h", ' text-anchor="middle"'))
+    out += [text(left - 6, tops[name] + line * len(ends_s[name]) / 2 + 4, name, ' text-anchor="end"') for name in names]
+    colours = {job: COLOURS[1:][i % (len(COLOURS) - 1)] for i, job in enumerate(unique(run[2] for run in runs))}
+    for (start_s, end_s, job, node, gpus), place in zip(runs, places):
+        x, wide = x_of(start_s), max(.5, x_of(end_s) - x_of(start_s))
+        bars = "".join(f"M{x:.1f} {tops[node] + line * i:.1f}h{wide:.1f}v{line - .5:.1f}h{-wide:.1f}Z" for i in place)
+        out.append(f'<path d="{bars}" fill="{colours[job]}" opacity=".75"><title>{escape(job)}: {gpus} GPU{"s" * (gpus > 1)} '
+                   f"of {escape(node)}, {start_s:g} to {end_s:g} s</title></path>")
+        if wide > 7 * len(job) and line >= 10:
+            out.append(text(x + 3, tops[node] + line * place[0] + 10, job, ' fill="white"'))
+    most = max(1, *(count for _, count in queue))
+    steps = "".join(f"H{x_of(time_s):.1f}V{y + queue_height * (1 - count / most):.1f}" for time_s, count in queue)
+    return out + [text(left - 6, y + 14, f"waiting, up to {most}", ' text-anchor="end"'),
+                  f'<path d="M{left} {y + queue_height:.1f}{steps}V{y + queue_height:.1f}Z" fill="#999"/>']
+
+
+def draw_log(file):
+    runs, queue = read_log(csv.DictReader(file))
+    if not runs:
+        raise ValueError("no job has run")
+    if len(runs) > MOST_RUNS:
+        sys.exit(f"draw.py: {file.name}: {len(runs)} runs are more than {MOST_RUNS}; simulate fewer jobs with --window")
+    return draw_gantt(runs, queue)
+
+
+def draw_results(file):
+    data = json.load(file)
+    learns = any(arm["arm"] == "SRSF, rolling means" for arm in data.get("results", []))
+    return (draw_limits if "cells" in data else draw_learning if learns else draw_errors)(data)
+
+
 def main(paths):
     if not paths or paths[0].startswith("-"):
         sys.exit(__doc__)
     for path in paths:
         try:
-            with open(path, encoding="utf-8") as file:
-                data = json.load(file)
-            learns = any(arm["arm"] == "SRSF, rolling means" for arm in data.get("results", []))
-            draw = draw_limits if "cells" in data else draw_learning if learns else draw_errors
-            out = "\n".join(draw(data) + ["</svg>", ""])
+            with open(path, encoding="utf-8", errors="replace", newline="") as file:
+                out = "\n".join((draw_log if path.endswith(".csv") else draw_results)(file) + ["</svg>", ""])
         except (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
-            sys.exit(f"draw.py: {path}: {error!r}; give a JSON file of mdot-figure4, mdot-cold-start or mdot-backfill")
+            sys.exit(f"draw.py: {path}: {error!r}; give a JSON file of mdot-figure4, mdot-cold-start or mdot-backfill, or a "
+                     "log of mdot-simulate --log")
         with open(os.path.splitext(path)[0] + ".svg", "w", encoding="utf-8") as file:
             file.write(out)
 

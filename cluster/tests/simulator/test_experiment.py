@@ -1,12 +1,14 @@
-"""Tests of cluster/simulator/experiment.py: means over windows, tables of predictions, and arms."""
+"""Tests of cluster/simulator/experiment.py and draw.py: means over windows, tables of predictions, arms, and logs."""
 import math
 import os
+import re
 import sys
 import tempfile
 import types
 import unittest
 
 sys.path.insert(0, sys.argv.pop())
+import draw  # noqa: E402
 import experiment  # noqa: E402
 
 
@@ -50,6 +52,33 @@ class Predictions(unittest.TestCase):
                              ("", "no column network"), ("step_ms,m\n1,1\n", "no column network")):
             with self.subTest(text=text), self.assertRaisesRegex(experiment.Failure, reason):
                 self.read(text)
+
+
+class Gantt(unittest.TestCase):
+    # a runs on two nodes, is preempted for b, resumes on one node, and moves to the other; c is rejected.
+    LOG = [(0, "arrive", "a", ""), (0, "start", "a", "n1:2 n10:1"), (10, "arrive", "b", ""), (10, "preempt", "a", "n1:2 n10:1"),
+           (10, "start", "b", "n1:2"), (15, "arrive", "c", ""), (15, "reject", "c", ""), (20, "complete", "b", "n1:2"),
+           (20, "resume", "a", "n1:1"), (25, "batch", "a", "n1:1"), (30, "move", "a", "n10:2"), (40, "note", "", ""),
+           (50, "complete", "a", "n10:2")]
+
+    def rows(self):
+        return [dict(zip(("time_s", "decision", "job_id", "nodes"), map(str, row))) for row in self.LOG]
+
+    def test_runs_and_waiting_jobs_follow_the_decisions(self):
+        runs, queue = draw.read_log(self.rows())
+        self.assertEqual(runs, [(0, 10, "a", "n1", 2), (0, 10, "a", "n10", 1), (10, 20, "b", "n1", 2), (20, 30, "a", "n1", 1),
+                                (30, 50, "a", "n10", 2)])
+        self.assertEqual(max(count for _, count in queue), 2)  # a and c, at 15 s
+        self.assertEqual(queue[-1], (50, 0))
+
+    def test_each_gpu_has_one_bar_at_a_time(self):
+        svg = "\n".join(draw.draw_gantt(*draw.read_log(self.rows())))
+        self.assertEqual(svg.count("<title>"), 5)
+        self.assertEqual(svg.count("Z\" fill=\"#1b6ca8\""), 4)  # the runs of a; b has another colour
+        rows = {float(y) for bars in svg.split("<path")[1:] if "<title>" in bars
+                for y in re.findall(r"M[0-9.]+ ([0-9.]+)h", bars)}
+        self.assertEqual(len(rows), 4)  # two GPUs of each node
+        self.assertLess(svg.index(">n1<"), svg.index(">n10<"))
 
 
 if __name__ == "__main__":
