@@ -142,6 +142,21 @@ static bool has_terms(const fe_job *job)
     return false;
 }
 
+/* A file's constant that a batch only repeats, for example embeddings of one kind of token, is read once. */
+static void read_once(const fe_job *job, const fe_job *other)
+{
+    double ratio = (double)other->batch / (double)job->batch;
+    for (size_t i = 0; i < job->operator_count; i++) {
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+            const mdot_load *once = &job->operators[i].per_step[phase];
+            mdot_load *load = &other->operators[i].per_step[phase];
+            if (load->flops <= ratio * once->flops) load->flops = once->flops;
+            if (load->bytes_read <= ratio * once->bytes_read) load->bytes_read = once->bytes_read;
+            if (load->bytes_written <= ratio * once->bytes_written) load->bytes_written = once->bytes_written;
+        }
+    }
+}
+
 /* Extracts the same operators at another batch, and finds the terms of each number. */
 static mdot_status combine(const source *from, const mdot_job_options *options, fe_job *job, int64_t batch,
                            mdot_error *err)
@@ -151,6 +166,7 @@ static mdot_status combine(const source *from, const mdot_job_options *options, 
     if (status == MDOT_OK && other.job.operator_count != job->operator_count)
         status = BS_INVALID(err, "%zu operators at batch %lld, and %zu at batch %lld", job->operator_count,
                             (long long)job->batch, other.job.operator_count, (long long)other.job.batch);
+    if (status == MDOT_OK && !fe_is_traced(job->graph)) read_once(job, &other.job);
     if (status == MDOT_OK)
         status = mdot_operators_combine(job->operators, job->batch, other.job.operators, other.job.batch,
                                         job->operator_count, err);
