@@ -155,7 +155,7 @@ static void memory_is_at_least_that_of_weights_and_state(void **state)
             rt_resolved_configuration resolved;
             if (!resolve(job, c, &resolved)) continue;
             rt_memory m = rt_measure_memory(job, &resolved);
-            bool on_host = c.offload != MDOT_OFFLOAD_NOTHING;
+            bool on_host = c.offload != MDOT_OFFLOAD_NOTHING || c.servers > 0;
             double trained = rt_sum_elements(rt_trained_part(&job->analysis->sharding, &resolved.shard));
             double copies = c.zero_stage >= 3 ? 1e9 : 1;
             double state_bytes = on_host ? 0 : rt_optimizer_memory_of(job, &resolved).state;
