@@ -276,6 +276,7 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->cpu_rate > 0) put(out, ", %g CPU%s for data", c->cpus, c->cpus == 1 ? "" : "s");
     if (c->power_limit > 0) put(out, ", limited to %g W", c->power_limit);
     if (c->ema != 0) put(out, ", moving average of weights");
+    if (c->grad_scaler != 0) put(out, ", scaled losses");
     if (c->keep_gathered != 0) put(out, ", gathered weights kept");
     if (c->whole_gradients != 0) put(out, ", whole gradients until the last pass");
 }

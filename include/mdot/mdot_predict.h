@@ -296,6 +296,10 @@ typedef struct mdot_configuration {
      * ZeRO and offloading, and for one worker */
     uint32_t servers;
     mdot_sync sync; /* whether an update waits for all workers of the parameter servers (bsp) or for none (asp) */
+    /* scaling of losses in fp16, as by torch.amp.GradScaler: each step unscales the gradients and looks for infinite
+     * ones. 0 or 1 */
+    uint32_t grad_scaler;
+    uint32_t reserved; /* must be 0; reserved for a future member */
 } mdot_configuration;
 
 /* Numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0. The

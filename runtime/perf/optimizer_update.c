@@ -21,7 +21,9 @@
  * between their operations: Adam 18 tensors in all, AdamW 20, SGD 8. A loop over tensors moves as many. The kernels of
  * paged optimizers (bitsandbytes) are fused. Muon's matmuls run in bf16: five Newton-Schulz iterations for each matrix
  * (update_parts.c). Other parameters move as many tensors by AdamW as matrices by Muon (optimizer_load.c), so that one
- * traffic serves both.
+ * traffic serves both. A gradient scaler reads and writes each gradient once, and a fused kernel writes it once more
+ * (torch/amp/grad_scaler.py, ATen/native/cuda/fused_adam_utils.cuh). Fused kernels skip an infinite step themselves.
+ * For others, the host reads whether there is one.
  */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
@@ -30,10 +32,11 @@
 
 #include <math.h>
 
-enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
+enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3, UNSCALED_TENSORS = 2 };
 
 #define QUANTISED_BYTES (1 + 4.0 / 256)
 #define LAUNCH_MS 0.005 /* host time of a PyTorch operator with a small kernel */
+#define READ_MS 0.02    /* a number's way to the host, and the launch of the next kernel; an assumption */
 #define FLOPS_PER_MS 1e9
 
 typedef struct update_rule {
@@ -147,6 +150,8 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
     if (c->optimizer == MDOT_OPTIMIZER_MUON) flops = updated(c, &parts->orthogonalisation, shard);
     bytes *= rt_list_traffic(c);
     if (w.master > 0) bytes += w.weights * parameters;
+    double unscaled = UNSCALED_TENSORS + (kernels_of(c) == MDOT_OPTIMIZER_KERNELS_FUSED);
+    if (c->grad_scaler != 0) bytes += unscaled * w.gradients * parameters;
     if (c->ema != 0) bytes += EMA_TENSORS * FULL_BYTES * parameters;
     return bytes / (gpu->memory_gbps * RT_BYTES_PER_MS) + flops / (gpu->fp16_tflops * FLOPS_PER_MS);
 }
@@ -156,6 +161,7 @@ double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolv
     const mdot_configuration *c = &resolved->configuration.c;
     double step_ms = rt_framework_step_ms(&resolved->configuration);
     if (c->mode == MDOT_MODE_INFERENCE || rt_updates_on_host(c)) return step_ms;
+    if (c->grad_scaler != 0 && kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FUSED) step_ms += READ_MS;
     if (kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return step_ms;
     double tensors = job->analysis->update_parts.tensors * resolved->shard.of[RT_PIPELINE_BLOCKS];
     return step_ms + fmax(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);

@@ -74,6 +74,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("cpus", ctypes.c_double),
     ("servers", ctypes.c_uint32),
     ("sync", ctypes.c_int),
+    ("grad_scaler", ctypes.c_uint32),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -118,6 +119,7 @@ COMMANDS: dict[str, str] = {
     "loss": "loss",
     "frozen-weights": "frozen_weights",
     "ema": "ema",
+    "grad-scaler": "grad_scaler",
     "power-limit": "power_limit",
     "mode": "mode",
     "host-launch-us": "host_launch_us",
@@ -184,6 +186,7 @@ ROWS: tuple[Row, ...] = (
     Row("loss", "loss", "choice", 0, 2, "loss", None, False),
     Row("frozen_weights", "frozen_weights", "choice", 0, 3, "frozen-weights", None, False),
     Row("ema", "ema", "flag", 0, 1, "ema", None, False),
+    Row("grad_scaler", "grad_scaler", "flag", 0, 1, "grad-scaler", None, False),
     Row("power_limit", "power_limit", "rate", 0, 1000000000, "power-limit", None, False),
     Row("mode", "mode", "choice", 0, 1, "mode", None, False),
     Row("host_launch_us", "host_launch_us", "rate", 0, 1000000000, "host-launch-us", None, False),
@@ -303,6 +306,8 @@ class ConfigurationOptions:
     Values: unchanged, int8, nf4, nf4-single."""
     ema: bool = False
     """Moving average of the weights, an fp32 copy that each step updates."""
+    grad_scaler: bool = False
+    """Scaling of losses in fp16, as by torch.amp.GradScaler: each step unscales the gradients and looks for infinite ones."""
     power_limit: float = 0.0
     """Power limit of each GPU in watts, which may lower its clock.
     0 selects the default: the GPU's."""
@@ -401,6 +406,7 @@ class Options(TypedDict, total=False):
     loss: str
     frozen_weights: str
     ema: bool
+    grad_scaler: bool
     power_limit: float
     mode: str
     host_launch_us: float

@@ -39,6 +39,7 @@ EFFECTS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
     "loss": ((), PASSES),
     "frozen_weights": ((), PASSES),
     "ema": ((False, True), OF_UPDATE),
+    "grad_scaler": ((False, True), OF_UPDATE),
     "power_limit": ((250, 300), EVERY),
     "mode": ((), EVERY),
     "host_launch_us": ((10, 40), {HOST, UPDATE, COMMUNICATION, IDLE}),

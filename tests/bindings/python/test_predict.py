@@ -48,6 +48,7 @@ OPTIONS = [
     ({"offload": "pages", "optimizer": "adamw8bit"}, ["--offload=pages", "--optimizer=adamw8bit"]),
     ({"frozen_weights": "nf4"}, ["--frozen-weights=nf4"]),
     ({"ema": True}, ["--ema"]),
+    ({"grad_scaler": True}, ["--grad-scaler"]),
     ({"power_limit": 250}, ["--power-limit=250"]),
     ({"mode": "inference"}, ["--mode=inference"]),
     ({"host_launch_us": 2000}, ["--host-launch-us=2000"]),

@@ -460,6 +460,7 @@ static void inference_refuses_options_of_the_backward_pass_and_several_gpus(void
         {{.gpu = "A100", .offload_activations = 1}, "--offload-activations"},
         {{.gpu = "A100", .step_in_backward = 1}, "--step-in-backward"},
         {{.gpu = "A100", .ema = 1}, "ema"},
+        {{.gpu = "A100", .grad_scaler = 1}, "--grad-scaler"},
         {{.gpu = "A100", .gradient_type = MDOT_NUMBER_FP32}, "--gradient-type"},
         {{.gpu = "A100", .reduce_type = MDOT_NUMBER_FP32}, "--reduce-type"},
         {{.gpu = "A100", .zero_stage = 1}, "--parallel zero"},

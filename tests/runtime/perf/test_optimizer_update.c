@@ -121,6 +121,31 @@ static void kernels_differ_in_temporaries_and_traffic(void **state)
     mdot_job_destroy(job);
 }
 
+/* A gradient scaler reads and writes the gradients, and a fused kernel writes them once more. For other kernels, the
+ * host reads whether a gradient is infinite. */
+static void a_scaler_unscales_the_gradients(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    static const mdot_configuration cases[] = {
+        {FOREACH}, {FUSED}, {LOOP}, {FUSED, .precision = MDOT_PRECISION_MIXED_FP16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_configuration c = cases[i];
+        c.optimizer = MDOT_OPTIMIZER_ADAM;
+        rt_resolved_configuration without = resolve(job, c);
+        c.grad_scaler = 1;
+        rt_resolved_configuration with = resolve(job, c);
+        bool is_fused = c.optimizer_kernels == MDOT_OPTIMIZER_KERNELS_FUSED;
+        double tensor = with.widths.gradients * ALL / 1e6;
+        double more = rt_optimizer_ms(job, &with, &with.shard) - rt_optimizer_ms(job, &without, &without.shard);
+        double waited = rt_launch_ms(job, &with, 1) - rt_launch_ms(job, &without, 1);
+        if (fabs(more - (is_fused ? 3 : 2) * tensor) > 1e-12) fail_msg("case %zu: %g ms more", i, more);
+        if (fabs(waited - (is_fused ? 0 : .02)) > 1e-12) fail_msg("case %zu: %g ms", i, waited);
+        assert_compare(rt_optimizer_memory_of(job, &with).update, ==, rt_optimizer_memory_of(job, &without).update);
+    }
+    mdot_job_destroy(job);
+}
+
 /* Mixed precision has fp32 weights, converts gradients by way of a flat copy of 2 + 4 bytes, and writes half-precision
  * weights. The kernels are fused below ZeRO stage 3. Four workers divide everything. */
 static void precisions_and_workers_change_the_update(void **state)
@@ -175,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_optimizer_has_its_state_and_traffic),
         cmocka_unit_test(kernels_differ_in_temporaries_and_traffic),
+        cmocka_unit_test(a_scaler_unscales_the_gradients),
         cmocka_unit_test(precisions_and_workers_change_the_update),
         cmocka_unit_test(tensor_parallelism_divides_matrices),
     };

@@ -174,6 +174,7 @@ static const struct row {
     {"frozen_weights", MDOT_FROZEN_NF4, {A100}, BOTH, NULL},
     {"frozen_weights", MDOT_FROZEN_NF4_SINGLE, {A100}, BOTH, NULL},
     {"ema", 1, {A100}, BOTH, NULL},
+    {"grad_scaler", 1, {A100}, TIME, "it works on the gradients in place"},
     {"power_limit", 100, {A100}, TIME, "it lowers the clock"},
     {"mode", MDOT_MODE_INFERENCE, {A100}, BOTH, NULL},
     {"host_launch_us", 1000, {A100}, NOTHING, BY_PREDICTOR},
