@@ -202,4 +202,6 @@ def options_from(path: str | os.PathLike[str]) -> FileOptions:
         if option in sources and options[option] != read:
             raise InvalidArgumentError(f"{file}: {sources[option]} and {key} give {option} as {options[option]!r} and {read!r}; keep one")
         options[option], sources[option] = read, key
+    if options.get("precision") == "amp-fp16":  # Accelerate has a scaler for it
+        options["grad_scaler"] = True
     return FileOptions(program, options, ignored)

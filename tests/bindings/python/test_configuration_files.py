@@ -75,6 +75,10 @@ class ConfigurationFiles(support.TestCase):
                 turned = self.read(json.dumps(dict(reversed(content.items()))))
                 self.assertEqual(turned.options, options)
 
+    def test_accelerates_fp16_scales_losses(self) -> None:
+        found = self.read('{"distributed_type": "MULTI_GPU", "mixed_precision": "fp16"}')
+        self.assertEqual(found.options, {"precision": "amp-fp16", "grad_scaler": True})
+
     def test_yaml_is_read_as_json(self) -> None:
         if importlib.util.find_spec("yaml") is None:
             self.skipTest("PyYAML is missing")

@@ -40,6 +40,7 @@ class AccelerateRecorder(Recorder):
         processes = int(accelerator.num_processes)
         self.see(
             precision=precision,
+            grad_scaler=True if precision in ("amp-fp16", "mixed-fp16") and plugin is None else None,
             accumulate=int(accelerator.gradient_accumulation_steps),
             gpus=processes if processes > 1 else None,
             zero=zero,

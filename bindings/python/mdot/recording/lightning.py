@@ -74,6 +74,7 @@ class RecordCallback(_Callback):  # type: ignore[misc]
         nodes, gpus = int(trainer.num_nodes), int(trainer.world_size)
         self._recorder.see(
             precision=PRECISIONS.get(str(trainer.precision)),
+            grad_scaler=True if str(trainer.precision) == "16-mixed" else None,
             gpus=gpus if gpus > 1 else None,
             nodes=nodes if nodes > 1 else None,
             zero=_zero_of(trainer.strategy),

@@ -48,6 +48,7 @@ class RecordCallback(_Callback):  # type: ignore[misc]
         self._recorder.see_objects(model=objects.get("model"), optimizer=objects.get("optimizer"), batch=max(samples, 1))
         self._recorder.see(
             precision=_precision_of(args),
+            grad_scaler=True if args.fp16 and not _deepspeed_of(args) else None,
             compiled=True if getattr(args, "torch_compile", False) else None,
             checkpoint="blocks" if _is_checkpointed(args) else None,
             accumulate=int(args.gradient_accumulation_steps),
