@@ -40,7 +40,7 @@ static mdot_status make_errors(const sc_request *request, const char *text, cons
                          "normal and two-point, not \"%s\"",
                          text);
     return sc_estimator_make_errors(workload->job_count, model > 0 ? (sc_error_model)(model - 1) : SC_ERROR_LOG_NORMAL,
-                                    error, request->seed, out_estimator, err);
+                                    error, (uint64_t)request->seed, out_estimator, err);
 }
 
 static mdot_status make_predicted(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
@@ -52,10 +52,12 @@ static mdot_status make_predicted(const sc_request *request, const sc_workload *
     sc_estimator known = {0};
     mdot_status status = sc_read_predictions(request->predictions_path, predictor, &ratios, &count, err);
     if (status == MDOT_OK)
-        status = sc_estimator_make_predicted(workload, ratios, count, request->seed, request->learns, &known, err);
+        status =
+            sc_estimator_make_predicted(workload, ratios, count, (uint64_t)request->seed, request->learns, &known, err);
     free(ratios);
     if (status == MDOT_OK && request->known_share < 1)
-        return sc_estimator_make_mixed(workload, &known, request->known_share, request->seed, out_estimator, err);
+        return sc_estimator_make_mixed(workload, &known, request->known_share, (uint64_t)request->seed, out_estimator,
+                                       err);
     if (status == MDOT_OK) *out_estimator = known;
     return status;
 }
@@ -67,7 +69,7 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
     size_t index = 0;
     while (index < NAMES && strcmp(name, by_name[index].name) != 0) index++;
     *out_errors = request->known_share < 1 ? SC_ERRORS_RESIDUAL
-                  : request->has_errors    ? request->errors
+                  : request->errors >= 0   ? (sc_errors)request->errors
                   : index < NAMES          ? by_name[index].errors
                                            : SC_ERRORS_SCALE;
     if (request->factors_path != NULL) {
@@ -77,7 +79,7 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
     }
     if (request->predictions_path != NULL) return make_predicted(request, workload, out_estimator, err);
     if (strncmp(name, "trees:", 6) == 0) {
-        *out_errors = request->has_errors ? request->errors : SC_ERRORS_RESIDUAL;
+        if (request->errors < 0) *out_errors = SC_ERRORS_RESIDUAL;
         return sc_estimator_make_trees(workload, name + 6, out_estimator, err);
     }
     if (index < NAMES) return by_name[index].make(workload, out_estimator, err);

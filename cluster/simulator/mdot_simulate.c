@@ -15,7 +15,7 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
                               sc_accounts *accounts, mdot_error *err)
 {
     mdot_status status = request->cluster_path != NULL ? sc_read_cluster(request->cluster_path, cluster, err)
-                                                       : sc_cluster_make_pool(request->gpus, cluster, err);
+                                                       : sc_cluster_make_pool((int)request->gpus, cluster, err);
     cluster->power_w = request->power_w;
     if (status == MDOT_OK) status = sc_read_trace(request->trace_path, workload, err);
     if (status == MDOT_OK && request->throughputs_path != NULL)
@@ -31,12 +31,12 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
         status = sc_read_pairs(request->pairs_path, cluster, workload, err);
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);
     if (status == MDOT_OK && request->high > 0)
-        sc_workload_give_deadlines(workload, cluster, request->low, request->high, request->seed);
-    if (status == MDOT_OK && request->draws_outcomes) sc_workload_draw_outcomes(workload, request->seed);
+        sc_workload_give_deadlines(workload, cluster, request->low, request->high, (uint64_t)request->seed);
+    if (status == MDOT_OK && request->outcomes >= 0) sc_workload_draw_outcomes(workload, (uint64_t)request->seed);
     if (status == MDOT_OK && request->wants_maximum)
         sc_workload_request_maximum(workload, cluster, request->most_limit_s);
     else if (status == MDOT_OK && request->most_limit_s > 0)
-        sc_workload_request_limits(workload, cluster, request->most_limit_s, request->seed);
+        sc_workload_request_limits(workload, cluster, request->most_limit_s, (uint64_t)request->seed);
     if (status == MDOT_OK && request->accounts_path != NULL)
         status = sc_read_accounts(request->accounts_path, accounts, err);
     else if (status == MDOT_OK && request->has_priority)

@@ -4,9 +4,7 @@
 #include "simulator/policy/policies.h"
 #include "simulator/report/simulation_report.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +13,7 @@
 #define PROGRAM "mdot-simulate"
 
 /* Prints a usage error. Returns false. */
-__attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    cli_usage_error(PROGRAM, "%s", text);
-    return false;
-}
+#define refuse(...) cli_refuse(PROGRAM, __VA_ARGS__)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
@@ -148,53 +137,11 @@ static bool read_user_limits(const char *command, char *text, void *place)
     return *comma == '\0' || request->wants_maximum || refuse("--user-limits takes MAX_S[,all], not \"%s\"", text);
 }
 
-static bool read_errors(const char *command, char *text, void *place)
-{
-    sc_request *request = place;
-    (void)command;
-    request->has_errors = true;
-    request->errors = strcmp(text, "total") == 0 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
-    return strcmp(text, "total") == 0 || strcmp(text, "scale") == 0 ||
-           refuse("--errors takes scale or total, not \"%s\"", text);
-}
-
-static bool read_outcomes(const char *command, char *text, void *place)
+static bool read_known(const char *command, char *text, void *place)
 {
     (void)command;
-    ((sc_request *)place)->draws_outcomes = true;
-    return strcmp(text, "philly") == 0 || refuse("--outcomes takes philly, not \"%s\"", text);
+    return parse_number("--known", text, '\0', 0, 1, place, NULL);
 }
-
-static bool read_seed(const char *command, char *text, void *place)
-{
-    char *end;
-    (void)command;
-    errno = 0;
-    *(uint64_t *)place = strtoull(text, &end, 10);
-    return (end != text && *end == '\0' && errno == 0 && text[0] != '-') ||
-           refuse("--seed: \"%s\" is not an integer", text);
-}
-
-static bool read_gpus(const char *command, char *text, void *place)
-{
-    double number = 0;
-    (void)command;
-    if (!parse_integer("--gpus", text, '\0', 1, 1 << 24, &number, NULL)) return false;
-    *(int *)place = (int)number;
-    return true;
-}
-
-/* Defines the reader of a number option from `minimum` to `maximum`. */
-#define READ_NUMBER(function, option, minimum, maximum)                                                                \
-    static bool function(const char *command, char *text, void *place)                                                 \
-    {                                                                                                                  \
-        (void)command;                                                                                                 \
-        return parse_number(option, text, '\0', minimum, maximum, place, NULL);                                        \
-    }
-READ_NUMBER(read_power, "--power", 1, 1e12)
-READ_NUMBER(read_known, "--known", 0, 1)
-READ_NUMBER(read_load, "--scale-load", 1e-6, 1e6)
-READ_NUMBER(read_upper, "--upper", 1e-3, 1e3)
 
 static const char *const *policy_names(void)
 {
@@ -205,14 +152,17 @@ static const char *const *policy_names(void)
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
+static const char *const error_models[] = {"scale", "total", NULL}; /* as sc_errors */
+static const char *const outcome_models[] = {"philly", NULL};
+
 static const cli_option options[] = {
-    CLI_CALL_ROW("gpus", "N", read_gpus, "a pool of N equal GPUs", .heading = "Cluster and policies",
-                 .at = offsetof(sc_request, gpus)),
+    CLI_WHOLE_ROW("gpus", "N", sc_request, gpus, 1, 1 << 24, "a pool of N equal GPUs",
+                  .heading = "Cluster and policies"),
     CLI_TEXT_ROW("cluster", "FILE", sc_request, cluster_path,
                  "node,type,gpus[,watts][,domain][,rack]: one line per node", .files = "csv"),
-    CLI_CALL_ROW("power", "W", read_power,
-                 "power limit of all GPUs together, for policies with a power limit; requires watts in --cluster",
-                 .at = offsetof(sc_request, power_w)),
+    CLI_VALUE_ROW(CLI_REAL, "power", "W", sc_request, power_w,
+                  "power limit of all GPUs together, for policies with a power limit; requires watts in --cluster",
+                  .most = INT64_C(1000000000000)),
     CLI_CALL_ROW("policy", "NAME,…", read_policies, "one or several policies; --list shows all", .names = policy_names,
                  .is_list = true),
     CLI_FLAG_ROW("list", sc_request, lists, "list the policies"),
@@ -259,12 +209,14 @@ static const cli_option options[] = {
     CLI_CALL_ROW("known", "SHARE", read_known,
                  "share of jobs with known steps under --predictions; the others have a history (default 1)",
                  .at = offsetof(sc_request, known_share)),
-    CLI_CALL_ROW(
-        "errors", "scale|total", read_errors,
+    CLI_VALUE_ROW(
+        CLI_CHOICE, "errors", "scale|total", sc_request, errors,
         "error in the step time with known steps, or in the total duration without corrections (default: scale; "
-        "rolling, last-two and limit: total; history, survival: the rest itself)"),
-    CLI_CALL_ROW("outcomes", "philly", read_outcomes,
-                 "let jobs fail and be cancelled as in Philly: estimates are those of their longer plans"),
+        "rolling, last-two and limit: total; history, survival: the rest itself)",
+        .choices = error_models),
+    CLI_VALUE_ROW(CLI_CHOICE, "outcomes", "philly", sc_request, outcomes,
+                  "let jobs fail and be cancelled as in Philly: estimates are those of their longer plans",
+                  .choices = outcome_models),
     CLI_CALL_ROW("user-limits", "MAX_S[,all]", read_user_limits,
                  "draw the time limit that each job requests, at most MAX_S, unless the trace has limit_s; all: every "
                  "job requests MAX_S"),
@@ -285,21 +237,19 @@ static const cli_option options[] = {
                  "only COUNT jobs from FROM on, among those that fit the cluster; K/N:COUNT is window K of N that lie "
                  "evenly along the trace",
                  .heading = "The simulation"),
-    CLI_CALL_ROW("scale-load", "L", read_load, "stretch submit times until the load is L",
-                 .at = offsetof(sc_request, window.load)),
+    CLI_VALUE_ROW(CLI_REAL, "scale-load", "L", sc_request, window.load, "stretch submit times until the load is L",
+                  .most = 1000000),
     CLI_CALL_ROW("restart-cost", "B[,D]", read_restart,
                  "duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)"),
     CLI_FLAG_ROW("start-cost", sc_request, restart.first, "the first start of a job costs as much as a restart"),
-    CLI_CALL_ROW("seed", "N", read_seed, "seed of random errors and deadlines (default 1)",
-                 .at = offsetof(sc_request, seed)),
+    CLI_WHOLE_ROW("seed", "N", sc_request, seed, 0, INT64_MAX, "seed of random errors and deadlines (default 1)"),
     CLI_TEXT_ROW(
         "idle", "FILE", sc_request, idle_path,
         "gpu,from_s,to_s: place jobs of one GPU in these idle windows instead, first-fit, by the upper quantile "
         "of the prediction and by the true duration",
         .heading = "Idle windows", .files = "csv"),
-    CLI_CALL_ROW("upper", "Q", read_upper,
-                 "that quantile over the prediction (default: 95 % of --estimate error:M, else 1)",
-                 .at = offsetof(sc_request, upper)),
+    CLI_VALUE_ROW(CLI_REAL, "upper", "Q", sc_request, upper,
+                  "that quantile over the prediction (default: 95 % of --estimate error:M, else 1)", .most = 1000),
     CLI_FLAG_ROW("json", sc_request, json, "print JSON", .heading = "Output"),
     CLI_TEXT_ROW("per-job", "FILE", sc_request, jobs_path,
                  "job_id,start_s,end_s,jct_s,preemptions of each job; requires one policy", .files = "csv"),
@@ -386,7 +336,7 @@ static bool check(const sc_request *request)
 static bool read_options(int argc, char **argv, sc_request *out_request, int *out_status)
 {
     cli_operands operands;
-    *out_request = (sc_request){.seed = 1, .known_share = 1};
+    *out_request = (sc_request){.seed = 1, .known_share = 1, .errors = CLI_NO_CHOICE, .outcomes = CLI_NO_CHOICE};
     if (!cli_read_line(&cli_program, argc, argv, out_request, &operands, out_status)) return false;
     *out_status = CLI_OK;
     if (out_request->lists) {

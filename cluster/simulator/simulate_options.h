@@ -17,10 +17,10 @@ typedef struct sc_request {
     const char *predicted_by; /* column of --predictions */
     double known_share;       /* share of jobs with known steps, under --predictions */
     bool learns;              /* --learn */
-    bool has_errors;          /* --errors was given */
-    sc_errors errors;
-    int gpus;
-    double power_w; /* 0: unspecified */
+    int errors;               /* SC_ERRORS_SCALE, SC_ERRORS_TOTAL, or CLI_NO_CHOICE: those of the estimate */
+    int outcomes;             /* CLI_NO_CHOICE: the trace's */
+    int64_t gpus;             /* 0: --cluster */
+    double power_w;           /* 0: unspecified */
     sc_window window;
     double low, high; /* range of deadlines, in durations; 0: the trace's own */
     sc_restart restart;
@@ -29,9 +29,9 @@ typedef struct sc_request {
     double limit_factor;  /* limits over estimates; 0: jobs are not cut off */
     double limit_extra_s; /* added to limits */
     sc_priority priority;
-    bool has_priority, draws_outcomes;
+    bool has_priority;
     double upper; /* upper quantile over prediction, for --idle; 0: from the model of --estimate error:M, else 1 */
-    uint64_t seed;
+    int64_t seed;
     bool json;
     bool lists; /* --list */
 } sc_request;
