@@ -188,13 +188,26 @@ static void predictions_belong_to_their_predictor(void **state)
     mdot_store_prediction p = {
         .struct_size = sizeof p, .group = groups_of(f, NULL).item[0].id, .ms = 4, .lower_ms = 3, .upper_ms = 6};
     store_expect_ok(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), &f->err);
-    assert_true(groups_of(f, "shipped").item[0].predicted_ms == 4);
+    mdot_store_group g = groups_of(f, "shipped").item[0];
+    assert_true(g.predicted_ms == 4 && g.lower_ms == 3 && g.upper_ms == 6);
     assert_true(groups_of(f, "other").item[0].predicted_ms == 0);
     p.ms = 5;
     store_expect_ok(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), &f->err);
     assert_true(groups_of(f, "shipped").item[0].predicted_ms == 5);
     p.lower_ms = 7;
     assert_int_equal(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), MDOT_INVALID_ARGUMENT);
+}
+
+/* Rows that disappeared from under their group: the store is damaged, and says so. */
+static void a_group_without_rows_is_damage(void **state)
+{
+    store_fixture *f = *state;
+    store_fixture_add(f, store_fixture_row(f, 5));
+    refresh(f);
+    static const char sql[] = "DELETE FROM members; DELETE FROM rows; UPDATE groups SET row_count = -1";
+    assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(mdot_store_refresh(f->store, NULL, &f->err), MDOT_CORRUPT);
+    expect_contains(f->err.message, "a group without rows");
 }
 
 static void a_table_of_groups_has_their_means(void **state)
@@ -312,6 +325,7 @@ int main(void)
         CASE(a_long_group_is_read_in_part),
         CASE(memory_and_dates_of_a_group_span_its_rows),
         CASE(predictions_belong_to_their_predictor),
+        CASE(a_group_without_rows_is_damage),
         CASE(a_table_of_groups_has_their_means),
         CASE(absurd_rows_count_nowhere),
         CASE(filters_select_groups),

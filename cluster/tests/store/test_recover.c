@@ -295,7 +295,7 @@ static void pages_of_any_size_are_searched(void **state)
         store_fixture *f = *state;
         static char note[4000];
         for (int i = 0; i < 60; i++) {
-            mdot_store_row row = store_fixture_row(f, 1 + i);
+            mdot_store_row row = store_fixture_row(f, 1 + i / 3.0); /* whole numbers, and others */
             size_t length = (size_t)(i * i) % sizeof note;
             memset(note, 'a' + i % 26, length);
             note[length] = '\0';

@@ -388,6 +388,9 @@ static void outcomes_of_other_schedulers_are_added_directly(void **state)
                             .digest = f->digest};
     store_expect_ok(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), &f->err);
     assert_int_equal(counts.added_count, 1);
+    counts.struct_size = 1;
+    assert_int_equal(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), MDOT_INVALID_ARGUMENT);
+    counts = MDOT_INIT(mdot_store_import);
     o.job_id = "";
     assert_int_equal(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), MDOT_INVALID_ARGUMENT);
     o.job_id = "x";
