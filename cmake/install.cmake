@@ -40,7 +40,7 @@ install(
 
 set(same "mdot = ${PROJECT_VERSION}")
 install_mdot_pc(mdot "predict how long a training step takes" "" "" "-ldl -lm -lpthread" dev)
-install_mdot_pc(mdotjob "training jobs into operator sequences, for mdot" "${same}" "libprotobuf-c, json-c" "-lm" dev)
+install_mdot_pc(mdotjob "training jobs into operator sequences, for mdot" "${same}" "libprotobuf-c, json-c, zlib" "-lm" dev)
 install_mdot_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "libprotobuf-c" "-L${llvm_libdir} ${llvm_libs} -lm" dev)
 
 # ---- The command ----------------------------------------------------------------------------------------------------
@@ -57,4 +57,4 @@ install(
   DESTINATION share/doc/mdot
   COMPONENT command)
 install(DIRECTORY examples/jobs weights/jobs DESTINATION share/mdot COMPONENT command
-        FILES_MATCHING PATTERN *.onnx PATTERN *.csv PATTERN *.json PATTERN *.job)
+        FILES_MATCHING PATTERN *.onnx PATTERN *.csv PATTERN *.json PATTERN *.json.gz PATTERN *.job)

@@ -77,9 +77,46 @@ static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **o
     return status;
 }
 
+enum { MAX_LORA_TARGETS = 32 };
+
+/* Splits "r=16,targets=q_proj,v_proj" in place. */
+static mdot_status read_lora(char *text, mdot_job_adapters *adapters, const char **targets, mdot_error *err)
+{
+    static const char usage[] = "--lora takes r=N, for example r=16, and targets=NAME,NAME…";
+    char *rest = NULL, *end = NULL;
+    bool is_target = false;
+    for (char *part = strtok_r(text, ",+", &rest); part != NULL; part = strtok_r(NULL, ",+", &rest)) {
+        if (strncmp(part, "targets=", strlen("targets=")) == 0) {
+            part += strlen("targets=");
+            is_target = true;
+        } else if (strncmp(part, "r=", strlen("r=")) == 0) {
+            long rank = strtol(part + strlen("r="), &end, 10);
+            if (*end != '\0' || rank < 1 || rank > 1 << 16)
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s; the rank must be from 1 to 65536, not \"%.40s\"",
+                                 usage, part + strlen("r="));
+            adapters->rank = (uint32_t)rank;
+            is_target = false;
+            continue;
+        }
+        if (!is_target || *part == '\0' || strchr(part, '=') != NULL)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s, not \"%.40s\"", usage, part);
+        if (adapters->target_count == MAX_LORA_TARGETS)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--lora takes at most %d targets", MAX_LORA_TARGETS);
+        targets[adapters->target_count++] = part;
+    }
+    if (adapters->target_count == 0) targets[adapters->target_count++] = "all-linear";
+    return adapters->rank > 0 ? MDOT_OK : mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s; r is missing", usage);
+}
+
 mdot_status cli_read_job(const char *command, const char *path, const cli_reading *r, mdot_job **out_job,
                          mdot_error *err)
 {
+    const char *targets[MAX_LORA_TARGETS];
+    mdot_job_adapters adapters = {.struct_size = sizeof adapters, .targets = targets};
+    char *lora = r->lora != NULL ? strdup(r->lora) : NULL;
+    mdot_status status = MDOT_OK;
+    if (r->lora != NULL)
+        status = lora != NULL ? read_lora(lora, &adapters, targets, err) : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     const mdot_job_freezing freezing = {sizeof freezing, r->frozen.item, r->frozen.count, r->trained.item,
                                         r->trained.count};
     warnings shown = {.command = command};
@@ -90,10 +127,14 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
                                       .user = &shown,
                                       .keep_names = r->keep_names ? 1 : 0,
                                       .output = r->output,
-                                      .freezing =
-                                          freezing.frozen_count + freezing.trained_count > 0 ? &freezing : NULL};
-    if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
-    return mdot_job_read(path, &options, out_job, err);
+                                      .freezing = freezing.frozen_count + freezing.trained_count > 0 ? &freezing : NULL,
+                                      .adapters = lora != NULL ? &adapters : NULL};
+    if (status == MDOT_OK && strcmp(path, "-") == 0)
+        status = read_job_stream(&options, out_job, err);
+    else if (status == MDOT_OK)
+        status = mdot_job_read(path, &options, out_job, err);
+    free(lora);
+    return status;
 }
 
 bool cli_has_work(const mdot_job *job, const mdot_job_info *info)

@@ -9,6 +9,7 @@ enum { CLI_MAX_BATCH = 1 << 24 };
 typedef struct cli_reading {
     cli_dims dims;
     cli_texts frozen, trained; /* module patterns: mdot_job_freezing */
+    const char *lora;          /* adapters, for example "r=16,targets=q_proj,v_proj"; may be NULL */
     bool quiet, keep_names;
     const char *output; /* file that the command will write; may be NULL */
 } cli_reading;
@@ -18,6 +19,14 @@ typedef struct cli_reading {
  * be written. Module names in a model are kept on request; a .job file has the names from the extraction. */
 mdot_status cli_read_job(const char *command, const char *path, const cli_reading *reading, mdot_job **out_job,
                          mdot_error *err);
+
+#define CLI_LORA_OPTION(request, member)                                                                               \
+    {                                                                                                                  \
+        .name = "lora", .value = "r=N,targets=…",                                                                      \
+        .help = "train only adapters beside these linear layers, for example r=16,targets=q_proj,v_proj (default: "    \
+                "all-linear)",                                                                                         \
+        .kind = CLI_TEXT, .at = offsetof(request, member.lora)                                                         \
+    }
 
 /* Option rows for a cli_reading at `member` in `request`. */
 #define CLI_READING_OPTIONS(request, member)                                                                           \
@@ -30,6 +39,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
          .kind = CLI_TEXTS,                                                                                            \
          .at = offsetof(request, member.frozen),                                                                       \
          .repeats = true},                                                                                             \
+        CLI_LORA_OPTION(request, member),                                                                              \
     {                                                                                                                  \
         .name = "trained", .value = "MODULE",                                                                          \
         .help = "train the parameters of this module, also inside a frozen one; without --frozen, all others are "     \

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPERATORS = 1 << 16, MODULE_BYTES = 160, TRIES = 3 };
+enum { MAX_OPERATORS = 1 << 16, TRIES = 3 };
 enum { DEFAULT_LENGTH = 128 };
 #define MAX_NUMBER 0x1p53
 
@@ -21,14 +21,15 @@ static int64_t whole(json_object *array, int64_t index) { return json_object_get
 typedef struct builder {
     const fe_family *family;
     const mdot_job_options *options;
-    json_object *operators, *records, *texts, *parts;
+    json_object *operators, *records, *texts, *parts, *adapted_records;
     double *numbers;   /* of the formulas */
     int64_t *copies;   /* of the parts */
     int64_t *position; /* by index in the parts: the operator of the first copy */
     mdot_job_operator *made;
     uint32_t *inputs;
-    char (*modules)[MODULE_BYTES];
+    char (*modules)[FE_MODULE_BYTES];
     size_t operator_count, described_count, input_count, formula_count;
+    bool is_quiet; /* warnings were given at another length */
     mdot_error *err;
 } builder;
 
@@ -112,13 +113,13 @@ static void set_load(mdot_job_operator *op, int64_t slot, double value)
 }
 
 /* The module's name, with the number of its layer in place of '#'. */
-static void name_module(char out[MODULE_BYTES], const char *pattern, int64_t layer)
+static void name_module(char out[FE_MODULE_BYTES], const char *pattern, int64_t layer)
 {
     const char *mark = strchr(pattern, '#');
     if (mark == NULL)
-        snprintf(out, MODULE_BYTES, "%s", pattern);
+        snprintf(out, FE_MODULE_BYTES, "%s", pattern);
     else
-        snprintf(out, MODULE_BYTES, "%.*s%lld%s", (int)(mark - pattern), pattern, (long long)layer, mark + 1);
+        snprintf(out, FE_MODULE_BYTES, "%.*s%lld%s", (int)(mark - pattern), pattern, (long long)layer, mark + 1);
 }
 
 /* Inputs are distances, or -1 - i for operator i of all parts. False if one would not come before the operator. */
@@ -218,7 +219,8 @@ static int index_of(const char *const *names, int count, const char *name)
 /* Columns of a moment: bytes by kind, in the order of mdot.trace.timeline's Kind. */
 enum { SAMPLES, STEP, WEIGHT_COPIES, GRADIENTS, LOGITS, SQUARES };
 
-/* A recorded pass, with room for its moments. False if the description is invalid. */
+/* A recorded pass, with room for its moments. Adapters of a network in 16 bits are in fp32. False if the description is
+ * invalid. */
 static bool read_record(const builder *b, json_object *row, double parameters, mdot_recorded_memory *out_record,
                         mdot_peak_moment *moments)
 {
@@ -234,7 +236,7 @@ static bool read_record(const builder *b, json_object *row, double parameters, m
     json_object *rows = entry(row, 2);
     size_t count = rows != NULL ? json_object_array_length(rows) : 0;
     if (type < 0 || way < 0 || count < 1 || count > MDOT_PEAK_MOMENTS_MAX) return false;
-    bool is_half = b->family->is_half || types[type].precision == MDOT_PRECISION_BF16;
+    bool is_half = b->family->is_half ? b->options->adapters == NULL : types[type].precision == MDOT_PRECISION_BF16;
     for (size_t i = 0; i < count; i++) {
         json_object *m = entry(rows, (int64_t)i);
         double gradients = parameters > 0 ? number(b, m, GRADIENTS) / (parameters * (is_half ? 2 : 4)) : 0;
@@ -253,7 +255,7 @@ static mdot_status add_program(const builder *b, mdot_job *job, mdot_job **out_j
 {
     json_object *variant = b->family->variant,
                 *described = entry(fe_member(variant, "programs"), b->family->is_half ? 1 : 0),
-                *records = fe_member(described, "records");
+                *records = b->options->adapters != NULL ? b->adapted_records : fe_member(described, "records");
     mdot_peak_moment moments[MDOT_RECORDED_MEMORY_MAX][MDOT_PEAK_MOMENTS_MAX];
     mdot_recorded_memory recorded[MDOT_RECORDED_MEMORY_MAX];
     mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -266,35 +268,91 @@ static mdot_status add_program(const builder *b, mdot_job *job, mdot_job **out_j
     static const char *const kernels[] = {"program", "eager", "flash"}; /* in the order of mdot_attention */
     int kernel = index_of(kernels, 3, fe_text(described, "attention"));
     int64_t buffers = json_object_get_int64(fe_member(described, "buffers"));
-    const mdot_job_program program = {.struct_size = sizeof program,
-                                      .precision = b->family->is_half ? MDOT_PRECISION_BF16 : MDOT_PRECISION_PYTORCH,
-                                      .attention = kernel > 0 ? (mdot_attention)kernel : MDOT_ATTENTION_PROGRAM,
-                                      .trained_bytes = info.parameters * (b->family->is_half ? 2 : 4),
-                                      .buffer_bytes =
-                                          buffers >= 0 && (size_t)buffers < b->formula_count ? b->numbers[buffers] : 0,
-                                      .has_loss = json_object_get_boolean(fe_member(variant, "has_loss")) != 0,
-                                      .framework = MDOT_FRAMEWORK_PYTORCH,
-                                      .recorded_count = count,
-                                      .recorded = recorded};
+    const mdot_job_program program = {
+        .struct_size = sizeof program,
+        .precision = b->family->is_half ? MDOT_PRECISION_BF16 : MDOT_PRECISION_PYTORCH,
+        .attention = kernel > 0 ? (mdot_attention)kernel : MDOT_ATTENTION_PROGRAM,
+        .trained_bytes = info.parameters * (b->family->is_half && b->options->adapters == NULL ? 2 : 4),
+        .frozen_bytes = info.frozen_parameters * (b->family->is_half ? 2 : 4),
+        .buffer_bytes = buffers >= 0 && (size_t)buffers < b->formula_count ? b->numbers[buffers] : 0,
+        .has_loss = json_object_get_boolean(fe_member(variant, "has_loss")) != 0,
+        .framework = MDOT_FRAMEWORK_PYTORCH,
+        .recorded_count = count,
+        .recorded = recorded};
     return mdot_job_with_program(job, &program, out_job, b->err);
 }
 
 /* ---- The job ----------------------------------------------------------------------------------------------------- */
 
-static mdot_status finish_operators(builder *b, mdot_job **out_job)
+/* The records of the smallest described set of adapted modules that contains the marked ones. A larger set has a little
+ * more memory. */
+static void find_adapted_records(builder *b, const bool *marks, bool *others)
 {
-    mdot_job *plain = NULL;
-    bool keeps_names = b->options->keep_names != 0 || b->options->freezing != NULL;
-    for (size_t i = 0; i < b->operator_count && !keeps_names; i++) b->made[i].module = NULL;
-    const mdot_job_description description = {
-        .struct_size = sizeof description, .operators = b->made, .operator_count = b->operator_count, .batch = 1};
-    mdot_status status = mdot_job_create(&description, &plain, b->err);
-    if (status == MDOT_OK) status = add_program(b, plain, out_job);
-    mdot_job_destroy(plain);
+    json_object *sets = fe_member(b->family->variant, "adapters");
+    size_t fewest = SIZE_MAX, marked = 0;
+    for (size_t i = 0; i < b->operator_count; i++) marked += marks[i];
+    for (size_t s = 0; sets != NULL && s < json_object_array_length(sets); s++) {
+        json_object *set = entry(sets, (int64_t)s), *names = fe_member(set, "targets");
+        const char *targets[FE_MAX_TARGETS];
+        size_t count = json_object_array_length(names), size = 0;
+        for (size_t i = 0; i < count && i < FE_MAX_TARGETS; i++)
+            targets[i] = json_object_get_string(entry(names, (int64_t)i));
+        const fe_targets described = {targets, count < FE_MAX_TARGETS ? count : FE_MAX_TARGETS};
+        fe_mark_adapted(b->made, b->operator_count, &described, others);
+        bool contains = true;
+        for (size_t i = 0; i < b->operator_count; i++) {
+            contains = contains && (others[i] || !marks[i]);
+            size += others[i];
+        }
+        if (!contains || size >= fewest) continue;
+        fewest = size;
+        b->adapted_records = entry(fe_member(set, "records"), b->family->is_half ? 1 : 0);
+    }
+    if (fewest == marked || b->options->warning == NULL || b->is_quiet) return;
+    char text[300];
+    snprintf(text, sizeof text, "%s: the memory is %s", b->family->path,
+             fewest == SIZE_MAX ? "estimated from the operators, because none was recorded with these adapters"
+                                : "that of a network with more adapted modules, which was recorded");
+    b->options->warning(b->options->user, text);
+}
+
+static mdot_status adapt(builder *b, fe_adapted *out)
+{
+    const mdot_job_adapters *adapters = b->options->adapters;
+    const fe_targets targets = {adapters->targets, adapters->target_count};
+    bool *marks = calloc(2 * b->operator_count, sizeof *marks);
+    mdot_status status = MDOT_OK;
+    *out = (fe_adapted){0};
+    if (marks == NULL)
+        status = BS_OUT_OF_MEMORY(b->err, "%s", b->family->path);
+    else if (!fe_mark_adapted(b->made, b->operator_count, &targets, marks))
+        status = mdot_fail(b->err, MDOT_NOT_FOUND, "%s: no linear layer is named as the adapters' targets, \"%.60s\"%s",
+                           b->family->path, adapters->targets[0], adapters->target_count > 1 ? " and others" : "");
+    if (status == MDOT_OK) {
+        find_adapted_records(b, marks, marks + b->operator_count);
+        status = fe_adapt(b->made, b->operator_count, marks, adapters->rank, b->family->is_half, out, b->err);
+    }
+    free(marks);
     return status;
 }
 
-static mdot_status build_at(const fe_family *family, const mdot_job_options *options, int64_t length,
+static mdot_status finish_operators(builder *b, mdot_job **out_job)
+{
+    mdot_job *plain = NULL;
+    fe_adapted adapted = {.operators = b->made, .count = b->operator_count};
+    mdot_status status = b->options->adapters != NULL ? adapt(b, &adapted) : MDOT_OK;
+    bool keeps_names = b->options->keep_names != 0 || b->options->freezing != NULL;
+    for (size_t i = 0; i < adapted.count && !keeps_names && status == MDOT_OK; i++) adapted.operators[i].module = NULL;
+    const mdot_job_description description = {
+        .struct_size = sizeof description, .operators = adapted.operators, .operator_count = adapted.count, .batch = 1};
+    if (status == MDOT_OK) status = mdot_job_create(&description, &plain, b->err);
+    if (status == MDOT_OK) status = add_program(b, plain, out_job);
+    mdot_job_destroy(plain);
+    if (b->options->adapters != NULL) fe_free_adapted(&adapted);
+    return status;
+}
+
+static mdot_status build_at(const fe_family *family, const mdot_job_options *options, int64_t length, bool is_quiet,
                             mdot_job **out_job, mdot_error *err)
 {
     fe_sizes sizes = family->sizes;
@@ -306,8 +364,11 @@ static mdot_status build_at(const fe_family *family, const mdot_job_options *opt
                  .texts = fe_member(description, "texts"),
                  .parts = fe_member(family->variant, "parts"),
                  .formula_count = json_object_array_length(fe_member(description, "formulas")),
+                 .is_quiet = is_quiet,
                  .err = err};
-    if (!fe_add_size(&sizes, "L", (double)length)) return malformed(&b, "has too many sizes");
+    double rank = options->adapters != NULL ? options->adapters->rank : 0;
+    if (!fe_add_size(&sizes, "L", (double)length) || !fe_add_size(&sizes, "rank", rank))
+        return malformed(&b, "has too many sizes");
     b.copies = calloc(json_object_array_length(b.parts) + 1, sizeof *b.copies);
     b.numbers = calloc(b.formula_count + 1, sizeof *b.numbers);
     mdot_status status =
@@ -330,12 +391,13 @@ static mdot_status build_at(const fe_family *family, const mdot_job_options *opt
 mdot_status fe_build_job(const fe_family *family, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
     if (json_object_get_boolean(fe_member(family->description, "length")) == 0)
-        return build_at(family, options, 0, out_job, err);
+        return build_at(family, options, 0, false, out_job, err);
     int64_t first = family->longest > 0 && family->longest < DEFAULT_LENGTH ? (int64_t)family->longest : DEFAULT_LENGTH;
     const int64_t lengths[TRIES] = {first, 2 * first, 4 * first};
     mdot_job *jobs[TRIES] = {NULL, NULL, NULL};
     mdot_status status = MDOT_OK;
-    for (int i = 0; i < TRIES && status == MDOT_OK; i++) status = build_at(family, options, lengths[i], &jobs[i], err);
+    for (int i = 0; i < TRIES && status == MDOT_OK; i++)
+        status = build_at(family, options, lengths[i], i > 0, &jobs[i], err);
     if (status == MDOT_OK) status = mdot_job_of_lengths((const mdot_job *const *)jobs, lengths, "length", out_job, err);
     for (int i = 0; i < TRIES; i++) mdot_job_destroy(jobs[i]);
     return status;

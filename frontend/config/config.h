@@ -1,6 +1,6 @@
 /* config.h — jobs from a model's config.json, and ready jobs by name. Private to frontend/config.
  *
- * A description of a family (weights/jobs/FAMILY.json, made by lab/mdot_lab/ready_jobs/families.py) has a table of
+ * A description of a family (weights/jobs/FAMILY.json.gz, made by lab/mdot_lab/ready_jobs/families.py) has a table of
  * formulas in the family's sizes. The operators and the moments of recorded memory refer to it. So a config.json, which
  * has values of these sizes, gives a job without PyTorch. */
 #ifndef FE_CONFIG_CONFIG_H
@@ -15,6 +15,7 @@
 /* Parses JSON, at most 32 levels deep, whose root is an object. The caller puts the object. `name` is for messages. */
 mdot_status fe_parse_json(const void *bytes, size_t size_bytes, const char *name, json_object **out_root,
                           mdot_error *err);
+/* Reads a file, which gzip may have compressed. */
 mdot_status fe_read_json(const char *path, json_object **out_root, mdot_error *err);
 /* The member of an object; NULL if it is absent or null, or if `object` is no object. */
 json_object *fe_member(json_object *object, const char *key);
@@ -50,6 +51,32 @@ typedef struct fe_family {
  * failure. UNSUPPORTED names the field, and what to do instead; MALFORMED names a field with an impossible value. */
 mdot_status fe_find_family(const char *folder, const char *path, json_object *config, const mdot_job_options *options,
                            fe_family *out_family, mdot_error *err);
+
+/* ---- adapters.c: low-rank adapters (LoRA) ------------------------------------------------------------------------ */
+
+enum { FE_MODULE_BYTES = 160, FE_MAX_TARGETS = 32, FE_MAX_RANK = 1 << 16 };
+
+/* Names of modules: whole paths, or the ends of paths. */
+typedef struct fe_targets {
+    const char *const *names;
+    size_t count;
+} fe_targets;
+
+/* The frozen network with its adapters. Other names are the operators' own. */
+typedef struct fe_adapted {
+    mdot_job_operator *operators;
+    uint32_t *inputs;
+    char (*names)[FE_MODULE_BYTES];
+    size_t count, input_count, name_count;
+} fe_adapted;
+
+/* Marks the linear layers with one of the names. False if there is none. */
+bool fe_mark_adapted(const mdot_job_operator *operators, size_t count, const fe_targets *targets, bool *out_marks);
+/* Puts an adapter behind each marked operator, and freezes the others. Adapters of a network in 16 bits run in fp32, as
+ * peft's do. The caller frees the result, also after a failure. */
+mdot_status fe_adapt(const mdot_job_operator *operators, size_t count, const bool *marks, uint32_t rank, bool is_half,
+                     fe_adapted *out, mdot_error *err);
+void fe_free_adapted(fe_adapted *adapted);
 
 /* ---- build_job.c: a family's job --------------------------------------------------------------------------------- */
 

@@ -122,8 +122,8 @@ static mdot_status unknown_family(const char *folder, const char *path, const ch
     char *found[256];
     size_t count = 0;
     for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
-        const char *dot = strrchr(entry->d_name, '.');
-        if (dot == NULL || strcmp(dot, ".json") != 0 || count == sizeof found / sizeof *found) continue;
+        const char *dot = strstr(entry->d_name, ".json.gz");
+        if (dot == NULL || count == sizeof found / sizeof *found) continue;
         char *name = strndup(entry->d_name, (size_t)(dot - entry->d_name));
         if (name == NULL) break;
         found[count++] = name;
@@ -178,7 +178,7 @@ mdot_status fe_find_family(const char *folder, const char *path, json_object *co
         return mdot_fail(err, MDOT_NOT_FOUND, "%s: the folder share/mdot/jobs is missing; set MDOT_JOBS to it", path);
     if (strchr(type, '/') != NULL || *type == '.') return unknown_family(folder, path, type, err);
     char *name = NULL;
-    if (asprintf(&name, "%s/%s.json", folder, type) < 0) return BS_OUT_OF_MEMORY(err, "%s", path);
+    if (asprintf(&name, "%s/%s.json.gz", folder, type) < 0) return BS_OUT_OF_MEMORY(err, "%s", path);
     mdot_status status = fe_read_json(name, &out_family->description, err);
     free(name);
     json_object *part = fe_member(config, "text_config");

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 static const bs_struct_version options_type = BS_SIZED(mdot_job_options, output);
+static const bs_struct_version adapters_type = BS_SIZED(mdot_job_adapters, target_count);
 static const char job_magic[] = "MDOTJOB";
 
 static bool has_suffix(const char *path, const char *suffix)
@@ -55,6 +56,15 @@ static mdot_status bind_length(const char *name, const mdot_job_options *options
     return MDOT_OK;
 }
 
+static mdot_status refuse_adapters(const char *name, const mdot_job_options *options, mdot_error *err)
+{
+    if (options->adapters == NULL) return MDOT_OK;
+    return mdot_fail(err, MDOT_UNSUPPORTED,
+                     "%s: mdot puts adapters into the networks of configurations and of their ready jobs only; trace a "
+                     "model of peft instead: `mdot export`",
+                     name);
+}
+
 /* Applies the dimensions and the freezing. Takes ownership of `job`. */
 static mdot_status finish(const char *name, const mdot_job_options *options, mdot_job *job, mdot_job **out_job,
                           mdot_error *err)
@@ -80,6 +90,7 @@ static mdot_status load_job(const char *path, const mdot_job_options *options, m
 {
     mdot_job *job = NULL;
     mdot_status status = options->output != NULL ? bs_check_replaces(options->output, path, err) : MDOT_OK;
+    if (status == MDOT_OK) status = refuse_adapters(path, options, err);
     if (status == MDOT_OK) status = mdot_job_load(path, &job, err);
     return status == MDOT_OK ? finish(path, options, job, out_job, err) : status;
 }
@@ -164,23 +175,38 @@ static bool may_be_name(const char *path)
     return isalnum((unsigned char)*path) && (slash == NULL || strchr(slash + 1, '/') == NULL);
 }
 
-static mdot_status read_options(const mdot_job_options *requested, mdot_job_options *out_options, mdot_error *err)
+static mdot_status read_adapters(mdot_job_options *options, mdot_job_adapters *out_adapters, mdot_error *err)
+{
+    BS_TRY(bs_read_struct(&adapters_type, options->adapters, out_adapters, err));
+    options->adapters = out_adapters;
+    bool is_valid = out_adapters->rank >= 1 && out_adapters->rank <= FE_MAX_RANK && out_adapters->target_count >= 1 &&
+                    out_adapters->target_count <= FE_MAX_TARGETS && out_adapters->targets != NULL;
+    for (size_t i = 0; is_valid && i < out_adapters->target_count; i++) is_valid = out_adapters->targets[i] != NULL;
+    if (is_valid) return MDOT_OK;
+    return BS_INVALID(err, "adapters must have a rank from 1 to %d and 1 to %d targets", FE_MAX_RANK, FE_MAX_TARGETS);
+}
+
+/* `out_adapters` has the adapters of the options, if there are any. */
+static mdot_status read_options(const mdot_job_options *requested, mdot_job_options *out_options,
+                                mdot_job_adapters *out_adapters, mdot_error *err)
 {
     *out_options = (mdot_job_options){.struct_size = sizeof *out_options};
     mdot_status status = requested != NULL ? bs_read_struct(&options_type, requested, out_options, err) : MDOT_OK;
     if (status == MDOT_OK && out_options->reserved != 0)
         status = mdot_fail(err, MDOT_INCOMPATIBLE,
                            "the options of the job reader set a field that is unknown to mdot %s", MDOT_VERSION_STRING);
+    if (status == MDOT_OK && out_options->adapters != NULL) status = read_adapters(out_options, out_adapters, err);
     return status;
 }
 
 mdot_status mdot_job_read(const char *path, const mdot_job_options *requested, mdot_job **out_job, mdot_error *err)
 {
     mdot_job_options options;
+    mdot_job_adapters adapters;
     struct stat properties;
     if (path == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read requires a path and a pointer for the job");
-    mdot_status status = read_options(requested, &options, err);
+    mdot_status status = read_options(requested, &options, &adapters, err);
     if (status != MDOT_OK) return status;
     if (has_suffix(path, ".job")) return load_job(path, &options, out_job, err);
     bool exists = stat(path, &properties) == 0;
@@ -189,6 +215,7 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *requested, m
     if (exists && has_suffix(path, ".json")) return build_from_file(path, &options, out_job, err);
     if (has_suffix(path, ".py"))
         return BS_INVALID(err, "%s is a program in Python; `mdot export` of the Python package traces a module", path);
+    BS_TRY(refuse_adapters(path, &options, err));
     return fe_read_onnx(path, &options, out_job, err);
 }
 
@@ -196,17 +223,20 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
                                 const mdot_job_options *requested, mdot_job **out_job, mdot_error *err)
 {
     mdot_job_options options;
+    mdot_job_adapters adapters;
     if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
-    mdot_status status = read_options(requested, &options, err);
+    mdot_status status = read_options(requested, &options, &adapters, err);
     if (status != MDOT_OK) return status;
     if (size_bytes >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0) {
         mdot_job *job = NULL;
-        status = mdot_job_parse(bytes, size_bytes, &job, err);
+        status = refuse_adapters(name, &options, err);
+        if (status == MDOT_OK) status = mdot_job_parse(bytes, size_bytes, &job, err);
         return status == MDOT_OK ? finish(name, &options, job, out_job, err) : status;
     }
     if (size_bytes > 0 && *(const char *)bytes == '{')
         return build_from_bytes(bytes, size_bytes, name, &options, out_job, err);
+    BS_TRY(refuse_adapters(name, &options, err));
     return fe_read_onnx_bytes(bytes, size_bytes, name, &options, out_job, err);
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { MAX_JSON_BYTES = 4 << 20 };
 
@@ -35,11 +36,39 @@ mdot_status fe_parse_json(const void *bytes, size_t size_bytes, const char *name
     return mdot_fail(err, MDOT_MALFORMED, "%s: invalid JSON at byte %zu: %s", name, end, reason);
 }
 
+/* Replaces the bytes of a gzip file, which end with the size of the content, by the content. */
+static mdot_status inflate_file(const char *path, unsigned char **bytes, size_t *size_bytes, mdot_error *err)
+{
+    enum { AUTOMATIC_GZIP = 15 + 16, TAIL = 4 };
+    const unsigned char *tail = *bytes + *size_bytes - TAIL;
+    uint32_t size = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
+    if (size > MAX_JSON_BYTES)
+        return mdot_fail(err, MDOT_MALFORMED, "%s: its content is larger than %d MiB", path, MAX_JSON_BYTES >> 20);
+    unsigned char *content = malloc(size + 1);
+    z_stream stream = {.next_in = *bytes, .avail_in = (uInt)*size_bytes, .next_out = content, .avail_out = size};
+    int result = content != NULL ? inflateInit2(&stream, AUTOMATIC_GZIP) : Z_MEM_ERROR;
+    if (result == Z_OK) {
+        result = inflate(&stream, Z_FINISH);
+        inflateEnd(&stream);
+    }
+    if (result == Z_STREAM_END && stream.total_out == size) {
+        free(*bytes);
+        *bytes = content;
+        *size_bytes = size;
+        return MDOT_OK;
+    }
+    free(content);
+    if (result == Z_MEM_ERROR) return BS_OUT_OF_MEMORY(err, "%s", path);
+    return mdot_fail(err, MDOT_MALFORMED, "%s: the gzip file is damaged", path);
+}
+
 mdot_status fe_read_json(const char *path, json_object **out_root, mdot_error *err)
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
     mdot_status status = bs_read_file_within(path, MAX_JSON_BYTES, &bytes, &size, err);
+    if (status == MDOT_OK && size > 18 && bytes[0] == 0x1f && bytes[1] == 0x8b)
+        status = inflate_file(path, &bytes, &size, err);
     if (status == MDOT_OK) status = fe_parse_json(bytes, size, path, out_root, err);
     free(bytes);
     return status;

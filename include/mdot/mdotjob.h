@@ -22,6 +22,16 @@ const char *mdotjob_version(void);
  */
 uint32_t mdotjob_version_number(void);
 
+/* Low-rank adapters (LoRA) beside linear layers, whose other parameters are frozen, as peft makes them. */
+typedef struct mdot_job_adapters {
+    size_t struct_size;
+    uint32_t rank; /* 1 to 65536 */
+    /* Names of the adapted modules, or ends of their paths, for example "q_proj"; "all-linear": every linear layer
+     * except the head */
+    const char *const *targets;
+    size_t target_count; /* number of targets, 1 to 32 */
+} mdot_job_adapters;
+
 typedef struct mdot_job_options { /* zero selects every default */
     size_t struct_size;
     /* Bindings of symbolic dimensions; all except the batch are required. If no input has a dimension "length", this
@@ -44,6 +54,10 @@ typedef struct mdot_job_options { /* zero selects every default */
     const void *other_batch_bytes;
     size_t other_batch_size; /* number of these bytes */
     int64_t other_batch;     /* that batch; it has no common divisor with the file's batch */
+    /* Adapters for a configuration or a ready job of a family; NULL: none. UNSUPPORTED for other jobs, NOT_FOUND if no
+     * linear layer is a target. The memory is that of the smallest recorded set of targets that contains these, and a
+     * warning says so if it is larger */
+    const mdot_job_adapters *adapters;
 } mdot_job_options;
 
 /* Reads a job from a file, a folder or a name:

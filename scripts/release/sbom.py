@@ -41,6 +41,7 @@ LIBRARIES = [
     ("coinor-libclp-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("coinor-libcbc-dev", "EPL-1.0", "dynamic link of the simulator"),
     ("libjson-c-dev", "MIT", "dynamic link; the wheel mdot-predict contains it"),
+    ("zlib1g-dev", "Zlib", "dynamic link"),
     ("libslurm-dev", "GPL-2.0-or-later", "headers of the plugins"),
     ("libcmocka-dev", "Apache-2.0", "tests"),
 ]
