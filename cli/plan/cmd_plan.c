@@ -155,6 +155,7 @@ static const cli_option options[] = {
                   "fix a symbolic dimension other than the batch (or NAME=OTHER)", .heading = "Job", .letter = 'd',
                   .least = 1, .repeats = true),
     CLI_SAMPLE_LENGTH_OPTION(plan_request, reading.dims),
+    CLI_LORA_OPTION(plan_request, reading),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
     CLI_GPU_OPTION(plan_request, gpus, "one or several GPU models, or \"all\" (required)"),

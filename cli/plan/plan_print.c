@@ -77,6 +77,7 @@ static void print_command(const plan_request *r, const mdot_configuration *c)
     }
     for (size_t i = 0; i < r->reading.dims.count; i++)
         printf(" --dim %s=%" PRId64, r->reading.dims.item[i].name, r->reading.dims.item[i].value);
+    if (r->reading.lora != NULL) printf(" --lora %s", r->reading.lora);
     puts("");
 }
 
