@@ -132,6 +132,7 @@ class Job:
         frozen: Sequence[str] = (),
         trained: Sequence[str] = (),
         other_batch: tuple[bytes, int] | None = None,
+        lora: tuple[int, Sequence[str]] | None = None,
     ) -> Job:
         """Reads an ONNX file or bytes, and skips the weights.
 
@@ -156,6 +157,10 @@ class Job:
         if other_batch is not None:
             options.other_batch_bytes, options.other_batch = other_batch
             options.other_batch_size = len(other_batch[0])
+        if lora is not None:
+            names = (ctypes.c_char_p * max(len(lora[1]), 1))(*map(encode_text, lora[1]))
+            adapters = c.new(c.mdot_job_adapters, rank=lora[0], targets=names, target_count=len(lora[1]))
+            options.adapters = ctypes.pointer(adapters)
         handle = ctypes.c_void_p()
         out = ctypes.byref(handle)
         if isinstance(model, bytes):
@@ -402,10 +407,17 @@ class Job:
         return cls(handle.value)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, dims: Mapping[str, int | str] | None = None) -> Job:
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dims: Mapping[str, int | str] | None = None,
+        lora: tuple[int, Sequence[str]] | None = None,
+    ) -> Job:
         """Reads a `.job` file, an ONNX file, a Hugging Face model's config.json or a folder with one, or a ready job by its
-        name, for example "llama-3-8b" (`mdot jobs` lists them). `dims` binds dimensions: {"length": 4096}."""
-        return cls.from_onnx(path, dims=dims)
+        name, for example "llama-3-8b" (`mdot jobs` lists them). `dims` binds dimensions: {"length": 4096}. `lora` freezes
+        a Hugging Face model and adds adapters: their rank, and names of linear layers, as (16, ["q_proj", "v_proj"])."""
+        return cls.from_onnx(path, dims=dims, lora=lora)
 
     # ---- Saving and freezing -----------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@ and two lengths. Small networks, whose sizes differ from those of the descriptio
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import support
+import torch
 import transformers
 
 import mdot
+from mdot.trace.models import of_transformers
 
 TOLERANCE = 0.01
 WIDER = {"bloom": 0.025, "mixtral": 0.08, "mpnet": 0.015, "t5": 0.02, "whisper": 0.015}
@@ -79,20 +82,21 @@ def numbers(job: mdot.Job) -> dict[str, float]:
     for batch in BATCHES:
         for precision in ("fp32", "amp", "bf16"):
             for recomputed in ("nothing", "blocks", "selective"):
-                made = predictor.predict(job, gpu="H100", batch=batch, precision=precision, checkpoint=recomputed, optimizer="adamw")
+                frozen = "nf4" if job.frozen_parameters and batch > 2 else "unchanged"
+                made = predictor.predict(job, gpu="H100", batch=batch, precision=precision, checkpoint=recomputed, optimizer="adamw", frozen_weights=frozen)
                 work[f"{batch} {precision} {recomputed}"] = made.peak_memory_bytes
     return work
 
 
 class ReadyJobs(support.TestCase):
     def test_each_family_has_a_configuration(self) -> None:
-        families = {file.stem for file in Path(os.environ["MDOT_JOBS"]).glob("*.json")} - {"library"}
+        families = {file.name.partition(".")[0] for file in Path(os.environ["MDOT_JOBS"]).glob("*.json.gz")}
         self.assertEqual(families, set(CONFIGURATIONS))
 
     def test_jobs_of_configurations_equal_fresh_traces(self) -> None:
         warnings.simplefilter("ignore")
         for family in NAMED or CONFIGURATIONS:
-            description = json.loads((Path(os.environ["MDOT_JOBS"]) / f"{family}.json").read_text())
+            description = json.loads(gzip.decompress((Path(os.environ["MDOT_JOBS"]) / f"{family}.json.gz").read_bytes()))
             for length in LENGTHS if description["length"] else (None,):
                 with self.subTest(family, length=length), tempfile.TemporaryDirectory() as folder:
                     network = description["network"]
@@ -101,6 +105,28 @@ class ReadyJobs(support.TestCase):
                     made = numbers(mdot.Job.read(folder, dims={"length": length} if length else {}))
                     model = transformers.AutoConfig.from_pretrained(folder)
                     traced = numbers(mdot.Job.from_transformers(network, model, length=length))
+                    limits = {name: WIDER.get(family, TOLERANCE) if " " in name else TOLERANCE for name in traced}
+                    far = {name: made[name] / n - 1 for name, n in traced.items() if abs(made[name] - n) > limits[name] * n}
+                    self.assertEqual(far, {}, f"{family}: relative differences")
+
+    def test_adapters_equal_traces_of_peft(self) -> None:
+        import peft
+
+        warnings.simplefilter("ignore")
+        for family in NAMED or CONFIGURATIONS:
+            description = json.loads(gzip.decompress((Path(os.environ["MDOT_JOBS"]) / f"{family}.json.gz").read_bytes()))
+            sets = [one["targets"] for one in description["variants"][0].get("adapters", ())]
+            for (rank, dtype), targets in zip(((4, "bfloat16"), (16, "float32"), (32, "bfloat16")), sets):
+                with self.subTest(family, targets=targets), tempfile.TemporaryDirectory() as folder:
+                    with open(os.path.join(folder, "config.json"), "w") as file:
+                        json.dump({"model_type": family, **CONFIGURATIONS[family], "dtype": dtype}, file)
+                    made = numbers(mdot.Job.read(folder, dims={"length": 192}, lora=(rank, targets)))
+                    config = transformers.AutoConfig.from_pretrained(folder)
+                    network = of_transformers(getattr(transformers, description["network"]), config, 2, 192, None)
+                    settings = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets)
+                    network.model = peft.get_peft_model(network.model, settings)
+                    self.assertEqual(next(network.model.base_model.parameters()).dtype, getattr(torch, dtype))
+                    traced = numbers(mdot.Job.from_network(network, batch=2))
                     limits = {name: WIDER.get(family, TOLERANCE) if " " in name else TOLERANCE for name in traced}
                     far = {name: made[name] / n - 1 for name, n in traced.items() if abs(made[name] - n) > limits[name] * n}
                     self.assertEqual(far, {}, f"{family}: relative differences")

@@ -152,6 +152,15 @@ class mdot_job_program(Sized):
 MESSAGE_FUNCTION = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
+class mdot_job_adapters(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("rank", c_uint32),
+        ("targets", POINTER(c_char_p)),
+        ("target_count", c_size_t),
+    ]
+
+
 class mdot_job_options(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -166,6 +175,7 @@ class mdot_job_options(Sized):
         ("other_batch_bytes", c_char_p),
         ("other_batch_size", c_size_t),
         ("other_batch", c_int64),
+        ("adapters", POINTER(mdot_job_adapters)),
     ]
 
 
