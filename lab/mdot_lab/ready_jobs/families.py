@@ -9,8 +9,8 @@ become one block with a count. frontend/config reads the result and builds the j
 
 from __future__ import annotations
 
-import csv
 import dataclasses
+import gzip
 import itertools
 import json
 import random
@@ -51,6 +51,8 @@ class Family:
     """Other settings of the traces."""
     choose: dict[str, str]
     """Sizes of the traces, in place of the usual random ones."""
+    adapters: list[list[str]]
+    """Sets of modules that low-rank adapters (LoRA) are recorded for; the first is peft's default."""
 
 
 def read_families(path: Path) -> list[Family]:
@@ -64,7 +66,7 @@ def read_families(path: Path) -> list[Family]:
         axes = row.get("axes", {})
         variants = row.get("variants") or [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
         runs = [run.split("+") for run in row.get("runs", "n").split()]
-        made.append(Family(row["family"], row["network"], sizes, row["atoms"].split(), runs, variants, row.get("fixed", {}), row.get("choose", {})))  # fmt: skip
+        made.append(Family(row["family"], row["network"], sizes, row["atoms"].split(), runs, variants, row.get("fixed", {}), row.get("choose", {}), [one.split("+") for one in row.get("adapters", "").split()]))  # fmt: skip
     return made
 
 
@@ -105,7 +107,8 @@ class Recorded:
 
     intervals: list[Any]
     blocks: list[int]
-    """By interval, the block whose operator allocates; -1 if the next block ends it, so that further blocks add none."""
+    """By interval, the block whose operator allocates, or whose backward pass ends it; -1 if the next block ends it in the
+    same pass, so that further blocks add none."""
     block_at: np.ndarray
     """By time."""
     samples: int
@@ -120,6 +123,7 @@ class Capture:
         self._module, self._records = traced_program, traced_program.records
         self.passes: dict[tuple[str, str], Recorded] = {}
         self.buffers = 0
+        self.blocks: Sequence[str] = ()
 
     def __enter__(self) -> Capture:
         self._module.records = self._capture  # type: ignore[assignment]
@@ -131,7 +135,7 @@ class Capture:
     def _capture(self, program: Any, blocks: Sequence[str]) -> Any:
         from mdot.trace import moments as m
 
-        self.buffers = program.buffer_bytes
+        self.buffers, self.blocks = program.buffer_bytes, blocks
         for precision, one in program.runs.items():
             line = one.timeline
             regions = self._module._regions(one, blocks)
@@ -150,6 +154,8 @@ class Capture:
             def block_of(interval: Any) -> int:
                 is_forward, ends_forward = interval.start < line.backward_start, interval.end < line.backward_start
                 block, last = block_at[interval.start], block_at[interval.end]
+                if is_forward and not ends_forward and last == block + 1:
+                    return int(last)  # a block's result, which exists until the next block's backward pass
                 return -1 if is_forward == ends_forward and last == block + (1 if is_forward else -1) else int(block)
 
             for way, intervals in ways.items():
@@ -187,20 +193,43 @@ class Capture:
         return Recorded(intervals, blocks, np.array(at), kept.samples)
 
 
-def trace(family: Family, variant: Mapping[str, Any], sizes: Mapping[str, int], half: bool) -> tuple[list[Any], Capture, Any]:
-    import mdot
+def network_of(family: Family, variant: Mapping[str, Any], sizes: Mapping[str, int], half: bool, targets: Sequence[str] = ()) -> Any:
     import torch
     import transformers
+    from mdot.trace.models import of_transformers
 
     made = getattr(transformers, family.network)
     settings = {key: value for key, value in {**family.fixed, **variant}.items() if "==" not in key}
     settings.update((keys[0], sizes[name]) for name, (keys, _) in family.sizes.items() if keys)
     config = made.config_class(**settings)
     config.dtype = torch.bfloat16 if half else torch.float32
+    network = of_transformers(made, config, 2, sizes.get("L"), None)
+    if targets:
+        import peft
+
+        network.model = peft.get_peft_model(network.model, peft.LoraConfig(r=sizes["rank"], lora_alpha=2 * sizes["rank"], target_modules=list(targets)))
+    return network
+
+
+def trace(*which: Any) -> tuple[list[Any], Capture, Any]:
+    import mdot
+
     with Capture() as capture, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        job = mdot.Job.from_transformers(made, config, length=sizes.get("L"))
+        job = mdot.Job.from_network(network_of(*which), batch=2)
     return list(job), capture, job.program
+
+
+def trace_memory(blocks: Sequence[str], *which: Any) -> Capture:
+    """The recorded memory alone, which takes a third of the time. `blocks` are those of an earlier trace."""
+    from mdot.trace import failures, losses, modules, replacements, traced_program
+
+    network = network_of(*which)
+    with Capture() as capture, replacements.active([], has_backward=True), failures.quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, args = losses.attach(modules.prepare(network.model), network.args, network.loss, network.targets)
+        capture._capture(traced_program.record(model, args, {**network.kwargs, **network.labels}, 2), blocks)
+    return capture
 
 
 # ---- Formulas --------------------------------------------------------------------------------------------------------
@@ -325,6 +354,12 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
     return out
 
 
+def describe_passes(family: Family, variant: Mapping[str, Any], first: Capture, sizes: Sequence[Mapping[str, int]], fitter: Fitter, writer: Writer, *which: Any) -> dict[tuple[str, str], list[Any]]:
+    """The records of a network, from one trace and from its memory at the other sizes."""
+    captures = [first] + [trace_memory(first.blocks, family, variant, one, *which) for one in sizes[1:]]
+    return {key: describe_pass(family, captures, key, sizes, fitter, writer) for key in first.passes}
+
+
 def describe_variant(family: Family, variant: Mapping[str, Any], writer: Writer, names: list[str]) -> dict[str, Any]:
     import mdot
 
@@ -341,12 +376,34 @@ def describe_variant(family: Family, variant: Mapping[str, Any], writer: Writer,
     if abs(program.trained_bytes / parameters / 4 - 1) > 1e-3:
         print(f"{family.name} {variant}: {program.trained_bytes} bytes of parameters, {parameters} in operators")
     passes = {key: describe_pass(family, captures, key, sizes, fitter, writer) for key in captures[0].passes}
-    # A program with 16-bit parameters has the same allocations with autocast as without.
-    halves = {(way, key[1]): moments for way in ("amp-fp16", "bf16") for key, moments in passes.items() if key[0] == "bf16"}
+    halves = passes if half is runs[0] else describe_passes(family, variant, half[1], sizes, fitter, writer, True)
     records = [[writer.row("records", [*key, moments]) for key, moments in recorded.items()] for recorded in (passes, halves)]
     buffers = [writer.formula(fitter.fit_or_near([c.buffers for c in captures])), writer.formula(fitter.fit_or_near([half[1].buffers] * len(sizes)))]
     programs = [{"attention": program.attention, "buffers": b, "records": r} for b, r in zip(buffers, records)]
     return {"when": dict(variant), "parts": parts, "programs": programs, "has_loss": program.has_loss}
+
+
+ADAPTED: dict[str, list[Any]] = {}
+"""The adapted programs of a variant, without settings that change frozen parameters alone."""
+
+
+def describe_adapters(family: Family, variant: Mapping[str, Any], writer: Writer) -> list[Any]:
+    """The memory of the frozen network with adapters: by set of adapted modules, the records of a network in fp32 and of
+    one in 16 bits, whose adapters peft keeps in fp32."""
+    same = json.dumps([family.name, {key: value for key, value in variant.items() if key != "tie_word_embeddings"}])
+    if same in ADAPTED:
+        return ADAPTED[same]
+    sizes = [{**choose_sizes(family, variant, seed), "rank": 5 + (seed * 31 + 7) % 47} for seed in range(TRACES)]
+    fitter = Fitter({name: [one[name] for one in sizes] for name in sizes[0]}, [*family.atoms, "rank"])
+    made = []
+    for targets in family.adapters:
+        programs = []
+        for half in (False, True):
+            first = trace(family, variant, sizes[0], half, targets)[1]
+            passes = describe_passes(family, variant, first, sizes, fitter, writer, half, targets)
+            programs.append([writer.row("records", [*key, moments]) for key, moments in passes.items()])
+        made.append({"targets": targets, "records": programs})
+    return ADAPTED.setdefault(same, made)
 
 
 def describe(family: Family, folder: Path) -> None:
@@ -358,7 +415,9 @@ def describe(family: Family, folder: Path) -> None:
     default = made.config_class()
     kinds: Callable[[str], Any] = lambda key: getattr(default, key, family.variants[0][key])  # noqa: E731
     variants = [describe_variant(family, variant, writer, names) for variant in family.variants]
-    described = {
+    for variant, described in zip(family.variants, variants) if family.adapters else ():
+        described["adapters"] = describe_adapters(family, variant, writer)
+    description = {
         "family": family.name,
         "network": family.network,
         "sizes": [[name, keys, default] for name, (keys, default) in family.sizes.items()],
@@ -368,8 +427,8 @@ def describe(family: Family, folder: Path) -> None:
         **{table: [json.loads(row) for row in writer.tables[table]] for table in ("operators", "records")},
         "variants": variants,
     }
-    path = folder / f"{family.name}.json"
-    path.write_text(json.dumps(described, separators=(",", ":")) + "\n")
+    path = folder / f"{family.name}.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(description, separators=(",", ":")).encode(), 9, mtime=0))
     print(f"{path}: {len(variants)} variants, {path.stat().st_size} bytes, {time.process_time() - started:.0f} s", flush=True)
 
 

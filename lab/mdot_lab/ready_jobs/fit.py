@@ -25,6 +25,8 @@ class Fitter:
         made: dict[tuple[str, ...], np.ndarray] = {(): np.ones(len(next(iter(sizes.values()))))}
         for count in (1, 2, 3):
             for factors in itertools.combinations_with_replacement(atoms, count):
+                if "rank" in factors and count == 3:  # an adapter has two matrices
+                    continue
                 if all(factors.count(factor) == 1 or factor in ("L", "S", "d", "t") and factors.count(factor) == 2 for factor in factors):
                     product = tuple(sorted("*".join(factors).split("*")))
                     made.setdefault(product, np.prod([values[factor] for factor in factors], axis=0))
