@@ -107,7 +107,7 @@ class Recorded:
 
     intervals: list[Any]
     blocks: list[int]
-    """By interval, the block whose operator allocates, or whose backward pass ends it; -1 if the next block ends it in the
+    """By interval, the block whose operator allocates, or whose recomputation ends it; -1 if the next block ends it in the
     same pass, so that further blocks add none."""
     block_at: np.ndarray
     """By time."""
@@ -151,11 +151,11 @@ class Capture:
                 block_at[region.first : region.last + 1] = i
                 block_at[begin[i] : begin[i - 1] if i > 0 else None] = i
 
-            def block_of(interval: Any) -> int:
+            def block_of(interval: Any, recomputes: bool = False) -> int:
                 is_forward, ends_forward = interval.start < line.backward_start, interval.end < line.backward_start
                 block, last = block_at[interval.start], block_at[interval.end]
-                if is_forward and not ends_forward and last == block + 1:
-                    return int(last)  # a block's result, which exists until the next block's backward pass
+                if recomputes and is_forward and not ends_forward and last == block + 1:
+                    return int(last)  # a block's result, which exists until the next block is recomputed
                 return -1 if is_forward == ends_forward and last == block + (1 if is_forward else -1) else int(block)
 
             for way, intervals in ways.items():
@@ -163,7 +163,7 @@ class Capture:
             if has_blocks:
                 kept = m.by_block(line, regions)
                 kept = kept[: len(kept) - sum(size > 0 for size in extra)]
-                self.passes[precision, "blocks"] = self._with_second_passes(line, regions, begin, Recorded(kept, list(map(block_of, kept)), block_at, line.samples))
+                self.passes[precision, "blocks"] = self._with_second_passes(line, regions, begin, Recorded(kept, [block_of(one, True) for one in kept], block_at, line.samples))
         return self._records(program, blocks)
 
     def _with_second_passes(self, line: Any, regions: Sequence[Any], begin: Sequence[int], kept: Recorded) -> Recorded:
