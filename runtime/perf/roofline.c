@@ -75,10 +75,11 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     return (rt_roofline_terms){compute_ms, bytes * rates->ms_per_byte, skips ? MASKED * compute_ms : 0};
 }
 
-/* Fractions of the memory bandwidth that kernels which prepare operands reach. bitsandbytes' kernels look up and scale
- * each element: the weights of Mistral 7B take 87 ms a pass on an A100 (fms_hf_finetuning: LoRA with and without NF4,
- * four and eight samples), where their bytes take 8. */
-#define DEQUANTISATION_EFFICIENCY 0.1
+/* Fractions of the memory bandwidth that kernels which prepare operands reach. NF4 kernels look up and scale each
+ * element: the weights of Mistral 7B take 33 ms a pass on an A100, where their bytes take 9 (fms_hf_finetuning: the
+ * constant part of steps with 4 to 32 samples, with and without NF4). A model loaded in fp32 takes 87 ms, because the
+ * kernel then writes fp32 and another one converts. */
+#define DEQUANTISATION_EFFICIENCY 0.26
 #define CAST_EFFICIENCY 0.8
 
 /* Time of the kernel that dequantises frozen weights before the phase: it reads them and writes a copy. */
