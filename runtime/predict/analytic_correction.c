@@ -37,28 +37,29 @@
 /* Attention in n parts of a sequence takes longer: shorter kernels, whose results are merged. torchtitan's Llama 3 8B
  * takes 1.3 and 1.4 times the whole attention on 4 and 8 GPUs. */
 #define RING_LOSS 0.4
-/* Half-width of the logarithm of a launch's cost on a host that the user did not measure: a factor of 1.5, by the eight
- * hosts of docs/explanation/prediction.md. */
+/* Half-widths of the logarithm of a launch's cost: on a host that the user did not measure, a factor of 1.5 by the
+ * eight hosts of docs/explanation/prediction.md; with a stated framework; and with Megatron, by release and server. */
 #define HOST_LOG 0.4
-/* The same if several GPUs train a network with attention, and nothing states the framework: Megatron takes three times
- * as long as PyTorch. */
-#define FRAMEWORK_LOG 1.0
-/* The same for Megatron, by release and server. */
-#define MEGATRON_LOG 0.26
-/* Half-widths of the networks and GPUs that several publishers measured. They are logarithms of independent errors:
- * any language model in half precision, and in fp32 or TF32; experts in Megatron; newer GPUs than Ampere; FP8;
- * dequantised weights; divided blocks; each doubling of the nodes; image networks in training, in inference, and in
- * inference on GPUs without timm's labels or in fp32 on Hopper (lab/mdot_lab/checks/intervals.py). */
-#define LANGUAGE_LOG 0.15
-#define FULL_LOG 0.3
+#define STATED_LOG 0.3
+#define MEGATRON_LOG 0.285
+/* The same to slower steps if several GPUs train a network with attention, and nothing states the framework: a launch
+ * of Megatron takes 2.3 to 2.6 times as long as PyTorch's. */
+#define FRAMEWORK_LOG 0.9
+/* Half-widths of the GPU's part in jobs that several publishers measured, logarithms of independent errors: any
+ * language model in half precision, and in fp32 or TF32; experts in Megatron; newer GPUs than Ampere, and their hosts;
+ * FP8; dequantised weights; fused kernels; divided blocks; each doubling of the nodes; image networks in training, in
+ * inference, and in inference on GPUs without timm's labels or in fp32 on Hopper (lab/mdot_lab/checks/intervals.py). */
+#define LANGUAGE_LOG 0.135
+#define FULL_LOG 0.25
 #define EXPERTS_LOG 0.15
-#define NEW_GPU_LOG 0.14
-#define FP8_LOG 0.18
-#define QUANTISED_LOG 0.18
-#define DIVIDED_LOG 0.15
+#define NEW_GPU_LOG 0.18
+#define FP8_LOG 0.17
+#define QUANTISED_LOG 0.15
+#define FUSED_LOG 0.08
+#define DIVIDED_LOG 0.17
 #define NODES_LOG 0.05
 #define IMAGE_LOG 0.34
-#define INFERENCE_LOG 0.42
+#define INFERENCE_LOG 0.36
 #define FAR_IMAGE_LOG 0.7
 #define MOST_MATMULS 0.3 /* part of the GPU's time in matmuls and attention from which on a job is a language model */
 enum { TYPICAL_BATCH = 32 };
@@ -311,10 +312,11 @@ static bool may_be_megatron(const rt_resolved_configuration *requested, const md
            job->analysis->totals.has_attention;
 }
 
-static double launch_log(const rt_resolved_configuration *requested, const mdot_job *job)
+static double launch_log(const rt_resolved_configuration *requested)
 {
-    if (may_be_megatron(requested, job)) return FRAMEWORK_LOG;
-    return requested->configuration.c.framework == MDOT_FRAMEWORK_MEGATRON ? MEGATRON_LOG : HOST_LOG;
+    const rt_configuration *c = &requested->configuration;
+    if (c->c.framework != MDOT_FRAMEWORK_MEGATRON) return requested->assumes_framework ? HOST_LOG : STATED_LOG;
+    return hypot(MEGATRON_LOG, c->gpu.compute_capability > 8 ? NEW_GPU_LOG : 0);
 }
 
 /* A power limit slows the GPU's kernels down. Links, the host and its memory keep their rates. */
@@ -337,11 +339,12 @@ static double work_ms(const rt_step_parts *parts, rt_work work)
 
 static double squared(double x) { return x * x; }
 
-static double language_log(const mdot_configuration *c, double capability, bool has_experts)
+static double language_log(const mdot_configuration *c, double capability, bool has_experts, bool fuses)
 {
     double sum = squared(LANGUAGE_LOG) + squared(NODES_LOG * log2(c->node_count));
     if (!rt_is_half(c->precision)) sum += squared(FULL_LOG);
     if (has_experts) sum += squared(EXPERTS_LOG);
+    if (fuses) sum += squared(FUSED_LOG);
     if (capability > 8) sum += squared(NEW_GPU_LOG);
     if (rt_is_fp8(c->precision)) sum += squared(FP8_LOG);
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED) sum += squared(QUANTISED_LOG);
@@ -352,7 +355,8 @@ static double language_log(const mdot_configuration *c, double capability, bool 
 static double image_log(const mdot_configuration *c, double capability)
 {
     bool is_full = c->precision == MDOT_PRECISION_FP32, is_server = capability >= 9 && capability < 12;
-    if (c->mode == MDOT_MODE_TRAIN) return is_full && is_server ? FAR_IMAGE_LOG : IMAGE_LOG;
+    if (c->mode == MDOT_MODE_TRAIN && is_full && is_server) return FAR_IMAGE_LOG;
+    if (c->mode == MDOT_MODE_TRAIN) return hypot(IMAGE_LOG, capability > 8 ? NEW_GPU_LOG : 0);
     return !rt_is_half(c->precision) || is_server ? FAR_IMAGE_LOG : INFERENCE_LOG;
 }
 
@@ -370,7 +374,8 @@ static double known_log(const rt_resolved_configuration *requested, const mdot_j
     if (work_ms(parts, RT_WORK_CONVOLUTION) > 0) return has_images ? image_log(c, capability) : 0;
     double matmuls = work_ms(parts, RT_WORK_LINEAR) + work_ms(parts, RT_WORK_ATTENTION);
     bool is_language = job->analysis->totals.has_attention && matmuls > MOST_MATMULS * passes_ms(parts);
-    return is_language && is_server && is_training ? language_log(c, capability, has_experts) : 0;
+    bool fuses = rt_framework_fused(c) > 0;
+    return is_language && is_server && is_training ? language_log(c, capability, has_experts, fuses) : 0;
 }
 
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
@@ -391,8 +396,13 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
             measured.pass_ms[pass][RT_WORK_LINEAR] *= rt_throttled_matmuls(&queried->configuration);
     rt_correction corrected = correct_configuration(requested, queried, job, &measured);
     corrected.known_log = known_log(requested, job, &corrected.parts);
-    if (requested->configuration.c.host_launch_us == 0)
-        corrected.host_log = launch_log(requested, job) * rt_host_share(&corrected.parts, requested->micro_steps);
+    corrected.gpu_share = 1;
+    if (requested->configuration.c.host_launch_us == 0) {
+        double share = rt_host_share(&corrected.parts, requested->micro_steps), launch = launch_log(requested);
+        corrected.gpu_share -= share;
+        corrected.host_log = launch * share;
+        corrected.slow_host_log = may_be_megatron(requested, job) ? FRAMEWORK_LOG * share : corrected.host_log;
+    }
     if (requested->configuration.c.power_limit == 0) return corrected;
     rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
     double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);

@@ -30,9 +30,9 @@ rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuratio
 typedef struct rt_correction {
     double step_ms;
     double interval_factor; /* factor by which the interval widens, each way */
-    double host_log;        /* half-width by an unknown host, a logarithm, independent of the other errors */
-    double
-        known_log; /* half-width that published steps of such jobs need, a logarithm without the host's; 0: unknown */
+    /* Half-widths are logarithms of independent errors: by an unknown host, to faster and to slower steps; and the one
+     * that the GPU's part of such jobs needs in published steps (0: unknown), with that part. */
+    double host_log, slow_host_log, known_log, gpu_share;
     bool is_analytic; /* estimated analytically by more than a negligible change */
     bool exchanges;
     double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if computed here (`exchanges`) */

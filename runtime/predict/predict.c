@@ -131,12 +131,14 @@ static double widened(double log_ratio, double error) { return error > 0 ? hypot
 static void fill_time(const float ms[RT_STEP_NUMBERS], const rt_correction *corrected, mdot_prediction *out)
 {
     double below = widened(log((double)ms[1] / (double)ms[0]), corrected->host_log),
-           above = widened(log((double)ms[2] / (double)ms[1]), corrected->host_log);
-    double wider = log(corrected->interval_factor), known = hypot(corrected->known_log, corrected->host_log);
+           above = widened(log((double)ms[2] / (double)ms[1]), corrected->slow_host_log);
+    double wider = log(corrected->interval_factor), known = corrected->gpu_share * corrected->known_log;
     bool is_known = corrected->known_log > 0;
     out->gpu_ms = corrected->step_ms;
-    out->gpu_lower_ms = corrected->step_ms * exp(-(is_known ? fmin(below + wider, known) : below + wider));
-    out->gpu_upper_ms = corrected->step_ms * exp(is_known ? fmin(above + wider, known) : above + wider);
+    out->gpu_lower_ms =
+        corrected->step_ms * exp(-fmin(below + wider, is_known ? hypot(known, corrected->host_log) : INFINITY));
+    out->gpu_upper_ms =
+        corrected->step_ms * exp(fmin(above + wider, is_known ? hypot(known, corrected->slow_host_log) : INFINITY));
 }
 
 /* Widens the interval so that work lies inside that the program dispatched and the job lacks, or the reverse
@@ -251,7 +253,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     bool has_parts = read_parts(schema, pair, &parts);
     if (!has_parts) parts = rt_divide_step(job, &pair->queried, (double)ms[1]);
     rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, &parts);
-    if (!has_parts) corrected.host_log = 0; /* the host's time is a guess */
+    if (!has_parts) corrected.host_log = corrected.slow_host_log = 0; /* the host's time is a guess */
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     const rt_configuration *configuration = &pair->requested.configuration;
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
