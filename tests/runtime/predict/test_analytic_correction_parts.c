@@ -259,11 +259,14 @@ static void the_hosts_share_is_symmetric(void **state)
     (void)state;
 }
 
-/* The half-width per share of the host. */
-static double host_log(const mdot_job *job, mdot_configuration c, const rt_step_parts *parts)
+/* The half-widths to faster and slower steps, per share of the host. */
+static void host_logs(const mdot_job *job, mdot_configuration c, const rt_step_parts *parts, double out[2])
 {
     rt_correction corrected = correct(job, c, parts);
-    return corrected.host_log / rt_host_share(&corrected.parts, resolve(job, c, 0).requested.micro_steps);
+    double share = rt_host_share(&corrected.parts, resolve(job, c, 0).requested.micro_steps);
+    if (fabs(corrected.gpu_share + share - 1) > 1e-9) fail_msg("GPU %g, host %g", corrected.gpu_share, share);
+    out[0] = corrected.host_log / share;
+    out[1] = corrected.slow_host_log / share;
 }
 
 /* Without a division by the predictor, rooflines divide the step, and the parts add up to it. */
@@ -288,24 +291,33 @@ static void rooflines_divide_a_step(void **state)
     (void)state;
 }
 
-/* A host that nobody measured widens the interval in proportion to its share, most if several GPUs train a network with
- * attention and nothing tells the framework. */
+/* A host that nobody measured widens the interval in proportion to its share, and the GPU's error counts in proportion
+ * to the rest: less if a framework is stated, and most if several GPUs train a network with attention and nothing tells
+ * the framework. Then the step may be slower, because the slowest framework is not assumed. */
 static void an_unknown_host_widens_the_interval(void **state)
 {
     mdot_job *job = make_job();
     const mdot_configuration lone = {BASE}, measured = {BASE, .host_launch_us = 8},
                              megatron = {BASE, .framework = MDOT_FRAMEWORK_MEGATRON}, several = {BASE, .gpu_count = 4},
                              torch = {BASE, .gpu_count = 4, .framework = MDOT_FRAMEWORK_PYTORCH};
+    enum { LONE, SLOW, STATED, MEGATRON, SEVERAL, COUNT };
     rt_step_parts slow = base_parts, none = base_parts;
+    double logs[COUNT][2];
     slow.host_ms *= 8;
     none.host_ms = 0;
-    double least = host_log(job, lone, &base_parts), more = host_log(job, megatron, &base_parts),
-           most = host_log(job, several, &base_parts);
-    assert_true(0 < least && least < most && 0 < more && more < most);
-    assert_true(fabs(host_log(job, torch, &base_parts) - least) < 1e-9);
-    assert_true(fabs(host_log(job, lone, &slow) - least) < 1e-9);
-    assert_true(correct(job, measured, &base_parts).host_log == 0);
-    assert_true(correct(job, lone, &none).host_log == 0);
+    host_logs(job, lone, &base_parts, logs[LONE]);
+    host_logs(job, lone, &slow, logs[SLOW]);
+    host_logs(job, torch, &base_parts, logs[STATED]);
+    host_logs(job, megatron, &base_parts, logs[MEGATRON]);
+    host_logs(job, several, &base_parts, logs[SEVERAL]);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(0 < logs[i][0] && logs[i][0] <= logs[LONE][0] + 1e-9);
+        assert_true((logs[i][1] > logs[i][0] + 1e-9) == (i == SEVERAL));
+    }
+    assert_true(fabs(logs[SLOW][0] - logs[LONE][0]) < 1e-9 && logs[STATED][0] < logs[LONE][0] - 1e-9);
+    rt_correction known = correct(job, measured, &base_parts), idle = correct(job, lone, &none);
+    assert_true(known.host_log == 0 && known.slow_host_log == 0 && known.gpu_share == 1);
+    assert_true(idle.host_log == 0 && idle.slow_host_log == 0);
     mdot_job_destroy(job);
     (void)state;
 }
