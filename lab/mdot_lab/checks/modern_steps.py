@@ -225,6 +225,8 @@ def _published(folders: Sequence[Path]) -> Iterator[Step]:
             options |= {"power_limit": 500, "framework": "pytorch"}
         if point.source == "SimuMax":
             options["framework"] = "megatron"
+        if "frozen_weights" in options and options["precision"] == "fp32":
+            options["precision"] = "amp-bf16"   # the products' operands are converted to bf16, bitsandbytes' compute type
         if not lacking:
             yield Step(point.source, _regime(point), point.model, point.gpu, point.step_ms, options)
 

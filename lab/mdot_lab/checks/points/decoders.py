@@ -1,5 +1,7 @@
 """vTrain's GPT and llm-foundry's MPT, on one GPU and on hundreds. Assumptions where the points leave the setting open: fp16
-throughout is treated as bf16, Adam, tensor parallelism within a node, 25 GB/s per GPU between nodes."""
+throughout is treated as bf16, Adam, tensor parallelism within a node, 25 GB/s per GPU between nodes. vTrain ran the Megatron-LM
+of 2022: PyTorch's modules with fused kernels for softmax, bias and GELU, bias and dropout. mdot's name for such launches and
+kernels is liger; its megatron means the modules of Megatron Core."""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ def vtrain(row: dict[str, str]) -> Point:
     way = {"batch": batch * passes, "micro_batches": passes} if stages > 1 else {"batch": batch, "accumulate": passes}
     options = {**way, **on_nodes(tensor * stages * workers), "data_parallel": workers, "tensor_parallel": tensor,
                "pipeline_parallel": stages, "precision": "bf16", "attention": "eager", "checkpoint": "blocks",
-               "optimizer": "adam", "torch": "1.11"}
+               "optimizer": "adam", "torch": "1.11", "framework": "liger"}
     return Point("vTrain: GPT", published.network(row), "A100-SXM-80GB", options, note["iteration_ms"],
                  tensor == 1 and stages == 1)
 
