@@ -409,13 +409,13 @@ static void half_widths_of_image_networks_have_classes(void **state)
         const char *gpu;
         int train_full, train_half, infer_full, infer_half;
     } rows[] = {
-        {"A100", 1, 1, 3, 2}, {"V100", 1, 1, 3, 2}, {"H100", 3, 1, 3, 3},     {"B200", 3, 1, 3, 3},
-        {"T4", 0, 0, 0, 0},   {"A10", 0, 0, 3, 2},  {"RTX-4090", 0, 0, 3, 2}, {"RTX-5090", 0, 0, 3, 2},
+        {"A100", 1, 1, 4, 2}, {"V100", 1, 1, 4, 2}, {"H100", 4, 3, 4, 4},     {"B200", 4, 3, 4, 4},
+        {"T4", 0, 0, 0, 0},   {"A10", 0, 0, 4, 2},  {"RTX-4090", 0, 0, 4, 2}, {"RTX-5090", 0, 0, 4, 2},
     };
     mdot_job *job = make_job();
     rt_step_parts images = base_parts;
     images.pass_ms[RT_PASS_FORWARD][RT_WORK_CONVOLUTION] = 1;
-    double width[4] = {0};
+    double width[5] = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int k = 0; k < 4; k++) {
             mdot_configuration c = {ON(rows[i].gpu, FP32)};
@@ -430,7 +430,7 @@ static void half_widths_of_image_networks_have_classes(void **state)
             if (now != width[class])
                 fail_msg("%s, case %d: %g in class %d of %g", rows[i].gpu, k, now, class, width[class]);
         }
-    assert_true(width[0] == 0 && 0 < width[1] && width[1] < width[2] && width[2] < width[3]);
+    assert_true(width[0] == 0 && 0 < width[1] && width[1] < width[2] && width[2] < width[3] && width[3] < width[4]);
     mdot_job_destroy(job);
     (void)state;
 }
