@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
+from mdot.example_inputs import named
 from mdot.library.errors import InvalidArgumentError, suggest
 
 
@@ -14,15 +15,19 @@ def choose(
     aliases: Mapping[str, str] = {},
     nearest: Mapping[str, str] = {},
 ) -> int:
-    """The enum value of a word as in configuration.def, or of an object with this name, for example torch.bfloat16 or
-    torch.optim.AdamW. For other words, InvalidArgumentError lists the choices and the nearest one."""
+    """The enum value of a word as in configuration.def, or of an object with this name, for example torch.bfloat16,
+    torch.optim.AdamW or an optimizer of this class. For other words, InvalidArgumentError lists the choices and the nearest one."""
     name = value.__name__ if isinstance(value, type) else str(getattr(value, "value", value))
     if not isinstance(getattr(value, "value", ""), str):
         name = str(value)  # an Enum of numbers
+    if isinstance(getattr(value, "param_groups", None), list):  # a torch.optim.Optimizer
+        has_fused = any(group.get("fused") for group in value.param_groups)
+        name = type(value).__name__ + ("_fused" if has_fused else "")
     word = name.rpartition(".")[2].lower().replace("_", "-")
     known = {**{choice.replace("_", "-"): choice for choice in choices}, **aliases}
     if word in known:
         return choices.index(known[word])
     suggestion = nearest.get(word) or suggest(word, known)
     hint = "" if suggestion is None else f" (did you mean {known.get(suggestion, suggestion)}?)"
-    raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}{hint}")
+    shown = named(value) if "\n" in repr(value) else repr(value)
+    raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {shown}{hint}")

@@ -351,6 +351,8 @@ class Job:
         from mdot.trace.models import class_of_transformers, configuration_of, of_transformers
 
         made = class_of_transformers(kind) if isinstance(kind, str) else kind
+        if getattr(made, "config_class", None) is None or not isinstance(made, type):
+            raise InvalidArgumentError(f"kind is {named(kind)}: pass a class of transformers, or its name; for a module, use Job.from_torch")
         network = of_transformers(made, configuration_of(made, config), batch, length, size)
         return cls.from_network(network, batch=batch)
 

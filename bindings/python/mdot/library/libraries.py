@@ -257,6 +257,8 @@ def encode_text(text: str) -> bytes:
 
 def encode_path(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
     """A path for a C function. ValueError if it contains a NUL, as from open()."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise errors.InvalidArgumentError(f"expected the path of a file, not {type(path).__name__}")
     encoded = os.fsencode(path)
     if b"\0" in encoded:
         raise ValueError(f"embedded null byte in the path {os.fspath(path)!r}")

@@ -46,6 +46,9 @@ def build(
     """Builds a network and example inputs for it. `length` is the number of tokens or frames, and `size` the side of an
     image in pixels. The defaults depend on the network."""
     library, _, kind = name.rpartition(":")
+    loading = sorted({"weights", "weights_backbone", "pretrained", "checkpoint_path"} & {k for k, v in settings.items() if v})
+    if loading:
+        raise InvalidArgumentError(f"{name}: {loading[0]} would load weights, which a job does not need; leave it out")
     makers = {
         "": _torchvision, "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "diffusers": _diffusers,
     }  # fmt: skip

@@ -63,6 +63,9 @@ class Messages(unittest.TestCase):
         self.expect(lambda: read("resnet50", X), "'resnet50'", "Job.from_name")  # type: ignore[arg-type]
         self.expect(lambda: read(nn.Linear, X), "Linear is a class", "pass an instance")  # type: ignore[arg-type]
         self.expect(lambda: read(NET.state_dict(), X), "load_state_dict")  # type: ignore[arg-type]
+        self.expect(lambda: mdot.Job.read(None), "path of a file", "NoneType")  # type: ignore[arg-type]
+        self.expect(lambda: mdot.Job.load(3), "path of a file", "int")  # type: ignore[arg-type]
+        self.expect(lambda: mdot.Job.from_transformers(NET), "Job.from_torch")
         self.expect(lambda: mdot.predict(NET, "A100", 4), "mdot.Job.from_torch(")  # type: ignore[arg-type]
         self.assertEqual(read(NET, X).batch, 4)
 
@@ -79,6 +82,14 @@ class Messages(unittest.TestCase):
         ):
             given = mdot.predict(job, "A100", 4, **{option: value})
             self.assertEqual(given.step_ms, mdot.predict(job, "A100", 4, **{option: word}).step_ms)
+        for optimizer, word in (
+            (torch.optim.AdamW(NET.parameters()), "adamw"),
+            (torch.optim.AdamW(NET.parameters(), fused=True), "adamw-fused"),
+            (torch.optim.SGD(NET.parameters(), lr=0.1), "sgd"),
+        ):
+            given = mdot.predict(job, "A100", 4, optimizer=optimizer)  # type: ignore[arg-type]
+            self.assertEqual(given.step_ms, mdot.predict(job, "A100", 4, optimizer=word).step_ms)
+        self.expect(lambda: mdot.predict(job, "A100", 4, optimizer=torch.optim.RMSprop(NET.parameters())), "did you mean sgd?")  # type: ignore[arg-type]
         self.expect(lambda: mdot.predict(job, "A100", 4, precision=torch.float16), "did you mean amp-fp16?")
         self.expect(lambda: mdot.predict(job, "A100", 4, precision=torch.float64), "did you mean fp32?")
         for kind in vars(torch.optim).values():
@@ -130,6 +141,8 @@ class Messages(unittest.TestCase):
     def test_settings_that_a_function_lacks(self) -> None:
         library("torchvision")
         self.expect(lambda: mdot.Job.from_name("resnet18", num_class=10), "num_class", "num_classes")
+        self.expect(lambda: mdot.Job.from_name("resnet18", weights="DEFAULT"), "weights", "leave it out")
+        self.expect(lambda: mdot.Job.from_name("timm:resnet18", pretrained=True), "pretrained", "leave it out")
         self.assertGreater(mdot.Job.from_name("resnet18", num_classes=10).parameters, 0)
 
     def test_configurations_of_transformers(self) -> None:
