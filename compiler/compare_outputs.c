@@ -30,8 +30,7 @@ mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs,
     return mdot_run(context, entry, input, input_count, out, output_count, err);
 }
 
-/* Returns |got - want|; NaN equals NaN and an infinity equals itself. */
-static double distance(double actual, double expected)
+double co_distance(double actual, double expected)
 {
     if (actual == expected || (isnan(actual) && isnan(expected))) return 0;
     double difference = fabs(actual - expected);
@@ -43,7 +42,7 @@ static void compare_float(const ir_wide *actual, const ir_wide *expected, double
 {
     double largest = 0;
     for (int64_t i = 0; i < expected->count; i++) {
-        double reference = expected->f[i], difference = distance(actual->f[i], reference);
+        double reference = expected->f[i], difference = co_distance(actual->f[i], reference);
         double size = isfinite(reference) ? fabs(reference) : 0;
         double excess = difference / (absolute + relative * size);
         if (size > largest) largest = size;

@@ -98,6 +98,8 @@ typedef struct co_difference {
     double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|); fails above 1 */
     int64_t index;   /* index of the element of `excess` */
 } co_difference;
+/* Returns |actual - expected|; NaN equals NaN and an infinity equals itself. */
+double co_distance(double actual, double expected);
 /* Fails only if memory ran out. */
 mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
                        double absolute_tolerance, co_difference *out_difference, mdot_error *err);

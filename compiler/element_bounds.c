@@ -126,23 +126,15 @@ bool co_find_bounds(const co_expected *x, int half, double base, double *typical
     return true;
 }
 
-/* |actual - expected|; NaN equals NaN and an infinity equals itself. */
-static double distance(double actual, double expected)
-{
-    if (actual == expected || (isnan(actual) && isnan(expected))) return 0;
-    double difference = fabs(actual - expected);
-    return isnan(difference) ? INFINITY : difference;
-}
-
 /* An element's error. Where f32 decides the value, the evaluation in f32 counts; elsewhere the nearer one. */
 static double error_of(double actual, const co_expected *x, int64_t i, double bound, bool skips_nan)
 {
     double single = x->single->f[i], exact = x->exact->f[i], noisy = x->noisy->f[i];
     if (isnan(single) && (skips_nan || !isnan(noisy))) return 0;
     if (isinf(single) != isinf(noisy)) return 0; /* at the end of f32's range */
-    double error = distance(actual, single);
+    double error = co_distance(actual, single);
     bool is_decided = isfinite(single) && isfinite(exact) && fabs(single - exact) > bound;
-    return is_decided ? error : fmin(error, distance(actual, exact));
+    return is_decided ? error : fmin(error, co_distance(actual, exact));
 }
 
 static void note(co_worst *w, double error, double bound, double scale)
