@@ -149,23 +149,24 @@ mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Allocates output `index` for the statistics if it is present; otherwise NULL. */
-static mdot_status make_statistics(ir_arena *arena, const ir_node *node, int index, const ir_type *type, ir_wide **out,
-                                   mdot_error *err)
+/* Allocates the result, and the statistics that are wanted of so many. */
+static mdot_status make_outputs(ir_arena *arena, const ir_node *node, ir_inputs input, int statistics_count,
+                                ir_wide **out, int *out_axis, mdot_error *err)
 {
-    if (!ir_node_wants(node, index)) return MDOT_OK;
-    return ir_make_typed(arena, node, type, &out[index], err);
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    ir_type type;
+    BS_TRY(read_rows(&args, &type, out_axis));
+    ir_type statistics = statistics_type(node, &type, *out_axis);
+    BS_TRY(ir_make_by(arena, node, input, rows_result, &out[0], err));
+    for (int i = 1; i <= statistics_count; i++)
+        if (ir_node_wants(node, i)) BS_TRY(ir_make_typed(arena, node, &statistics, &out[i], err));
+    return MDOT_OK;
 }
 
 mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    ir_type type, statistics;
     int axis;
-    BS_TRY(read_rows(&args, &type, &axis));
-    statistics = statistics_type(node, &type, axis);
-    BS_TRY(ir_make_by(arena, node, input, rows_result, &out[0], err));
-    for (int i = 1; i < 3; i++) BS_TRY(make_statistics(arena, node, i, &statistics, out, err));
+    BS_TRY(make_outputs(arena, node, input, 2, out, &axis, err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
@@ -181,13 +182,8 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, ir_inputs i
 
 mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    ir_type type, statistics;
     int axis;
-    BS_TRY(read_rows(&args, &type, &axis));
-    statistics = statistics_type(node, &type, axis);
-    BS_TRY(ir_make_by(arena, node, input, rows_result, &out[0], err));
-    BS_TRY(make_statistics(arena, node, 1, &statistics, out, err));
+    BS_TRY(make_outputs(arena, node, input, 1, out, &axis, err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
