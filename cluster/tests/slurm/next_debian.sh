@@ -40,9 +40,10 @@ cmake --build /build --target mdot_cli mdot_predictions job_submit_mdot spank_md
 ctest --test-dir /build -R "^(${tests// /|})$" --output-on-failure
 dpkg-query -W -f 'Slurm ${Version}\n' slurmctld
 set -- /build/cluster /build/cli/mdot /build/share/mdot/predictor.mdot /source/examples/jobs
-cluster/tests/slurm/cluster.sh "$@" || [ $? = 77 ]
+run() { "cluster/tests/slurm/$1" "${@:2}" < /dev/null; } # Slurm's commands would read the lines below
+run cluster.sh "$@" || [ $? = 77 ]
 status=0
-cluster/tests/slurm/never_worse.sh "$@" || status=$?
-[ $status != 77 ] || ACCOUNTING=none cluster/tests/slurm/never_worse.sh "$@" || status=$?
+run never_worse.sh "$@" || status=$?
+[ $status != 77 ] || ACCOUNTING=none run never_worse.sh "$@" || status=$?
 [ $status = 0 ] || [ $status = 77 ]
 COMMANDS
