@@ -1,5 +1,7 @@
 /* cmd_plan.c — `mdot plan`: which GPUs, how many, and which parallelism a training needs, and what it costs. */
 #include "base/command/quantity.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/plan/plan_request.h"
 
@@ -180,6 +182,8 @@ static const cli_option options[] = {
                   "print only launch settings of the recommended layout, for torchtitan (a job file), torchrun (with "
                   "arguments of transformers' Trainer), or megatron (arguments of Megatron-LM)",
                   .choices = plan_emit_names, .excludes = "json"),
+    CLI_OUTPUT_OPTION(plan_request, output, "FILE.html", "write a page instead: time against cost, and memory by kind",
+                      "html"),
     PREDICT_MODEL_OPTION(plan_request, model_path, "Predictor",
                          "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the "
                          "predictor of the installation)"),
@@ -387,6 +391,19 @@ static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot
     return status;
 }
 
+static mdot_status write_page(const plan_request *r, const plan_answers *answers, mdot_error *err)
+{
+    bs_memstream buffer;
+    size_t size_bytes = 0;
+    if (!bs_memstream_open(&buffer)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    plan_write_report(buffer.file, r, answers);
+    char *text = bs_memstream_close(&buffer, &size_bytes);
+    mdot_status status =
+        text != NULL ? bs_write_file(r->output, text, size_bytes, err) : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    free(text);
+    return status;
+}
+
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
 static int check(const plan_request *r, const cli_operands *operands)
@@ -424,15 +441,19 @@ static int run(int argc, char **argv)
     if (usage != CLI_OK) return usage;
     if (request.size_count == 0) request.sizes[request.size_count++] = 8;
     request.job_path = operands.item[0];
+    request.reading.output = request.output;
     mdot_error err = {0};
     plan_answers answers = {.info = MDOT_INIT(mdot_job_info)};
-    mdot_status status = cli_read_job("plan", request.job_path, &request.reading, &answers.job, &err);
+    mdot_status status = request.output != NULL ? bs_check_output(request.output, &err) : MDOT_OK;
+    if (status == MDOT_OK) status = cli_read_job("plan", request.job_path, &request.reading, &answers.job, &err);
     if (status == MDOT_OK) status = mdot_job_get_info(answers.job, &answers.info);
     if (status == MDOT_OK) answers.tokens_per_sample = cli_tokens_per_sample(answers.job, &answers.info);
     if (status == MDOT_OK) status = count_samples(&request, &answers, &err);
     if (status == MDOT_OK) status = search(&request, &answers, &err);
     if (status == MDOT_OK) status = price_rows(&request, &answers, &err);
-    if (status == MDOT_OK && request.emit != CLI_NO_CHOICE)
+    if (status == MDOT_OK && request.output != NULL)
+        status = write_page(&request, &answers, &err);
+    else if (status == MDOT_OK && request.emit != CLI_NO_CHOICE)
         status = plan_emit(&request, &answers, &err);
     else if (status == MDOT_OK)
         plan_print(&request, &answers);

@@ -3,14 +3,12 @@
 #include "base/text.h"
 #include "base/training/prediction_json.h"
 #include "cli/plan/plan_request.h"
+#include "cli/report/report.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-typedef struct cell {
-    char text[192];
-} cell;
 typedef struct small_cell {
     char text[48];
 } small_cell;
@@ -128,7 +126,22 @@ static void fill_line(const plan_request *r, const plan_answers *answers, const 
     snprintf(out[CHANCE].text, sizeof out->text, "%.0f %%", 100 * fmin(row->cost.in_time, row->cost.in_budget));
 }
 
-static void print_table(const plan_request *r, const plan_answers *answers)
+const char *plan_name_row(const plan_row *row, cell *out)
+{
+    const mdot_configuration *c = &row->layout.configuration;
+    cell text;
+    snprintf(out->text, sizeof out->text, "%d %s %.120s", c->gpu_count, c->gpu_spec->name, degrees(&text, c));
+    return out->text;
+}
+
+static void write_cell(FILE *out, const char *text, bool is_head)
+{
+    fprintf(out, "<t%c>", is_head ? 'h' : 'd');
+    report_text(out, text);
+    fprintf(out, "</t%c>", is_head ? 'h' : 'd');
+}
+
+static void print_table(FILE *out, const plan_request *r, const plan_answers *answers, bool is_html)
 {
     static const line titles = {{"GPU"},           {"GPUs"}, {"parallel"}, {""}, {"micro-batch"},
                                 {"recompute"},     {"GiB"},  {"step ms"},  {""}, {"time"},
@@ -157,15 +170,27 @@ static void print_table(const plan_request *r, const plan_answers *answers)
                 memcpy(cells, heads, sizeof cells);
             else
                 fill_line(r, answers, row, cells);
+            if (pass == 1 && is_html)
+                fputs(row != NULL && row == answers->recommended ? "<tr class=\"best\">" : "<tr>", out);
             for (int c = 0; c < COLUMNS; c++) {
                 int length = (int)strlen(cells[c].text);
                 if (pass == 0 && length > widths[c]) widths[c] = length;
                 bool is_left = c == GPU || c == PARALLEL || c == LISTED || c == RECOMPUTE || c == RANGE;
-                if (pass == 1 && is_shown[c])
-                    printf("%s%*s", c > 0 ? "  " : "", is_left ? -widths[c] : widths[c], cells[c].text);
+                if (pass == 0 || !is_shown[c]) continue;
+                if (is_html)
+                    write_cell(out, cells[c].text, is_head);
+                else
+                    fprintf(out, "%s%*s", c > 0 ? "  " : "", is_left ? -widths[c] : widths[c], cells[c].text);
             }
-            if (pass == 1) puts(row != NULL && has_total(r) && row == answers->recommended ? "  <" : "");
+            if (pass == 0) continue;
+            bool is_marked = !is_html && row != NULL && has_total(r) && row == answers->recommended;
+            fputs(is_html ? "</tr>\n" : is_marked ? "  <\n" : "\n", out);
         }
+}
+
+void plan_write_rows(FILE *out, const plan_request *r, const plan_answers *answers)
+{
+    print_table(out, r, answers, true);
 }
 
 /* ---- Recommendation ---------------------------------------------------------------------------------------------- */
@@ -296,7 +321,7 @@ void plan_print(const plan_request *r, const plan_answers *answers)
         if (r->global_batch > 0) printf(", %" PRId64 " samples in a step", r->global_batch);
         printf("; %s, %s\n\n", rt_precision_names[is_left ? cli_choices_of(answers->job).precision : c->precision],
                rt_optimizer_names[c->optimizer]);
-        print_table(r, answers);
+        print_table(stdout, r, answers, false);
         if (has_total(r)) print_recommendation(r, answers);
     } else {
         printf("\n\nNo layout fits: use more GPUs, GPUs with more memory, --offload, or a smaller precision.\n");

@@ -21,7 +21,8 @@ typedef struct plan_request {
     double confidence;
     cli_gpu_prices prices;
     bool json;
-    int emit; /* index in plan_emit_names */
+    const char *output; /* of a page; may be NULL */
+    int emit;           /* index in plan_emit_names */
 } plan_request;
 
 /* A layout with the time and cost of the whole training. */
@@ -44,6 +45,17 @@ typedef struct plan_answers {
     bool has_prices;             /* each GPU model has a price */
 } plan_answers;
 
+/* A text of one table cell. */
+typedef struct cell {
+    char text[192];
+} cell;
+
+/* Names a layout, as "16 H100 dp=8,tp=2". */
+const char *plan_name_row(const plan_row *row, cell *out);
+/* Writes the table of the layouts as rows of HTML. */
+void plan_write_rows(FILE *out, const plan_request *request, const plan_answers *answers);
+/* Writes a page with the front of time against cost, the table, and the memory by kind. */
+void plan_write_report(FILE *out, const plan_request *request, const plan_answers *answers);
 /* Prints the answers as text or JSON. */
 void plan_print(const plan_request *request, const plan_answers *answers);
 

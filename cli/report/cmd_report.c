@@ -2,10 +2,12 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/training/job_argument.h"
+#include "cli/cli.h"
 #include "cli/gpu/gpu_argument.h"
 #include "cli/report/report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct report_request {
     cli_training training; /* must be first, where option calls expect it */
@@ -37,7 +39,8 @@ static const cli_option options[] = {
     PREDICT_CALIBRATION_OPTION(report_request, calibration_path),
     CLI_QUIET_OPTION(report_request, reading.quiet, "suppress warnings about the jobs"),
 };
-static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
+static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…",
+                                       "--plan JOB -o FILE.html [OPTION of `mdot plan`]…", NULL};
 
 static void list_batches(report_job *job, int64_t unit)
 {
@@ -173,6 +176,7 @@ static mdot_status write_report(const report_request *r, const cli_operands *job
 
 static int run(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--plan") == 0) return cli_plan.run(argc - 1, argv + 1);
     static report_request request; /* too large for the stack */
     request = (report_request){.batch = 0};
     cli_training_begin(&request.training);

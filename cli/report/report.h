@@ -36,7 +36,7 @@ extern const char cli_report_head[]; /* report_head.html */
  * and the rest of the page describes the first. */
 void report_begin(FILE *out);
 bool report_write_job(FILE *out, const report_job *job, const cli_training *training); /* false: memory ran out */
-void report_end(FILE *out, const char *predictor);
+void report_end(FILE *out, const char *predictor);                                     /* NULL: not named */
 
 /* Writes text with HTML's special characters escaped; unprintable characters become '?'. */
 void report_text(FILE *out, const char *text);

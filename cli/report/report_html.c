@@ -10,8 +10,8 @@ void report_begin(FILE *out) { fputs(cli_report_head, out); }
 
 void report_end(FILE *out, const char *predictor)
 {
-    fprintf(out, "<footer><p>Made by mdot %s with the predictor ", mdot_version());
-    report_text(out, predictor);
+    fprintf(out, "<footer><p>Made by mdot %s%s", mdot_version(), predictor != NULL ? " with the predictor " : "");
+    if (predictor != NULL) report_text(out, predictor);
     fprintf(out, ". Times are predicted medians. Nine of ten steps should lie in the interval.</p></footer>\n"
                  "</main>\n</body>\n</html>\n");
 }

@@ -293,9 +293,63 @@ static void output_matches_the_schema(void **state)
     free(schema);
 }
 
+/* Each layout is a point inside both drawings of a page without scripts. `mdot report --plan` and `mdot plan -o` write
+ * the same page. */
+static void a_page_draws_each_layout(void **state)
+{
+    predict_command *f = *state;
+    static const char *const cases[][8] = {
+        {"--gpu=A100,T4", "--gpus=1..16", "--tokens=1e9", "--price=2", "--deadline=10h", "--global-batch=64"},
+        {"--gpu=A100", "--gpus=8", "--tokens=1e9", "--global-batch=64"}, /* one layout */
+        {"--gpu=A100,T4,H100,V100", "--gpus=8..64", "--epochs=3", "--dataset=10000", "--top=4"},
+        {"--gpu=A100", "--gpus=1..8"},     /* no whole training */
+        {"--gpu-spec=like=T4,memory=0.5"}, /* no layout fits */
+    };
+    static const char *const forbidden[] = {"http:", "https:", "<script", "nan", "inf ", "-inf", "%!"};
+    char *path = process_in_folder(f->folder, "plan.html"), *twin = process_in_folder(f->folder, "twin.html");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i];
+        PLAN(f, "--json", c[0], c[1], c[2], c[3], c[4], c[5]);
+        assert_int_equal(f->result.status, OK);
+        double steps[4 * MOST], x;
+        size_t layouts = json_numbers(f->result.out, "step_ms", steps, 4 * MOST), points = 0, drawings = 0;
+        PLAN(f, "-o", twin, c[0], c[1], c[2], c[3], c[4], c[5]);
+        assert_int_equal(f->result.status, OK);
+        process_run((const char *const[]){MDOT_CLI, "report", "--plan", bert, "--dim", "sequence=128", "-o", path, c[0],
+                                          c[1], c[2], c[3], c[4], c[5], NULL},
+                    &f->result);
+        assert_int_equal(f->result.status, OK);
+        unsigned char *bytes = NULL, *other = NULL;
+        size_t size = 0, other_size = 0;
+        assert_int_equal(bs_read_file(path, &bytes, &size, NULL), MDOT_OK);
+        assert_int_equal(bs_read_file(twin, &other, &other_size, NULL), MDOT_OK);
+        assert_int_equal(size, other_size);
+        assert_memory_equal(bytes, other, size);
+        char *page = strndup((const char *)bytes, size);
+        for (const char *cursor = page; (cursor = strstr(cursor, "<circle cx=\"")) != NULL; points++) {
+            assert_int_equal(sscanf(cursor += strlen("<circle cx=\""), "%lf", &x), 1);
+            assert_compare(x, >, 0);
+            assert_compare(x, <, 860);
+        }
+        for (const char *cursor = page; (cursor = strstr(cursor, "aria-label=\"Time against cost\"")) != NULL;
+             drawings++)
+            cursor++;
+        assert_int_equal(points, 2 * layouts);
+        assert_int_equal(drawings, layouts > 0 ? 2 : 0);
+        for (size_t k = 0; k < sizeof forbidden / sizeof *forbidden; k++)
+            if (strstr(page, forbidden[k]) != NULL) fail_msg("case %zu has %s", i, forbidden[k]);
+        free(bytes);
+        free(other);
+        free(page);
+    }
+    free(path);
+    free(twin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_page_draws_each_layout),
         cmocka_unit_test(the_cheapest_layout_in_time_is_recommended),
         cmocka_unit_test(the_printed_command_predicts_the_layout),
         cmocka_unit_test(tokens_become_samples),
