@@ -15,69 +15,49 @@ typedef struct norm_nests {
     ir_type statistic; /* x's shape with 1 in the reduced dimensions */
 } norm_nests;
 
-/* The value that a statistic reduces at one element, and the function of the sum. `known` are the preceding
- * statistics. */
-typedef const pl_expr *(*formula_fn)(const norm_nests *n, const pl_expr *x, const pl_expr *const *known);
-
-static const pl_expr *op(const norm_nests *n, pl_expr_op what, const pl_expr *a, const pl_expr *b)
-{
-    return pl_op2(n->b, what, a, b);
-}
-
 static const pl_expr *element(const norm_nests *n, const pl_expr *const *index)
 {
     return pl_cast(n->b->arena, pl_value_at(n->b, n->x, index), n->real);
 }
 
-/* The formula of an element x; `known` are the statistics before it. */
-#define FORMULA(name, expression)                                                                                      \
-    static const pl_expr *name(const norm_nests *n, const pl_expr *x, const pl_expr *const *known)                     \
-    {                                                                                                                  \
-        return expression;                                                                                             \
-    }
-
-FORMULA(itself, x)
-FORMULA(shifted_power, pl_op1(n->b, PL_EXP, op(n, PL_SUB, x, known[0])))
-FORMULA(squared, op(n, PL_MUL, x, x))
-FORMULA(squared_deviation, squared(n, op(n, PL_SUB, x, known[0]), known))
-
-static const pl_expr *mean(const norm_nests *n, const pl_expr *sum, const pl_expr *const *known)
-{
-    const pl_expr *count = pl_int(n->b, 1);
-    for (int d = 0; d < n->x->type.rank; d++)
-        if (n->reduced & 1u << d) count = op(n, PL_MUL, count, pl_extent(n->b, n->x->type.dim[d]));
-    return op(n, PL_DIV, sum, pl_cast(n->b->arena, count, n->real));
-}
-
-/* √(mean + epsilon) */
-static const pl_expr *deviation(const norm_nests *n, const pl_expr *sum, const pl_expr *const *known)
-{
-    const pl_expr *epsilon = pl_const_f(n->b->arena, n->real, ir_node_float(n->node, "epsilon", 1e-5));
-    return pl_op1(n->b, PL_SQRT, op(n, PL_ADD, mean(n, sum, known), epsilon));
-}
-
-FORMULA(softmax, op(n, PL_DIV, shifted_power(n, x, known), known[1]))
-FORMULA(log_softmax, op(n, PL_SUB, op(n, PL_SUB, x, known[0]), pl_op1(n->b, PL_LOG, known[1])))
-FORMULA(standardised, op(n, PL_DIV, op(n, PL_SUB, x, known[0]), known[1]))
-FORMULA(scaled, op(n, PL_DIV, x, known[0]))
-
 enum { MAX_STATISTICS = 2 };
 
+/* Formulas of an element or a sum x, with the statistics computed before: `first` and `second`, the number of elements
+ * of a sum, and the attribute epsilon. */
 static const struct norm_rule {
     int statistics;
     struct {
         pl_reducer reducer;
-        formula_fn before, after;
+        const char *before, *after; /* of each element, and of the sum */
     } statistic[MAX_STATISTICS];
-    formula_fn result;
+    const char *result;
 } rules[IR_OP_COUNT] = {
-    [IR_OP_Softmax] = {2, {{PL_REDUCE_MAX, itself, itself}, {PL_REDUCE_SUM, shifted_power, itself}}, softmax},
-    [IR_OP_LogSoftmax] = {2, {{PL_REDUCE_MAX, itself, itself}, {PL_REDUCE_SUM, shifted_power, itself}}, log_softmax},
+    [IR_OP_Softmax] = {2,
+                       {{PL_REDUCE_MAX, "x", "x"}, {PL_REDUCE_SUM, "exp(x - first)", "x"}},
+                       "exp(x - first) / second"},
+    [IR_OP_LogSoftmax] = {2,
+                          {{PL_REDUCE_MAX, "x", "x"}, {PL_REDUCE_SUM, "exp(x - first)", "x"}},
+                          "x - first - log(second)"},
     [IR_OP_LayerNormalization] = {2,
-                                  {{PL_REDUCE_SUM, itself, mean}, {PL_REDUCE_SUM, squared_deviation, deviation}},
-                                  standardised},
-    [IR_OP_RMSNormalization] = {1, {{PL_REDUCE_SUM, squared, deviation}}, scaled},
+                                  {{PL_REDUCE_SUM, "x", "x / count"},
+                                   {PL_REDUCE_SUM, "d = x - first; d * d", "sqrt(x / count + epsilon)"}},
+                                  "(x - first) / second"},
+    [IR_OP_RMSNormalization] = {1, {{PL_REDUCE_SUM, "x * x", "sqrt(x / count + epsilon)"}}, "x / first"},
 };
+
+static const pl_expr *formula(const norm_nests *n, const char *text, const pl_expr *x, const pl_expr *const *known)
+{
+    pl_builder *b = n->b;
+    const pl_expr *count = pl_int(b, 1);
+    for (int d = 0; d < n->x->type.rank; d++)
+        if (n->reduced & 1u << d) count = pl_op2(b, PL_MUL, count, pl_extent(b, n->x->type.dim[d]));
+    const pl_symbol symbols[] = {{"x", x},
+                                 {"first", known[0]},
+                                 {"second", known[1]},
+                                 {"count", pl_cast(b->arena, count, n->real)},
+                                 {"epsilon", pl_const_f(b->arena, n->real, ir_node_float(n->node, "epsilon", 1e-5))}};
+    return pl_formula(b->arena, text, symbols, sizeof symbols / sizeof *symbols);
+}
 
 /* Loads the statistics computed so far, at the element's row. */
 static void load_statistics(const norm_nests *n, const int *buffers, int count, const pl_expr *const *index,
@@ -92,7 +72,7 @@ static void load_statistics(const norm_nests *n, const int *buffers, int count, 
 static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *rule, int number, int *buffers)
 {
     pl_builder *b = n->b;
-    const pl_expr *index[MDOT_MAX_RANK], *known[MAX_STATISTICS];
+    const pl_expr *index[MDOT_MAX_RANK], *known[MAX_STATISTICS] = {NULL};
     pl_nest nest = {0};
     pl_begin_kernel(b);
     pl_note_origin(b, n->node);
@@ -101,7 +81,7 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
     for (int d = 0; d < n->x->type.rank; d++)
         if (n->reduced & 1u << d) index[d] = pl_add_reduction(b, &nest, n->x->type.dim[d]);
     load_statistics(n, buffers, number, index, known);
-    const pl_expr *body = rule->statistic[number].before(n, element(n, index), known), *sum = body;
+    const pl_expr *body = formula(n, rule->statistic[number].before, element(n, index), known), *sum = body;
     if (body == NULL) return pl_fault(b);
     if (nest.reduce_count > 0) {
         nest.reducer = rule->statistic[number].reducer;
@@ -112,7 +92,7 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
     if (buffers[number] < 0) return pl_fault(b);
     const pl_expr *position = pl_flatten(b, n->statistic.rank, n->statistic.dim, index);
     nest.store[nest.store_count++] =
-        (pl_store){buffers[number], position, rule->statistic[number].after(n, sum, known)};
+        (pl_store){buffers[number], position, formula(n, rule->statistic[number].after, sum, known)};
     return pl_end_nest(b, n->node->name, &nest);
 }
 
@@ -120,13 +100,13 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
 static const pl_expr *result_at(const norm_nests *n, const struct norm_rule *rule, const int *buffers,
                                 const pl_expr *const *index)
 {
-    const pl_expr *known[MAX_STATISTICS];
+    const pl_expr *known[MAX_STATISTICS] = {NULL};
     int rank = n->x->type.rank;
     load_statistics(n, buffers, rule->statistics, index, known);
-    const pl_expr *result = pl_cast(n->b->arena, rule->result(n, element(n, index), known), n->x->type.dtype);
+    const pl_expr *result = pl_cast(n->b->arena, formula(n, rule->result, element(n, index), known), n->x->type.dtype);
     const ir_value *gamma = ir_node_input(n->node, 1), *beta = ir_node_input(n->node, 2);
-    if (gamma != NULL) result = op(n, PL_MUL, result, pl_operand_at(n->b, gamma, rank, index));
-    if (beta != NULL) result = op(n, PL_ADD, result, pl_operand_at(n->b, beta, rank, index));
+    if (gamma != NULL) result = pl_op2(n->b, PL_MUL, result, pl_operand_at(n->b, gamma, rank, index));
+    if (beta != NULL) result = pl_op2(n->b, PL_ADD, result, pl_operand_at(n->b, beta, rank, index));
     return result;
 }
 

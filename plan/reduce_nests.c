@@ -4,55 +4,26 @@
 #include "plan/expr.h"
 #include "plan/plan_builder.h"
 
-typedef struct reduction {
-    pl_builder *b;
-    const ir_node *node;
-    mdot_dtype dtype;     /* type of the result */
-    const pl_expr *count; /* number of elements reduced to one */
-} reduction;
-
-typedef const pl_expr *(*step_fn)(const reduction *r, const pl_expr *x);
-
-static const pl_expr *square(const reduction *r, const pl_expr *x) { return pl_op2(r->b, PL_MUL, x, x); }
-static const pl_expr *absolute(const reduction *r, const pl_expr *x) { return pl_op1(r->b, PL_ABS, x); }
-
-/* For integers, functions of real numbers are computed in f64. */
-static const pl_expr *real_function(const reduction *r, pl_expr_op op, const pl_expr *x)
-{
-    mdot_dtype real = ir_dtype_is_float(r->dtype) ? r->dtype : MDOT_DTYPE_F64;
-    return pl_cast(r->b->arena, pl_op1(r->b, op, pl_cast(r->b->arena, x, real)), r->dtype);
-}
-
-static const pl_expr *root(const reduction *r, const pl_expr *x) { return real_function(r, PL_SQRT, x); }
-static const pl_expr *logarithm(const reduction *r, const pl_expr *x) { return real_function(r, PL_LOG, x); }
-
-static const pl_expr *mean(const reduction *r, const pl_expr *x)
-{
-    return pl_op2(r->b, PL_DIV, x, pl_cast(r->b->arena, r->count, r->dtype));
-}
-
-/* Compares false and true as 0 and 1. */
-static const pl_expr *bool_as_number(const reduction *r, const pl_expr *x)
-{
-    return r->dtype == MDOT_DTYPE_BOOL ? pl_cast(r->b->arena, x, MDOT_DTYPE_U8) : x;
-}
-
-static const pl_expr *number_as_bool(const reduction *r, const pl_expr *x) { return pl_cast(r->b->arena, x, r->dtype); }
-
+/* Formulas of an element, and of the reduced value and the number of elements; NULL: x itself. */
 static const struct {
     pl_reducer reducer;
-    step_fn before, after;
+    const char *before, *after;
 } rows[IR_OP_COUNT] = {
-    [IR_OP_ReduceSum] = {PL_REDUCE_SUM, NULL, NULL},
-    [IR_OP_ReduceMean] = {PL_REDUCE_SUM, NULL, mean},
-    [IR_OP_ReduceMax] = {PL_REDUCE_MAX, bool_as_number, number_as_bool},
-    [IR_OP_ReduceMin] = {PL_REDUCE_MIN, bool_as_number, number_as_bool},
-    [IR_OP_ReduceProd] = {PL_REDUCE_PROD, NULL, NULL},
-    [IR_OP_ReduceL1] = {PL_REDUCE_SUM, absolute, NULL},
-    [IR_OP_ReduceL2] = {PL_REDUCE_SUM, square, root},
-    [IR_OP_ReduceLogSum] = {PL_REDUCE_SUM, NULL, logarithm},
-    [IR_OP_ReduceSumSquare] = {PL_REDUCE_SUM, square, NULL},
+    [IR_OP_ReduceSum] = {PL_REDUCE_SUM, NULL, NULL},          [IR_OP_ReduceMean] = {PL_REDUCE_SUM, NULL, "x / count"},
+    [IR_OP_ReduceMax] = {PL_REDUCE_MAX, NULL, NULL},          [IR_OP_ReduceMin] = {PL_REDUCE_MIN, NULL, NULL},
+    [IR_OP_ReduceProd] = {PL_REDUCE_PROD, NULL, NULL},        [IR_OP_ReduceL1] = {PL_REDUCE_SUM, "abs(x)", NULL},
+    [IR_OP_ReduceL2] = {PL_REDUCE_SUM, "x * x", "sqrt(x)"},   [IR_OP_ReduceLogSum] = {PL_REDUCE_SUM, NULL, "log(x)"},
+    [IR_OP_ReduceSumSquare] = {PL_REDUCE_SUM, "x * x", NULL},
 };
+
+/* For integers, functions of real numbers are computed in f64, and a mean in whole numbers. */
+static const pl_expr *after(pl_builder *b, ir_opcode opcode, mdot_dtype dtype, const pl_expr *x, const pl_expr *count)
+{
+    bool is_direct = ir_dtype_is_float(dtype) || opcode == IR_OP_ReduceMean;
+    mdot_dtype real = is_direct ? dtype : MDOT_DTYPE_F64;
+    const pl_symbol symbols[] = {{"x", pl_cast(b->arena, x, real)}, {"count", pl_cast(b->arena, count, real)}};
+    return pl_cast(b->arena, pl_formula(b->arena, rows[opcode].after, symbols, 2), dtype);
+}
 
 /* Reads the axes from the second input, or from the attribute of ArgMax. If the axes are absent, all are reduced, or
  * none if the node requests that. */
@@ -183,10 +154,11 @@ mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     make_loops(b, node, mask, &nest, &g);
-    reduction r = {b, node, node->outputs[0]->type.dtype, g.count};
+    mdot_dtype dtype = node->outputs[0]->type.dtype;
     const pl_expr *x = pl_value_at(b, node->inputs[0], g.input);
-    if (x != NULL && rows[opcode].before != NULL) x = rows[opcode].before(&r, x);
+    if (dtype == MDOT_DTYPE_BOOL) x = pl_cast(b->arena, x, MDOT_DTYPE_U8); /* compares false and true as 0 and 1 */
+    if (rows[opcode].before != NULL) x = pl_formula(b->arena, rows[opcode].before, &(pl_symbol){"x", x}, 1);
     const pl_expr *result = reduce_over(b, &nest, rows[opcode].reducer, x);
-    if (result != NULL && rows[opcode].after != NULL) result = rows[opcode].after(&r, result);
-    return pl_finish_nest(b, node, &nest, result, g.result);
+    if (rows[opcode].after != NULL) result = after(b, opcode, dtype, result, g.count);
+    return pl_finish_nest(b, node, &nest, pl_cast(b->arena, result, dtype), g.result);
 }
