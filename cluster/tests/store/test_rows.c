@@ -193,6 +193,9 @@ static void a_job_comes_back_from_its_bytes(void **state)
     mdot_job_destroy(job);
     mdot_store_free(bytes);
     store_expect_failure(mdot_store_get_job(f->store, "none", &bytes, &size, &f->err), &f->err, MDOT_NOT_FOUND, "none");
+    assert_int_equal(sqlite3_exec(f->store->db, "UPDATE jobs SET name = name || 'x'", NULL, NULL, NULL), SQLITE_OK);
+    store_expect_failure(mdot_store_get_job(f->store, f->other_digest, &bytes, &size, &f->err), &f->err, MDOT_CORRUPT,
+                         "checksum");
     assert_int_equal(process_count_files(f->folder), 3); /* the store and two WAL files: no temporary file is left */
 }
 

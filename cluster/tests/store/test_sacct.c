@@ -388,6 +388,10 @@ static void outcomes_of_other_schedulers_are_added_directly(void **state)
                             .digest = f->digest};
     store_expect_ok(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), &f->err);
     assert_int_equal(counts.added_count, 1);
+    store_expect_ok(mdot_store_add_outcomes(f->store, NULL, 0, NULL, &f->err), &f->err);
+    assert_int_equal(mdot_store_add_outcomes(f->store, NULL, 1, NULL, &f->err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_store_add_outcomes(NULL, &o, 1, NULL, &f->err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_store_visit_outcomes(f->store, NULL, NULL, &f->err), MDOT_INVALID_ARGUMENT);
     counts.struct_size = 1;
     assert_int_equal(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), MDOT_INVALID_ARGUMENT);
     counts = MDOT_INIT(mdot_store_import);
