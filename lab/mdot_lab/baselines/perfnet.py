@@ -3,10 +3,11 @@
 Sources: PerfNet: Platform-Aware Performance Modeling for Deep Neural Networks. RACS, 2020; Toward Accurate Platform-Aware
 Performance Modeling for Deep Neural Networks (PerfNetV2). ACM SIGAPP Applied Computing Review 21(1), 2021.
 
-Published: a perceptron for each kind of layer reads the layer's hyperparameters and the batch size. It was trained on
-measured times of single layers, before, in and after the GPU's execution. Here: labels are times of whole steps, therefore
-the sum is trained. One perceptron serves all operators and reads the type as an embedding, because many types are rare. It
-also reads layout and software.
+Published: a network for each kind of layer reads the layer's hyperparameters and the batch size: a perceptron, and in version 2
+one-dimensional convolutions over these numbers before it, with figures of the GPU among them. It was trained on measured times of
+single layers, before, in and after the GPU's execution. Here: labels are times of whole steps, therefore the sum is trained. One
+network serves all operators and reads the type as an embedding, because many types are rare. It also reads layout, software and the
+GPU's figures.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ TYPE_WIDTH = 12
 class Settings:
     width: int = 96
     schedule: Schedule = Schedule(epochs=40)
+    channels: int = 0
+    """Channels of version 2's convolutions; 0: version 1, without."""
 
 
 SETTINGS = Settings()
+KERNEL = 3
 TRIED = tuple(Settings(width, Schedule(epochs=epochs)) for width in (48, 96) for epochs in (20, 40))
 
 
@@ -57,16 +61,24 @@ def pairs(data: Dataset, types: np.ndarray, chosen: Steps) -> Pairs:
 
 
 class PerfNet(nn.Module):
-    def __init__(self, scaled: Scaled, scaled_configuration: Scaled, width: int) -> None:
+    def __init__(self, scaled: Scaled, scaled_configuration: Scaled, settings: Settings) -> None:
         super().__init__()
         self.scaled, self.scaled_configuration = scaled, scaled_configuration
         self.of_type = nn.Embedding(len(tables.operator_types()), TYPE_WIDTH)
         inputs = TYPE_WIDTH + len(scaled.middle) + len(scaled_configuration.middle)
+        width, channels = settings.width, settings.channels
+        self.convolutions = nn.Sequential(
+            nn.Conv1d(1, channels, KERNEL), nn.GELU(), nn.Conv1d(channels, channels, KERNEL, stride=2), nn.GELU(), nn.Flatten(),
+        ) if channels > 0 else None
+        if channels > 0:
+            inputs = channels * ((inputs - KERNEL + 1 - KERNEL) // 2 + 1)
         self.log_ms = network_fitting.perceptron(inputs, width, width, 1)
 
     def forward(self, part: Pairs) -> Tensor:
         configuration = self.scaled_configuration(part.configuration)
         x = torch.cat([self.of_type(part.type), self.scaled(part.description), configuration[part.row]], dim=1)
+        if self.convolutions is not None:
+            x = self.convolutions(x[:, None])
         each_ms = part.count * torch.exp(self.log_ms(x)[:, 0].clamp(max=15))
         return torch.log(network_fitting.sum_by(each_ms, part.row, len(configuration)))
 
@@ -76,6 +88,17 @@ def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settin
 
     def make_model(training_steps: Steps) -> nn.Module:
         seen = pairs(data, types, training_steps)
-        return PerfNet(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings.width)
+        return PerfNet(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings)
 
     return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: pairs(data, types, chosen), make_model)
+
+
+class Version2:
+    """PerfNetV2 as a baseline of its own."""
+
+    SETTINGS = Settings(channels=8)
+    TRIED = (Settings(channels=4), Settings(channels=8), Settings(channels=16))
+
+    @staticmethod
+    def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+        return predict(data, train, test, settings)

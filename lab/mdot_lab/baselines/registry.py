@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from mdot_lab.baselines import (dnnabacus, dnnperf, driple, ets, habitat, horus, mdot_as_published, neusight, perfnet,
-                                     seer, trees)
+from mdot_lab.baselines import (dnnabacus, dnnperf, driple, ets, habitat, horus, li, mdot_as_published, neusight, pei,
+                                     perfnet, seer, seer_analytic, trees)
 from mdot_lab.baselines.training_folds import SPLITS
 from mdot_lab.predictor import splits
 
@@ -15,7 +15,7 @@ from mdot_lab.predictor import splits
 class Baseline:
     name: str
     title: str
-    module: ModuleType
+    module: ModuleType | type
     splits: tuple[str, ...] = SPLITS
     """The splits that the baseline runs on."""
 
@@ -23,9 +23,13 @@ class Baseline:
 BASELINES = (
     Baseline("horus", "Horus: boosted trees on sums over the graph", horus),
     Baseline("dnnabacus", "DNNAbacus: boosted trees on counts of successive types", dnnabacus),
-    Baseline("seer", "SEER: boosted trees on sums by kind of kernel", seer),
+    Baseline("pei", "after Pei et al.: a linear model of layers", pei),
+    Baseline("li", "after Li, Sun and Jog: linear models by kind of kernel", li),
+    Baseline("seer analytic", "SEER: three classes of kernels", seer_analytic),
+    Baseline("seer", "after SEER: boosted trees on sums by kind of kernel", seer),
     Baseline("trees", "boosted trees on sums by kind and counts by type", trees),
     Baseline("perfnet", "PerfNet: one perceptron per operator, summed", perfnet),
+    Baseline("perfnet 2", "PerfNetV2: convolutions over an operator's numbers, summed", perfnet.Version2),
     Baseline("neusight", "NeuSight: tiles, waves and their utilisation", neusight),
     Baseline("habitat", "Habitat: scaled from other GPU models", habitat, (splits.GPUS,)),
     Baseline("ets", "ETS: an LSTM over windows of operators", ets),
