@@ -93,6 +93,18 @@ def unpacked_sequences() -> Iterator[None]:
         yield
 
 
+_LSTM_LAYER = getattr(getattr(torch.ops.aten, "mkldnn_rnn_layer", None), "default", None)
+_RESERVED = 5
+"""Tensors like the result in cuDNN's reserve space for a layer of an LSTM, besides the result: gates and cells."""
+
+
+def with_reserve(func: Any, out: Any) -> Any:
+    """The results of a layer of an LSTM, whose last one is the space that the backward pass needs; the CPU has none."""
+    if func is not _LSTM_LAYER:
+        return out
+    return (*out[:3], out[0].new_empty(_RESERVED * out[0].numel()))
+
+
 # ---- Attention -------------------------------------------------------------------------------------------------------
 
 

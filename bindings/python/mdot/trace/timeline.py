@@ -16,6 +16,7 @@ from typing import Any, Iterable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mdot.trace.gpu_kernels import with_reserve
 from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.work import Work
@@ -182,6 +183,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             out = self._kernels.run(func, args, kwargs or {})
         else:
             out = func(*args, **(kwargs or {}))
+        out = with_reserve(func, out)
         operands = _tensors(args)
         if kwargs:
             operands += _tensors(tuple(kwargs.values()))

@@ -71,6 +71,19 @@ class Adapted(nn.Module):
         return F.silu(self.weight(x) + self.up(self.down(x)) * 2.0)
 
 
+class Recurrence(nn.Module):
+    """Layers of a recurrence, as in PyTorch's issue 2895: cuDNN's reserve space has 736,000,000 bytes for an LSTM and
+    864,000,000 for a GRU with 25,000 steps of all samples."""
+
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.layers = kind(123, 320, num_layers=4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.layers(x.transpose(0, 1))[0]
+        return result
+
+
 class CrossEntropy(nn.Linear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.cross_entropy(super().forward(x), torch.zeros(x.shape[0], dtype=torch.int64))
@@ -124,6 +137,14 @@ class GpuPrograms(support.TestCase):
         timeline = run_of(Twice(), 64).timeline
         products = [a for a in timeline.allocations if a.is_matmul and a.bytes == SAMPLES * 256 * 4]
         self.assertEqual(len([a for a in products if a.start < timeline.backward_start]), 2)
+
+    def test_recurrences_keep_the_reserve_space_of_cudnn(self) -> None:
+        for kind, reserve, tolerance in ((nn.LSTM, 736e6, 0.02), (nn.GRU, 864e6, 0.15)):  # a GRU runs as its parts
+            timeline = run_of(Recurrence(kind), 100, 123).timeline
+            result, inputs = 4 * 320 * SAMPLES * 100, 2 * 4 * 123 * SAMPLES * 100  # transposed by a copy
+            kept = sum(a.bytes for a in timeline.allocations if timeline.is_saved(a) and a.bytes >= 4 * 320 * SAMPLES)
+            wanted = reserve / 25000 * SAMPLES * 100 + result + inputs
+            self.assertLess(abs(kept / wanted - 1), tolerance, f"{kind.__name__}: {kept}, not {wanted}")
 
     def test_cross_entropy_under_autocast_reads_half_precision(self) -> None:
         found = forward_sizes(run_of(CrossEntropy(64, 512), 64, autocast=True))
