@@ -133,6 +133,7 @@ class Job:
         trained: Sequence[str] = (),
         other_batch: tuple[bytes, int] | None = None,
         lora: tuple[int, Sequence[str]] | None = None,
+        length: str | None = None,
     ) -> Job:
         """Reads an ONNX file or bytes, and skips the weights.
 
@@ -140,8 +141,22 @@ class Job:
         if the two are equal. `name` is the file name in messages about bytes. Each repair and each unknown construct
         is a JobWarning. `frozen` and `trained` freeze parameters, as `freeze` does, even if the job keeps no names.
         `other_batch` is the same program at another batch, and that batch, for a file without a symbolic batch: it
-        shows which work grows with the square of the batch.
+        shows which work grows with the square of the batch. `length` names the symbolic length, or is "length": the job
+        serves all lengths (`with_length`), and begins at 128.
         """
+        if length is not None:
+            if length in (dims or {}):
+                raise InvalidArgumentError(f"dims binds {length!r}, which length= leaves open; keep one of them")
+            jobs: dict[int, Job] = {}
+            for at in (128, 64, 96):
+                with warnings.catch_warnings():
+                    if jobs:
+                        warnings.simplefilter("ignore", JobWarning)
+                    jobs[at] = cls.from_onnx(
+                        model, dims={**(dims or {}), length: at}, keep_names=keep_names, name=name, frozen=frozen,
+                        trained=trained, other_batch=other_batch, lora=lora,
+                    )  # fmt: skip
+            return cls.of_lengths(jobs, length)
         messages: list[str] = []
         add_message = c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text)))
         bound = dims or {}

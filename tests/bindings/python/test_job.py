@@ -46,6 +46,24 @@ class Reading(support.TestCase):
         self.assertEqual([op.type for op in shorter], [op.type for op in self.bert()])
         self.assertNotEqual(list(shorter), list(self.bert()))
 
+    def test_a_length_stays_open(self) -> None:
+        """The job of a symbolic length equals the file read at each length."""
+        for name in ("sequence", "length"):
+            job = mdot.Job.from_onnx(support.BERT, length=name)
+            for length in (2, 32, 100, 128, 384, 512):  # a length of 1 expands nothing
+                wanted = mdot.Job.from_onnx(support.BERT, dims={"sequence": length})
+                found = job.with_length(length)
+                self.assertEqual([op.type for op in found], [op.type for op in wanted])
+                for one, other in zip(found, wanted):
+                    for term in ("per_sample", "per_step"):
+                        self.assertEqual(getattr(one, term), getattr(other, term), (length, one.type))
+                peaks = [mdot.predict(j, "A100", 8, precision="amp").peak_memory_bytes for j in (found, wanted)]
+                self.assertAlmostEqual(peaks[0], peaks[1], delta=1e-6 * peaks[1])
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "keep one of them"):
+            mdot.Job.from_onnx(support.BERT, dims={"sequence": 64}, length="sequence")
+        with self.assertRaisesRegex(mdot.Error, "'sequence'"):
+            mdot.Job.from_onnx(support.BERT, length="width")
+
     def test_invalid_jobs_are_refused_by_name(self) -> None:
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):
             mdot.Job.from_onnx("nowhere.onnx")
