@@ -57,6 +57,7 @@ mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot
  * below it. */
 void bench_sort(float *values, size_t count);
 double bench_percentile(const float *sorted, size_t count, double quantile);
+double bench_median(float *values, size_t count); /* sorts them */
 
 /* ---- bench_profile.c --------------------------------------------------------------------------------------------- */
 

@@ -94,12 +94,6 @@ static mdot_status run_turns(profiler *p, mdot_error *err)
     return status;
 }
 
-static double median(float *values, size_t count)
-{
-    bench_sort(values, count);
-    return bench_percentile(values, count, 0.5);
-}
-
 mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile *out_profile, mdot_error *err)
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
@@ -112,9 +106,9 @@ mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile 
     if (status == MDOT_OK) {
         bench_profile profile = {.steps = p.steps, .step_count = p.step_count, .turns = p.turns};
         for (size_t i = 0; i < p.step_count; i++)
-            profile.steps_us += p.steps[i].p50_us = median(times_of(&p, i), p.turns);
-        profile.call_us = median(times_of(&p, p.step_count), p.turns);
-        profile.peak_gflops = median(p.peak_gflops, p.slices);
+            profile.steps_us += p.steps[i].p50_us = bench_median(times_of(&p, i), p.turns);
+        profile.call_us = bench_median(times_of(&p, p.step_count), p.turns);
+        profile.peak_gflops = bench_median(p.peak_gflops, p.slices);
         p.steps = NULL; /* owned by the caller now */
         *out_profile = profile;
     }

@@ -35,7 +35,7 @@ typedef struct worker {
     mdot_context *context;
     bench_tensors tensors;
     float *call_us;
-    double *peak_gflops;
+    float *peak_gflops;
     size_t calls, slices;
     double first_call_us, busy_seconds;
     mdot_status status;
@@ -100,7 +100,7 @@ static void *work(void *argument)
     double end = bench_now() + w->task->seconds;
     while (w->status == MDOT_OK && w->calls < MAX_CALLS && w->slices < MAX_SLICES) {
         run_slice(w);
-        w->peak_gflops[w->slices++] = bench_peak_gflops(w->level, PEAK_SECONDS);
+        w->peak_gflops[w->slices++] = (float)bench_peak_gflops(w->level, PEAK_SECONDS);
         if (bench_now() >= end) break;
     }
     return NULL;
@@ -114,17 +114,17 @@ static int compare_floats(const void *a, const void *b)
 
 void bench_sort(float *values, size_t count) { qsort(values, count, sizeof *values, compare_floats); }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double bench_percentile(const float *sorted, size_t count, double quantile)
 {
     size_t rank = (size_t)(quantile * (double)count + 0.999999);
     if (rank < 1) rank = 1;
     return sorted[rank <= count ? rank - 1 : count - 1];
+}
+
+double bench_median(float *values, size_t count)
+{
+    bench_sort(values, count);
+    return bench_percentile(values, count, 0.5);
 }
 
 static mdot_status summarise(const worker *workers, int count, bench_result *out, mdot_error *err)
@@ -136,8 +136,7 @@ static mdot_status summarise(const worker *workers, int count, bench_result *out
         slices += workers[i].slices;
         result.calls_per_second += (double)workers[i].calls / workers[i].busy_seconds;
     }
-    float *all_us = malloc(result.calls * sizeof *all_us);
-    double *peaks = malloc(slices * sizeof *peaks);
+    float *all_us = malloc(result.calls * sizeof *all_us), *peaks = malloc(slices * sizeof *peaks);
     if (all_us == NULL || peaks == NULL) {
         free(all_us);
         free(peaks);
@@ -151,12 +150,11 @@ static mdot_status summarise(const worker *workers, int count, bench_result *out
         slice += workers[i].slices;
     }
     bench_sort(all_us, result.calls);
-    qsort(peaks, slices, sizeof *peaks, compare_doubles);
     result.p50_us = bench_percentile(all_us, result.calls, 0.50);
     result.p90_us = bench_percentile(all_us, result.calls, 0.90);
     result.p99_us = bench_percentile(all_us, result.calls, 0.99);
     result.p999_us = bench_percentile(all_us, result.calls, 0.999);
-    result.peak_gflops = peaks[slices / 2];
+    result.peak_gflops = bench_median(peaks, slices);
     free(all_us);
     free(peaks);
     *out = result;
