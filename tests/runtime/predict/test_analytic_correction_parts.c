@@ -300,9 +300,9 @@ static void an_unknown_host_widens_the_interval(void **state)
     const mdot_configuration lone = {BASE}, measured = {BASE, .host_launch_us = 8},
                              megatron = {BASE, .framework = MDOT_FRAMEWORK_MEGATRON}, several = {BASE, .gpu_count = 4},
                              torch = {BASE, .gpu_count = 4, .framework = MDOT_FRAMEWORK_PYTORCH};
-    enum { LONE, SLOW, STATED, MEGATRON, SEVERAL, COUNT };
+    enum { LONE, SLOW, STATED, MEGATRON, SEVERAL, VARIANTS };
     rt_step_parts slow = base_parts, none = base_parts;
-    double logs[COUNT][2];
+    double logs[VARIANTS][2];
     slow.host_ms *= 8;
     none.host_ms = 0;
     host_logs(job, lone, &base_parts, logs[LONE]);
@@ -310,7 +310,7 @@ static void an_unknown_host_widens_the_interval(void **state)
     host_logs(job, torch, &base_parts, logs[STATED]);
     host_logs(job, megatron, &base_parts, logs[MEGATRON]);
     host_logs(job, several, &base_parts, logs[SEVERAL]);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < VARIANTS; i++) {
         assert_true(0 < logs[i][0] && logs[i][0] <= logs[LONE][0] + 1e-9);
         assert_true((logs[i][1] > logs[i][0] + 1e-9) == (i == SEVERAL));
     }
