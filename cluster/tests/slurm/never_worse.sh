@@ -216,6 +216,15 @@ compare() { # compares all pairs of a batch
 submit_one() { # submit_one OPTION…: prints the job's number
     sbatch --uid=nobody --gid=nogroup --parsable -o /dev/null "$@" job.sh 2> messages
 }
+# Slurm 24.11 refuses some changes for a moment (EAGAIN), while its backfill scheduler has the job.
+update_job() { # update_job JOB CHANGE
+    for _ in $(seq 50); do
+        user scontrol update JobId="$1" "$2" > messages 2>&1 && return 0
+        grep -q "temporarily unavailable" messages || return 1
+        sleep .2
+    done
+    return 1
+}
 # Slurm 22.05 itself corrupts its heap now and then: without the plugin, too, it ended once in 600 such requests, in
 # purge_old_job(). The batch is left out then, if gdb shows that the thread has no function of the plugin.
 judge_end() {
@@ -258,10 +267,10 @@ while [ "$tried" -lt "$requests" ]; do
             one_in 4 || continue
             draw_change
             is_too_late "${plain[i]}" && continue # a change could save only the one that Slurm has not ended yet
-            user scontrol update JobId="${plain[i]}" $change > /dev/null 2>&1 || continue
+            update_job "${plain[i]}" $change || continue
             changed=$((changed + 1))
             wanted[i]="${wanted[i]}, then $change"
-            user scontrol update JobId="${with[i]}" $change > messages 2>&1 && continue
+            update_job "${with[i]}" $change && continue
             is_up || break
             [ "$(rank_of "$(state_of "${with[i]}")")" = 3 ] && continue # it runs already
             worse=$((worse + 1))
