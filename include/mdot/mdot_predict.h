@@ -285,17 +285,17 @@ typedef struct mdot_configuration {
     /* framework that launches the kernels: it decides which operators are fused and how long the host takes for a
      * launch */
     mdot_framework framework;
-    /* samples per second of all data loaders together, which bound the step, 1e-6 to 1e9; 0: unlimited */
+    /* samples per second from all data loaders together, which bound the step, 1e-6 to 1e9; 0: unlimited */
     double loader_rate;
-    /* samples per second of one CPU, whose time adds to the loaders', 1e-6 to 1e9; 0: unlimited. A sample takes
+    /* samples per second from one CPU, whose time adds to the loaders', 1e-6 to 1e9; 0: unlimited. A sample takes
      * 1 / loader_rate + 1 / (cpu_rate * cpus). INVALID_ARGUMENT without cpus */
     double cpu_rate;
-    double cpus; /* CPUs of all data loaders, 1e-6 to 1e9; 0: none */
+    double cpus; /* CPUs for all data loaders, 1e-6 to 1e9; 0: none */
     /* parameter servers: machines that update the parameters, beside data-parallel workers, 0 to 2^16. Each
      * has a network port with network_gbps, as each worker has. INVALID_ARGUMENT beside other degrees of parallelism,
      * ZeRO and offloading, and for one worker */
     uint32_t servers;
-    mdot_sync sync; /* whether an update waits for all workers of the parameter servers (bsp) or for none (asp) */
+    mdot_sync sync; /* whether the parameter servers' update waits for all workers (bsp) or for none (asp) */
     /* scaling of losses in fp16, as by torch.amp.GradScaler: each step unscales the gradients and looks for infinite
      * ones. 0 or 1 */
     uint32_t grad_scaler;
@@ -480,7 +480,7 @@ typedef struct mdot_prediction {
     uint64_t first_stage_bytes, last_stage_bytes;
     /* change of step_ms with the host's time, both as logarithms: 0 if the GPU is busy, 1 if it waits for launches */
     double host_share;
-    /* step_ms and its interval if data are always there; and the time of the data loaders for the step's samples, 0
+    /* step_ms and its interval if data are always there; and the data loaders' time for the step's samples, 0
      * without their rate. The larger time is the step's: */
     double gpu_ms, gpu_lower_ms, gpu_upper_ms, loader_ms;
 } mdot_prediction;

@@ -321,13 +321,13 @@ class ConfigurationOptions:
     """Framework that launches the kernels: it decides which operators are fused and how long the host takes for a launch.
     Values: program, pytorch, hf-trainer, liger, transformer-engine, megatron."""
     loader_rate: float = 0.0
-    """Samples per second of all data loaders together, which bound the step.
+    """Samples per second from all data loaders together, which bound the step.
     0 selects the default: unlimited."""
     cpu_rate: float = 0.0
-    """Samples per second of one CPU, whose time adds to the loaders'.
+    """Samples per second from one CPU, whose time adds to the loaders'.
     0 selects the default: unlimited."""
     cpus: float = 0.0
-    """CPUs of all data loaders.
+    """CPUs for all data loaders.
     0 selects the default: none."""
     gpus: int = 0
     """Number of GPUs that work on a step.
@@ -366,7 +366,7 @@ class ConfigurationOptions:
     servers: int = 0
     """Parameter servers: machines that update the parameters, beside data-parallel workers."""
     sync: str = "bsp"
-    """Whether an update waits for all workers of the parameter servers (bsp) or for none (asp).
+    """Whether the parameter servers' update waits for all workers (bsp) or for none (asp).
     Values: bsp, asp."""
     schedule: str = "1f1b"
     """Schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with gradients of weights in the gaps (zero-bubble, ZB-H1).
