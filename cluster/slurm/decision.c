@@ -95,7 +95,7 @@ enum { MOST_MINUTES = 1 << 24 }; /* far below Slurm's NO_VAL and INFINITE */
 bool sl_is_doubtful(uint32_t warnings)
 {
     return (warnings & (MDOT_WARN_UNKNOWN_OPERATOR | MDOT_WARN_OUTSIDE_TRAINING | MDOT_WARN_IMPLAUSIBLE |
-                        MDOT_WARN_NO_PARAMETERS)) != 0;
+                        MDOT_WARN_NO_PARAMETERS | MDOT_WARN_WAITED_FOR_DATA)) != 0;
 }
 
 /* The training minutes at the site's quantile; 0: set no limit. */

@@ -14,7 +14,7 @@ from mdot_schedulers.request import Request
 from mdot_schedulers.site import Place, Site
 
 MAX_LIMIT_S = (1 << 31) - 1
-DOUBTFUL = frozenset({"unknown-operators", "outside-training", "implausible", "no-parameters"})
+DOUBTFUL = frozenset({"unknown-operators", "outside-training", "implausible", "no-parameters", "waited-for-data"})
 """Warnings that make a prediction too uncertain for a priority, and for a limit unless the site permits it."""
 
 _END = statistics.NormalDist().inv_cdf(0.95)

@@ -93,13 +93,13 @@ static void no_limit_is_set_without_steps_or_with_warnings(void **state)
     expect_contains(d.comment, "fits=no");
 }
 
-static void four_warnings_make_a_prediction_doubtful(void **state)
+static void five_warnings_make_a_prediction_doubtful(void **state)
 {
     (void)state;
     const uint32_t doubtful[] = {MDOT_WARN_UNKNOWN_OPERATOR, MDOT_WARN_OUTSIDE_TRAINING, MDOT_WARN_IMPLAUSIBLE,
-                                 MDOT_WARN_NO_PARAMETERS};
+                                 MDOT_WARN_NO_PARAMETERS, MDOT_WARN_WAITED_FOR_DATA};
     uint32_t entries = 0;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         assert_true(sl_is_doubtful(doubtful[i]));
         assert_true(sl_is_doubtful(doubtful[i] | MDOT_WARN_FOLDED));
         entries |= doubtful[i];
@@ -523,7 +523,7 @@ int main(void)
         cmocka_unit_test(the_limit_adds_margin_and_startup_to_the_quantile),
         cmocka_unit_test(a_limit_stays_within_the_partitions_limit),
         cmocka_unit_test(no_limit_is_set_without_steps_or_with_warnings),
-        cmocka_unit_test(four_warnings_make_a_prediction_doubtful),
+        cmocka_unit_test(five_warnings_make_a_prediction_doubtful),
         cmocka_unit_test(omitted_settings_come_from_the_job),
         cmocka_unit_test(gpus_are_counted_from_slurm_requests),
         cmocka_unit_test(the_best_partition_is_chosen),
