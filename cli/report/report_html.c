@@ -170,8 +170,9 @@ static void write_times(FILE *out, const report_job *job)
     bool estimated = false;
     for (size_t i = 0; i < job->result_count; i++) {
         mdot_explanation_info e = predict_explained(job->results[i].explanation, &job->results[i].prediction);
-        const double ms[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
-                             e.communication_ms, e.idle_ms};
+        const double ms[] = {e.forward_ms,   e.data_gradient_ms, e.weight_gradient_ms,
+                             e.optimizer_ms, e.host_ms,          e.communication_ms,
+                             e.idle_ms,      e.data_ms};
         memcpy(values[i], ms, sizeof ms);
         names[i] = job->results[i].gpu->name;
         estimated = estimated || e.approximate != 0;
@@ -180,8 +181,8 @@ static void write_times(FILE *out, const report_job *job)
     report_draw_bars(out, &(report_bars){.title = "Time of a step by phase",
                                          .unit = "ms",
                                          .parts = {"forward", "data gradients", "weight gradients", "optimizer", "host",
-                                                   "other GPUs", "idle"},
-                                         .part_count = 7,
+                                                   "other GPUs", "idle", "data"},
+                                         .part_count = 8,
                                          .row_count = job->result_count,
                                          .names = names,
                                          .values = values});
@@ -254,7 +255,7 @@ static bool write_types(FILE *out, const report_job *job)
         memcpy(values[t], types[t].ms, sizeof types[t].ms);
     }
     mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
-    values[count][CLI_WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
+    values[count][CLI_WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms + e.data_ms;
     names[count++] = "waiting";
     fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
     report_text(out, result->gpu->name);

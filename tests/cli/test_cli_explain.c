@@ -42,7 +42,8 @@ static void operators_in_json_add_up_to_the_prediction(void **state)
     double operators = (sum_of(json, "forward_ms") + sum_of(json, "data_gradient_ms") +
                         sum_of(json, "weight_gradient_ms") + sum_of(json, "optimizer_ms")) /
                        2;
-    double waiting = sum_of(json, "host_ms") + sum_of(json, "communication_ms") + sum_of(json, "idle_ms");
+    double waiting =
+        sum_of(json, "host_ms") + sum_of(json, "communication_ms") + sum_of(json, "idle_ms") + sum_of(json, "data_ms");
     assert_near(operators + waiting, sum_of(json, "step_ms"));
     static const char *const sizes[] = {"weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes"};
     double bytes = 0;

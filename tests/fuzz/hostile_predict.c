@@ -118,7 +118,7 @@ static void check_explanation(const mdot_explanation *e, const mdot_prediction *
     require(mdot_explanation_get_info(e, &info) == MDOT_OK);
     const double times[] = {info.forward_ms,   info.data_gradient_ms, info.weight_gradient_ms,
                             info.optimizer_ms, info.host_ms,          info.communication_ms,
-                            info.idle_ms};
+                            info.idle_ms,      info.data_ms};
     double sum = 0;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         require(isfinite(times[i]) && times[i] >= 0);

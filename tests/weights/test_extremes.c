@@ -59,8 +59,9 @@ static const char *fault_of(const fixture *f, const mdot_job *job, const mdot_co
     if (mdot_explain(f->context, job, c, &explanation, &err) != MDOT_OK) return err.message;
     assert_int_equal(mdot_explanation_get_info(explanation, &e), MDOT_OK);
     mdot_explanation_destroy(explanation);
-    const double parts[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
-                            e.communication_ms, e.idle_ms};
+    const double parts[] = {e.forward_ms,   e.data_gradient_ms, e.weight_gradient_ms,
+                            e.optimizer_ms, e.host_ms,          e.communication_ms,
+                            e.idle_ms,      e.data_ms};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!(parts[i] >= 0 && isfinite(parts[i]))) return "a part of the step is none";
     return NULL;
