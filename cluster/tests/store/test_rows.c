@@ -190,6 +190,8 @@ static void a_job_comes_back_from_its_bytes(void **state)
     store_expect_ok(mdot_job_parse(bytes, size, &job, &f->err), &f->err);
     store_expect_ok(mdot_store_digest(job, digest, &f->err), &f->err);
     assert_string_equal(digest, f->other_digest);
+    assert_int_equal(mdot_store_digest(NULL, digest, &f->err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_store_digest(job, NULL, &f->err), MDOT_INVALID_ARGUMENT);
     mdot_job_destroy(job);
     mdot_store_free(bytes);
     store_expect_failure(mdot_store_get_job(f->store, "none", &bytes, &size, &f->err), &f->err, MDOT_NOT_FOUND, "none");
