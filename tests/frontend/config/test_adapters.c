@@ -97,6 +97,10 @@ static void each_target_gets_an_adapter_and_all_else_is_frozen(void **state)
         {"gpt2", {"c_fc"}, false},
         {"bert-base", {"query", "value"}, true},
         {"mistral-7b", {"q_proj", "k_proj", "v_proj", "o_proj"}, true},
+        {"qwen2.5-0.5b", {"q_proj", "v_proj"}, true},
+        {"qwen3-0.6b", {"q_proj", "v_proj"}, true},
+        {"phi-3-mini", {"qkv_proj", "o_proj"}, true},
+        {"opt-125m", {"fc1"}, false},
     };
     static const uint32_t ranks[] = {1, 8, 64};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
