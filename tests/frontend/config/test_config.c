@@ -256,6 +256,32 @@ static void an_impossible_configuration_is_refused_with_its_field(void **state)
     }
 }
 
+/* A description that is cut off or changed at any of many bytes is refused, with its path. */
+static void a_damaged_description_is_refused(void **state)
+{
+    (void)state;
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    assert_int_equal(bs_read_file(JOBS "/gpt2.json.gz", &bytes, &size, NULL), MDOT_OK);
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "gpt2.json.gz");
+    assert_int_equal(setenv("MDOT_JOBS", folder, 1), 0);
+    for (size_t i = 0; i < 200; i++) {
+        size_t at = i < 100 ? 10 + i * (size - 10) / 100 : size - 1 - (i - 100) % 8, cut = i % 3 == 0 ? at : size;
+        bytes[at] ^= (unsigned char)(1 + i % 255);
+        assert_int_equal(bs_write_file(path, bytes, cut, NULL), MDOT_OK);
+        bytes[at] ^= (unsigned char)(1 + i % 255);
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        mdot_status status = read_text("{\"model_type\": \"gpt2\"}", 0, &job, &err);
+        if (status != MDOT_MALFORMED || strstr(err.message, "gpt2.json.gz") == NULL)
+            fail_msg("byte %zu of %zu: %s: %s", at, cut, mdot_status_name(status), err.message);
+    }
+    free(bytes);
+    free(path);
+    process_remove_folder(folder);
+    use_shipped_jobs(state);
+}
+
 static void deep_json_is_refused(void **state)
 {
     (void)state;
@@ -348,6 +374,7 @@ int main(void)
         cmocka_unit_test(each_layer_adds_the_same),
         cmocka_unit_test(a_folder_and_a_file_are_read),
         cmocka_unit_test(an_impossible_configuration_is_refused_with_its_field),
+        cmocka_unit_test(a_damaged_description_is_refused),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(an_unknown_name_lists_the_nearest),
         cmocka_unit_test(names_of_a_hub_are_understood),
