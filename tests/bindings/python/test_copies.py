@@ -69,6 +69,8 @@ def objects(folder: Path) -> dict[str, Any]:
     plan = mdot.plan(job, "A100", 2, global_batch=16, training=mdot.Training(1e6))
     load = predictor.load(job, "V100", 8)
     beside = mdot.beside(load, load)
+    client = mdot.Client("hospital", mdot.predict(job, "T4", 8), 100, 50, 100)
+    federated, trajectory = mdot.federated_round([client]), mdot.trajectory(job, "T4", [(8, 1)], samples=100)
     made: dict[str, Any] = {
         "Convergence": mdot.steps_to_loss(range(10), [4 / (1 + i) for i in range(10)], 0.5), "GpuLoad": load, "Beside": beside, "Pair": mdot.Pair(beside, beside),
         "Plan": plan, "Layout": plan[0], "TrainingCost": plan[0].cost, "Training": mdot.Training(1e6),
@@ -81,6 +83,7 @@ def objects(folder: Path) -> dict[str, Any]:
         "Tensor": predictor.entries[0].inputs[0], "Image": predictor.images[0], "Error": fault,
         "Recorded": mdot.Recorded(configuration, 1.0), "ReadyJob": mdot.ready_jobs()[0], "Warning": mdot.JobWarning("text"),
         "Correction": calibration.gpus["A100-SXM-40GB"], "Factors": calibration.explain(predictor, job, row.configuration),
+        "Client": client, "Round": federated, "ClientTime": federated.clients[0], "Trajectory": trajectory, "Phase": trajectory.phases[0],
         "Effect": calibration.explain(predictor, job, row.configuration).effects["site"],
     }  # fmt: skip
     return made
