@@ -95,8 +95,7 @@ mdot_status st_begin_derived(mdot_store *store, const char *action, mdot_error *
         if (backup != NULL) sqlite3_backup_step(backup, -1);
         code = backup != NULL ? sqlite3_backup_finish(backup) : SQLITE_NOMEM;
         if (code != SQLITE_OK) {
-            mdot_status status =
-                backup != NULL ? st_fail(store, code, action, err) : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+            mdot_status status = st_fail(store, code, action, err);
             sqlite3_close(copy);
             return status;
         }

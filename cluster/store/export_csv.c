@@ -222,7 +222,7 @@ static mdot_status write_table(mdot_store *store, table *t, char **out_text, siz
         write_header(t);
         status = visit_all(store, t, err);
     }
-    char *text = has_memory ? bs_memstream_close(&memory, &size) : NULL;
+    char *text = bs_memstream_close(&memory, &size);
     if (status == MDOT_OK && text == NULL) status = BS_OUT_OF_MEMORY(err, "a table of %s", store->path);
     if (status == MDOT_OK) {
         *out_text = text;

@@ -68,8 +68,8 @@ static mdot_status prepare(recovery *r)
     mdot_status status = MDOT_OK;
     for (int i = 0; status == MDOT_OK && i < ST_TABLES; i++) {
         char *sql = sqlite3_mprintf("SELECT 1 FROM %s WHERE id = ?1", st_tables[i].name);
-        status =
-            sql != NULL ? st_prepare(r->copy, sql, &r->has_id[i], r->err) : mdot_fail(r->err, MDOT_OUT_OF_MEMORY, NULL);
+        status = sql != NULL ? st_prepare(r->copy, sql, &r->has_id[i], r->err)
+                             : st_fail(r->copy, SQLITE_NOMEM, "add records", r->err);
         sqlite3_free(sql);
         if (status == MDOT_OK) status = st_prepare(r->copy, st_tables[i].salvage, &r->salvage[i], r->err);
     }
@@ -129,8 +129,8 @@ mdot_status mdot_store_recover(const char *path, const char *new_path, mdot_stor
         r.result.job_count = info.job_count;
         r.result.outcome_count = info.outcome_count;
         mdot_store_close(r.copy);
-        if (status != MDOT_OK) remove_store(new_path);
     }
+    if (status != MDOT_OK) remove_store(new_path);
     mdot_store_close(r.old);
     if (status == MDOT_OK && out_recovery != NULL)
         bs_write_struct(&recovery_type, &r.result, out_recovery, bs_struct_bytes(out_recovery));

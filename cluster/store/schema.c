@@ -103,7 +103,7 @@ mdot_status st_check_schema(const mdot_store *store, const st_steps *known, int 
     sqlite3_stmt *here = NULL, *wanted = NULL;
     mdot_status status = MDOT_OK;
     int code = sqlite3_open(":memory:", &model.db);
-    if (code != SQLITE_OK) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    if (code != SQLITE_OK) status = st_fail(store, SQLITE_NOMEM, "check the tables", err);
     for (int i = 0; status == MDOT_OK && i < version; i++)
         status = st_execute(&model, known->sql[i], "check the tables", err);
     if (status == MDOT_OK) status = st_prepare(&model, objects, &wanted, err);

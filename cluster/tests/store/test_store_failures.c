@@ -1,0 +1,593 @@
+/* test_store_failures.c — each function of the store fails at every place once: the library's own memory, SQLite's
+ * memory, and a statement that is interrupted. The failure has a status and a message, releases everything, and leaves
+ * the records as they were; the next call succeeds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/database.h"
+#include "store/records.h"
+#include "store/settings.h"
+#include "store/statistics.h"
+#include "tests/store/support/store_fixture.h"
+#include "tests/support/process.h"
+
+#include <unistd.h>
+
+/* What a call answered: a hash over all values. */
+static uint64_t answer;
+
+static void note_real(double value) { answer = st_hash(answer, &value, sizeof value); }
+
+static void note_text(const char *text) { answer = st_hash(answer, text, strlen(text) + 1); }
+
+static bool take_row(void *user, const mdot_store_row *r)
+{
+    (void)user;
+    note_real(r->ms);
+    note_text(r->note);
+    note_text(r->name);
+    return true;
+}
+
+static bool take_job(void *user, const mdot_store_job *j)
+{
+    (void)user;
+    note_text(j->digest);
+    return true;
+}
+
+static bool take_outcome(void *user, const mdot_store_outcome *o)
+{
+    (void)user;
+    note_text(o->job_id);
+    return true;
+}
+
+static bool take_group(void *user, const mdot_store_group *g)
+{
+    (void)user;
+    note_real(g->ms);
+    note_real(g->predicted_ms);
+    note_text(g->settings);
+    return true;
+}
+
+static bool take_drift(void *user, const mdot_store_drift *d)
+{
+    (void)user;
+    note_text(d->software);
+    note_text(d->previous_software);
+    note_real(d->change_p + 3 * d->level_p + 7 * d->software_p);
+    return true;
+}
+
+static bool take_host(void *user, const mdot_store_host *h)
+{
+    (void)user;
+    note_text(h->host);
+    note_real(h->p);
+    return true;
+}
+
+static void note_line(void *user, size_t line, const char *reason)
+{
+    (void)user;
+    note_real((double)line);
+    note_text(reason);
+}
+
+/* ---- One call of each function ----------------------------------------------------------------------------------- */
+
+static mdot_status check(store_fixture *f, mdot_error *err) { return mdot_store_check(f->store, err); }
+
+static mdot_status info(store_fixture *f, mdot_error *err)
+{
+    mdot_store_info i = MDOT_INIT(mdot_store_info);
+    mdot_status status = mdot_store_get_info(f->store, &i, err);
+    if (status == MDOT_OK) note_real((double)i.row_count);
+    return status;
+}
+
+static mdot_status visit_rows(store_fixture *f, mdot_error *err)
+{
+    return mdot_store_visit_rows(f->store, NULL, take_row, NULL, err);
+}
+
+static mdot_status visit_jobs(store_fixture *f, mdot_error *err)
+{
+    return mdot_store_visit_jobs(f->store, take_job, NULL, err);
+}
+
+static mdot_status visit_outcomes(store_fixture *f, mdot_error *err)
+{
+    return mdot_store_visit_outcomes(f->store, take_outcome, NULL, err);
+}
+
+static mdot_status visit_groups(store_fixture *f, mdot_error *err)
+{
+    return mdot_store_visit_groups(f->store, NULL, "p", take_group, NULL, err);
+}
+
+static mdot_status find_drift(store_fixture *f, mdot_error *err)
+{
+    return mdot_store_find_drift(f->store, "p", take_drift, NULL, err);
+}
+
+static mdot_status find_hosts(store_fixture *f, mdot_error *err)
+{
+    return mdot_store_find_hosts(f->store, take_host, NULL, err);
+}
+
+static mdot_status get_job(store_fixture *f, mdot_error *err)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    mdot_status status = mdot_store_get_job(f->store, f->digest, &bytes, &size, err);
+    if (status == MDOT_OK) answer = st_hash(answer, bytes, size);
+    if (status != MDOT_OK) assert_null(bytes);
+    mdot_store_free(bytes);
+    return status;
+}
+
+static mdot_status export(store_fixture *f, uint32_t flags, mdot_error *err)
+{
+    mdot_store_export o = {.struct_size = sizeof o, .flags = flags, .job_folder = flags != 0 ? "jobs" : NULL};
+    char *text = NULL;
+    size_t size = 0;
+    mdot_status status = mdot_store_export_csv(f->store, &o, &text, &size, err);
+    if (status == MDOT_OK) note_text(text);
+    if (status != MDOT_OK) assert_null(text);
+    mdot_store_free(text);
+    return status;
+}
+
+static mdot_status export_rows(store_fixture *f, mdot_error *err) { return export(f, 0, err); }
+
+static mdot_status export_groups(store_fixture *f, mdot_error *err) { return export(f, MDOT_STORE_EXPORT_GROUPS, err); }
+
+static mdot_status add_rows(store_fixture *f, mdot_error *err)
+{
+    mdot_store_row rows[] = {store_fixture_row(f, 5), store_fixture_row(f, 6)};
+    rows[0].settings = "precision=bf16\ngpus=4";
+    size_t added = 0;
+    mdot_status status = mdot_store_add_rows(f->store, rows, 2, &added, err);
+    note_real((double)added);
+    return status;
+}
+
+static mdot_status add_job(store_fixture *f, mdot_error *err)
+{
+    char digest[MDOT_STORE_DIGEST_BYTES];
+    mdot_status status = mdot_store_add_job(f->store, f->other, "again", digest, err);
+    if (status == MDOT_OK) note_text(digest);
+    return status;
+}
+
+static mdot_status add_outcomes(store_fixture *f, mdot_error *err)
+{
+    const mdot_store_outcome o[] = {{.struct_size = sizeof *o, .job_id = "8"},
+                                    {.struct_size = sizeof *o, .job_id = "9"}};
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    mdot_status status = mdot_store_add_outcomes(f->store, o, 2, &counts, err);
+    note_real((double)counts.added_count);
+    return status;
+}
+
+static mdot_status import_csv(store_fixture *f, mdot_error *err)
+{
+    static char text[16384];
+    static const mdot_job *jobs[300];
+    size_t length = (size_t)sprintf(text, "job,gpu,batch,precision,ms\n");
+    for (int i = 0; i < 300; i++) {
+        jobs[i] = i % 2 == 0 ? f->job : f->other;
+        length += (size_t)sprintf(text + length, "a%d,A100,%d,amp,%d\n", i % 2, 1 + i % 3, 7 + i);
+    }
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    mdot_status status = mdot_store_import_csv(f->store, text, length, f->path, jobs, 300, &counts, err);
+    note_real((double)counts.added_count);
+    return status;
+}
+
+static mdot_status import_sacct(store_fixture *f, mdot_error *err)
+{
+    static const char text[] = "JobID|State|Elapsed\n1|COMPLETED|00:01:00\n2|DONE|00:01:00\n3|FAILED|00:01:00\n";
+    mdot_store_accounting options = {.struct_size = sizeof options, .name = f->path, .malformed = note_line};
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    mdot_status status = mdot_store_import_sacct(f->store, text, sizeof text - 1, &options, &counts, err);
+    note_real((double)counts.added_count);
+    return status;
+}
+
+static mdot_status refresh(store_fixture *f, mdot_error *err)
+{
+    mdot_store_refresh_report report = MDOT_INIT(mdot_store_refresh_report);
+    mdot_status status = mdot_store_refresh(f->store, &report, err);
+    note_real((double)report.new_row_count);
+    return status;
+}
+
+static mdot_status set_predictions(store_fixture *f, mdot_error *err)
+{
+    const mdot_store_prediction p[] = {{.struct_size = sizeof *p, .group = 1, .ms = 2, .lower_ms = 1, .upper_ms = 3},
+                                       {.struct_size = sizeof *p, .group = 2, .ms = 2, .lower_ms = 1, .upper_ms = 3}};
+    return mdot_store_set_predictions(f->store, "q", p, 2, err);
+}
+
+static mdot_status open_again(store_fixture *f, mdot_error *err)
+{
+    mdot_store *store = NULL;
+    mdot_status status = mdot_store_open(f->path, NULL, &store, err);
+    if (status != MDOT_OK) assert_null(store);
+    mdot_store_close(store);
+    return status;
+}
+
+static mdot_status read_refreshed(store_fixture *f, mdot_error *err)
+{
+    const mdot_store_options reading = {.struct_size = sizeof reading, .flags = MDOT_STORE_READ_ONLY};
+    mdot_store *store = NULL;
+    mdot_status status = mdot_store_open(f->path, &reading, &store, err);
+    if (status == MDOT_OK) status = mdot_store_refresh(store, NULL, err);
+    mdot_store_close(store);
+    return status;
+}
+
+static mdot_status recover(store_fixture *f, mdot_error *err)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s.new", f->path);
+    mdot_store_recovery r = MDOT_INIT(mdot_store_recovery);
+    mdot_status status = mdot_store_recover(f->path, path, &r, err);
+    note_real((double)r.row_count);
+    if (status != MDOT_OK && access(path, F_OK) == 0) fail_msg("a part of a store is left: %s", err->message);
+    unlink(path);
+    return status;
+}
+
+typedef struct operation {
+    const char *name;
+    mdot_status (*run)(store_fixture *f, mdot_error *err);
+    bool has_own_connection;
+} operation;
+
+static const operation operations[] = {{"check", check, false},
+                                       {"info", info, false},
+                                       {"visit_rows", visit_rows, false},
+                                       {"visit_jobs", visit_jobs, false},
+                                       {"visit_outcomes", visit_outcomes, false},
+                                       {"visit_groups", visit_groups, false},
+                                       {"find_drift", find_drift, false},
+                                       {"find_hosts", find_hosts, false},
+                                       {"get_job", get_job, false},
+                                       {"export_rows", export_rows, false},
+                                       {"export_groups", export_groups, false},
+                                       {"add_rows", add_rows, false},
+                                       {"add_job", add_job, false},
+                                       {"add_outcomes", add_outcomes, false},
+                                       {"import_csv", import_csv, false},
+                                       {"import_sacct", import_sacct, false},
+                                       {"refresh", refresh, false},
+                                       {"set_predictions", set_predictions, false},
+                                       {"open", open_again, true},
+                                       {"read_refreshed", read_refreshed, true},
+                                       {"recover", recover, true}};
+enum { OPERATIONS = sizeof operations / sizeof *operations, READERS = 11 /* the first ones */ };
+
+/* ---- The store -------------------------------------------------------------------------------------------------- */
+
+static bool predict(void *user, const mdot_store_group *g)
+{
+    mdot_store_prediction p = {.struct_size = sizeof p, .group = g->id, .ms = 10, .lower_ms = 5, .upper_ms = 20};
+    mdot_store_prediction *list = user;
+    list[(size_t)g->id - 1] = p;
+    return true;
+}
+
+/* A hundred groups on three hosts with two versions, so that each growing array has to grow. */
+static void fill(store_fixture *f)
+{
+    enum { GROUPS = 100, EACH = 3 };
+    static mdot_store_row rows[GROUPS * EACH];
+    static mdot_store_prediction predictions[GROUPS];
+    static const char *const hosts[] = {"a", "b", "c"};
+    mdot_error err = {0};
+    for (int i = 0; i < GROUPS * EACH; i++) {
+        rows[i] = store_fixture_row(f, 9 + i % 7);
+        rows[i].batch = 1 + i % (GROUPS / 2);
+        rows[i].settings = i % GROUPS < GROUPS / 2 ? "precision=amp\ntorch=2.3" : "precision=amp\ntorch=2.4";
+        rows[i].host = hosts[i % 3];
+        rows[i].measured_at = 1790000000 + i;
+    }
+    store_expect_ok(mdot_store_add_rows(f->store, rows, GROUPS * EACH, NULL, &err), &err);
+    store_expect_ok(mdot_store_refresh(f->store, NULL, &err), &err);
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, NULL, predict, predictions, &err), &err);
+    store_expect_ok(mdot_store_set_predictions(f->store, "p", predictions, GROUPS, &err), &err);
+    const mdot_store_outcome o = {.struct_size = sizeof o, .job_id = "7"};
+    store_expect_ok(mdot_store_add_outcomes(f->store, &o, 1, NULL, &err), &err);
+    store_fixture_add(f, store_fixture_row(f, 77)); /* a row that the next refresh has to read */
+}
+
+static int set_up(void **state)
+{
+    int result = store_fixture_set_up(state);
+    store_fixture *f = *state;
+    /* The tests wait for no disk. */
+    assert_int_equal(sqlite3_exec(f->store->db, "PRAGMA synchronous = OFF", NULL, NULL, NULL), SQLITE_OK);
+    fill(f);
+    return result;
+}
+
+/* Records of all tables. */
+static int64_t records(store_fixture *f)
+{
+    int64_t count = 0;
+    mdot_error err = {0};
+    store_expect_ok(st_query_number(f->store,
+                                    "SELECT (SELECT count(*) FROM rows) + 1000 * (SELECT count(*) FROM outcomes) + "
+                                    "100000 * (SELECT count(*) FROM members) + 10000000 * (SELECT count(*) FROM "
+                                    "predictions) + 1000000000 * (SELECT count(*) FROM jobs)",
+                                    &count, &err),
+                    &err);
+    return count;
+}
+
+/* Runs an operation without a failure, and returns the answer. */
+static uint64_t right_answer(const operation *o, store_fixture *f)
+{
+    mdot_error err = {0};
+    answer = 1;
+    store_expect_ok(o->run(f, &err), &err);
+    return answer;
+}
+
+/* Expects a failure that released everything and changed nothing. */
+static void expect_clean_failure(const operation *o, store_fixture *f, mdot_status status, mdot_status wanted,
+                                 const mdot_error *err, int64_t before, long at)
+{
+    if (status != wanted || strstr(err->message, status == MDOT_OUT_OF_MEMORY ? "memory" : "interrupted") == NULL ||
+        (o->run != add_job && strstr(err->message, f->path) == NULL)) /* libmdot writes the file of a job */
+        fail_msg("%s, failure %ld: %s: \"%s\"", o->name, at, mdot_status_name(status), err->message);
+    if (sqlite3_next_stmt(f->store->db, NULL) != NULL) fail_msg("%s, failure %ld: a statement is left", o->name, at);
+    if (sqlite3_get_autocommit(f->store->db) == 0) fail_msg("%s, failure %ld: a transaction is left", o->name, at);
+    if (records(f) != before) fail_msg("%s, failure %ld: records changed", o->name, at);
+    if (process_count_files(f->folder) != 3) fail_msg("%s, failure %ld: a file is left", o->name, at);
+}
+
+/* A call that opens stores itself waits for the disk. */
+static long next_place(const operation *o, long at) { return at + 1 + at / (o->has_own_connection ? 2 : 8); }
+
+/* ---- Interruptions ---------------------------------------------------------------------------------------------- */
+
+static long steps, stop_at;
+
+/* A BEGIN has begun when SQLite can interrupt it. */
+static int interrupt(void *user)
+{
+    sqlite3_stmt *s = NULL;
+    while ((s = sqlite3_next_stmt(user, s)) != NULL)
+        if (strncmp(sqlite3_sql(s), "BEGIN", 5) == 0) return 0;
+    return ++steps == stop_at;
+}
+
+static void an_interrupted_statement_changes_nothing(void **state)
+{
+    store_fixture *f = *state;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        const operation *o = &operations[i];
+        if (o->has_own_connection) continue;
+        const int64_t before = records(f);
+        for (long at = 1;; at = next_place(o, at)) {
+            mdot_error err = {0};
+            steps = 0;
+            stop_at = at;
+            sqlite3_progress_handler(f->store->db, 1, interrupt, f->store->db);
+            mdot_status status = o->run(f, &err);
+            sqlite3_progress_handler(f->store->db, 0, NULL, NULL);
+            if (steps < at) { /* the operation has no such place */
+                store_expect_ok(status, &err);
+                break;
+            }
+            expect_clean_failure(o, f, status, MDOT_IO, &err, before, at);
+        }
+    }
+}
+
+/* ---- SQLite's memory -------------------------------------------------------------------------------------------- */
+
+static sqlite3_mem_methods plain;
+static long grants, refuse_at; /* refuse_at 0: none */
+static bool in_sqlite;
+
+static void *sqlite_malloc(int size)
+{
+    if (++grants == refuse_at) return NULL;
+    in_sqlite = true;
+    void *memory = plain.xMalloc(size);
+    in_sqlite = false;
+    return memory;
+}
+
+static void *sqlite_realloc(void *memory, int size)
+{
+    if (++grants == refuse_at) return NULL;
+    in_sqlite = true;
+    void *larger = plain.xRealloc(memory, size);
+    in_sqlite = false;
+    return larger;
+}
+
+static void sqlite_free(void *memory)
+{
+    in_sqlite = true;
+    plain.xFree(memory);
+    in_sqlite = false;
+}
+
+static void sqlites_memory_runs_out_cleanly(void **state)
+{
+    store_fixture *f = *state;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        const operation *o = &operations[i];
+        const uint64_t right = i < READERS ? right_answer(o, f) : 0;
+        int failures = 0;
+        for (long at = 1;; at = next_place(o, at)) {
+            mdot_error err = {0};
+            const int64_t before = records(f);
+            answer = 1;
+            grants = 0;
+            refuse_at = at;
+            mdot_status status = o->run(f, &err);
+            refuse_at = 0;
+            if (status != MDOT_OK)
+                expect_clean_failure(o, f, status, MDOT_OUT_OF_MEMORY, &err, before, at), failures++;
+            else if (i < READERS && answer != right) /* SQLite can do without some */
+                fail_msg("%s, failure %ld: another answer", o->name, at);
+            if (grants < at) {
+                store_expect_ok(status, &err);
+                break;
+            }
+        }
+        assert_true(failures > 0);
+    }
+}
+
+/* ---- The library's memory --------------------------------------------------------------------------------------- */
+
+#ifndef MDOT_SANITIZED
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void __libc_free(void *);
+static long own_grants, own_refuse_at, own_blocks; /* without those of SQLite */
+
+static bool is_refused(void)
+{
+    if (in_sqlite) return false;
+    if (++own_grants == own_refuse_at) return true;
+    own_blocks++;
+    return false;
+}
+
+void *malloc(size_t bytes) { return is_refused() ? NULL : __libc_malloc(bytes); }
+
+void *calloc(size_t count, size_t bytes) { return is_refused() ? NULL : __libc_calloc(count, bytes); }
+
+void *realloc(void *memory, size_t bytes)
+{
+    if (is_refused()) return NULL;
+    own_blocks -= !in_sqlite && memory != NULL;
+    return __libc_realloc(memory, bytes);
+}
+
+void free(void *memory)
+{
+    own_blocks -= !in_sqlite && memory != NULL;
+    __libc_free(memory);
+}
+
+static void the_librarys_memory_runs_out_cleanly(void **state)
+{
+    store_fixture *f = *state;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        const operation *o = &operations[i];
+        const uint64_t right = i < READERS ? right_answer(o, f) : 0;
+        for (long at = 1;; at = next_place(o, at)) {
+            mdot_error err = {0};
+            const int64_t before = records(f);
+            const long held = own_blocks;
+            answer = 1;
+            own_grants = 0;
+            own_refuse_at = at;
+            mdot_status status = o->run(f, &err);
+            own_refuse_at = 0;
+            const long calls = own_grants;
+            if (own_blocks != held) fail_msg("%s, failure %ld: memory is lost", o->name, at);
+            if (calls < at) {
+                store_expect_ok(status, &err);
+                break;
+            }
+            if (status != MDOT_OK) expect_clean_failure(o, f, status, MDOT_OUT_OF_MEMORY, &err, before, at);
+            if (status == MDOT_OK && i < READERS && answer != right) /* qsort can do without */
+                fail_msg("%s, failure %ld: another answer", o->name, at);
+        }
+    }
+}
+
+/* The next allocation but `skipped` is refused. */
+static void refuse(long skipped)
+{
+    own_grants = 0;
+    own_refuse_at = skipped + 1;
+}
+
+static void helpers_say_that_memory_ran_out(void **state)
+{
+    (void)state;
+    static const double values[] = {-1, 1};
+    double p[] = {.1, .2};
+    const char *fault = NULL;
+    const long held = own_blocks;
+    for (long skipped = 0; skipped < 3; skipped++) {
+        refuse(skipped);
+        double change = st_change_p(values, (int64_t[]){1, 2}, (size_t[]){0, 0}, 2, 1, 1);
+        own_refuse_at = 0;
+        assert_true(change == 2);
+    }
+    for (long skipped = 0; skipped < 2; skipped++) {
+        refuse(skipped);
+        char *sorted = st_sort_settings("b=1\na=2", &fault);
+        own_refuse_at = 0;
+        assert_true(sorted == NULL && fault == NULL);
+    }
+    refuse(0);
+    char *stripped = st_strip_reading("b=1");
+    own_refuse_at = 0;
+    assert_null(stripped);
+    refuse(0);
+    int is_corrected = st_holm(p, 2);
+    own_refuse_at = 0;
+    assert_false(is_corrected);
+    assert_int_equal(own_blocks, held);
+}
+#endif
+
+/* ---- Answers ---------------------------------------------------------------------------------------------------- */
+
+/* Reading gives one answer, however often it is repeated; writing gives what the fixture asks for. */
+static void the_calls_give_their_answers(void **state)
+{
+    store_fixture *f = *state;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        uint64_t first = right_answer(&operations[i], f);
+        if (i < READERS && first != right_answer(&operations[i], f)) fail_msg("%s", operations[i].name);
+    }
+    assert_int_equal(store_count(f->store).row_count, 301 + 2 + 300);
+    assert_int_equal(store_count(f->store).outcome_count, 1 + 2 + 2);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, store_fixture_tear_down)
+
+int main(void)
+{
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain);
+    sqlite3_mem_methods counting = plain;
+    counting.xMalloc = sqlite_malloc;
+    counting.xRealloc = sqlite_realloc;
+    counting.xFree = sqlite_free;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &counting);
+    const struct CMUnitTest tests[] = {
+        CASE(the_calls_give_their_answers),         CASE(an_interrupted_statement_changes_nothing),
+        CASE(sqlites_memory_runs_out_cleanly),
+#ifndef MDOT_SANITIZED
+        CASE(the_librarys_memory_runs_out_cleanly), cmocka_unit_test(helpers_say_that_memory_ran_out),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
