@@ -323,6 +323,13 @@ static mdot_status adapt(builder *b, fe_adapted *out)
     bool *marks = calloc(2 * b->operator_count, sizeof *marks);
     mdot_status status = MDOT_OK;
     *out = (fe_adapted){0};
+    for (size_t i = 0; marks != NULL && i < targets.count && b->options->warning != NULL && !b->is_quiet; i++) {
+        char text[300];
+        if (fe_mark_adapted(b->made, b->operator_count, &(fe_targets){&targets.names[i], 1}, marks)) continue;
+        snprintf(text, sizeof text, "%s: no linear layer is named as the target \"%.60s\", so it gets no adapter",
+                 b->family->path, targets.names[i]);
+        b->options->warning(b->options->user, text);
+    }
     if (marks == NULL)
         status = BS_OUT_OF_MEMORY(b->err, "%s", b->family->path);
     else if (!fe_mark_adapted(b->made, b->operator_count, &targets, marks))

@@ -179,6 +179,8 @@ static mdot_status read_adapters(mdot_job_options *options, mdot_job_adapters *o
 {
     BS_TRY(bs_read_struct(&adapters_type, options->adapters, out_adapters, err));
     options->adapters = out_adapters;
+    if (options->freezing != NULL && options->freezing->trained_count > 0)
+        return BS_INVALID(err, "adapters are the only trained parameters: leave --trained out, or --lora");
     bool is_valid = out_adapters->rank >= 1 && out_adapters->rank <= FE_MAX_RANK && out_adapters->target_count >= 1 &&
                     out_adapters->target_count <= FE_MAX_TARGETS && out_adapters->targets != NULL;
     for (size_t i = 0; is_valid && i < out_adapters->target_count; i++) is_valid = out_adapters->targets[i] != NULL;

@@ -55,7 +55,8 @@ typedef struct mdot_job_options { /* zero selects every default */
     size_t other_batch_size; /* number of these bytes */
     int64_t other_batch;     /* that batch; it has no common divisor with the file's batch */
     /* Adapters for a configuration or a ready job of a family; NULL: none. UNSUPPORTED for other jobs, NOT_FOUND if no
-     * linear layer is a target. The memory is that of the smallest recorded set of targets that contains these, and a
+     * linear layer is a target, INVALID_ARGUMENT beside trained modules. A warning names each target without a linear
+     * layer. The memory is that of the smallest recorded set of targets that contains these, and a
      * warning says so if it is larger */
     const mdot_job_adapters *adapters;
 } mdot_job_options;

@@ -174,6 +174,44 @@ static void nothing_flows_back_below_the_first_adapter(void **state)
     mdot_job_destroy(job);
 }
 
+/* ---- Targets that name nothing, and other trained modules ------------------------------------------------------- */
+
+static void a_target_without_a_linear_layer_is_named(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"gpt2", "c_attn", "nosuch"}, {"gpt2", "wte", "c_attn"}, {"llama-3.2-1b", "all-linear", "embed_tokens"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char warning[MOST_WARNING];
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        if (read_adapted(rows[i][0], 8, &rows[i][1], 2, warning, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+        if (strstr(warning, rows[i][i == 1 ? 1 : 2]) == NULL) fail_msg("row %zu: \"%s\"", i, warning);
+        mdot_job_destroy(job);
+    }
+}
+
+/* A frozen module may have adapters. A trained one would freeze them. */
+static void adapters_exclude_other_trained_modules(void **state)
+{
+    (void)state;
+    static const char *const target = "c_attn", *const modules[] = {"lm_head", "*", "transformer.h.0.mlp.c_fc"};
+    const mdot_job_adapters adapters = {
+        .struct_size = sizeof adapters, .rank = 8, .targets = &target, .target_count = 1};
+    for (size_t i = 0; i < 6; i++) {
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        const mdot_job_freezing freezing = {.struct_size = sizeof freezing,
+                                            .frozen = modules,
+                                            .frozen_count = i < 3 ? 0 : 1,
+                                            .trained = &modules[i % 3],
+                                            .trained_count = 1};
+        const mdot_job_options options = {.struct_size = sizeof options, .adapters = &adapters, .freezing = &freezing};
+        assert_int_equal(mdot_job_read("gpt2", &options, &job, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, "trained") == NULL) fail_msg("\"%s\"", err.message);
+    }
+}
+
 /* ---- Refusals ---------------------------------------------------------------------------------------------------- */
 
 static void adapters_are_refused_with_the_reason(void **state)
@@ -211,6 +249,8 @@ int main(void)
         cmocka_unit_test(each_target_gets_an_adapter_and_all_else_is_frozen),
         cmocka_unit_test(all_linear_leaves_out_the_head),
         cmocka_unit_test(nothing_flows_back_below_the_first_adapter),
+        cmocka_unit_test(a_target_without_a_linear_layer_is_named),
+        cmocka_unit_test(adapters_exclude_other_trained_modules),
         cmocka_unit_test(adapters_are_refused_with_the_reason),
     };
     return cmocka_run_group_tests(tests, use_shipped_jobs, NULL);
