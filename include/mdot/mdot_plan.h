@@ -97,9 +97,9 @@ typedef struct mdot_plan mdot_plan;
  * @param job the job to train
  * @param space layouts to try
  * @param out_plan receives the plan; the caller destroys it
- * @errors INVALID_ARGUMENT names an invalid field; INCOMPATIBLE for an artefact that is no predictor of jobs;
- *     OUT_OF_MEMORY. A space in which no layout fits is no error. A thread that cannot be started costs only its
- *     help */
+ * @errors INVALID_ARGUMENT names an invalid field, or the reason if the job or the GPU can run no layout;
+ *     INCOMPATIBLE for an artefact that is no predictor of jobs; OUT_OF_MEMORY. A space in which no layout fits is no
+ *     error. A thread that cannot be started costs only its help */
 mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count, const mdot_job *job,
                              const mdot_plan_space *space, mdot_plan **out_plan, mdot_error *err);
 /* Destroys a plan.

@@ -55,8 +55,8 @@ typedef struct worker {
     rt_gpu_names names;
     mdot_plan_info counts;
     uint64_t reported;
-    mdot_status status; /* of the first failed chunk */
-    mdot_error err;
+    mdot_status status;      /* of the first failed chunk */
+    mdot_error err, refusal; /* of that chunk, and of the first refused layout */
     pthread_t thread;
     bool is_first, is_started;
 } worker;
@@ -108,7 +108,7 @@ static bool fits(worker *w, const mdot_configuration *layout)
     mdot_status status = rt_configuration_read(layout, 0, &w->names, &configuration, &reason);
     if (status == MDOT_OK) status = rt_configuration_check(&configuration, job, &reason);
     if (status != MDOT_OK) {
-        w->counts.refused++;
+        if (w->counts.refused++ == 0) w->refusal = reason;
         return false;
     }
     rt_resolve(job, &configuration, &resolved);
@@ -248,6 +248,10 @@ static mdot_status run_workers(mdot_plan *plan, search *s, worker *workers, size
             status = mdot_fail(err, workers[i].status, "%s", workers[i].err.message);
     }
     plan->info.cancelled = atomic_load(&s->is_cancelled);
+    bool can_run = plan->info.priced + plan->info.too_large + plan->info.indivisible > 0 || plan->info.cancelled != 0;
+    for (size_t i = 0; i < count && status == MDOT_OK && !can_run; i++)
+        if (workers[i].refusal.message[0] != '\0')
+            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "no layout can run: %s", workers[i].refusal.message);
     return status;
 }
 
