@@ -423,6 +423,8 @@ static int check(const plan_request *r, const cli_operands *operands)
                                "--epochs and --dataset");
     if (r->run.budget > 0 && !r->prices.is_set) return cli_usage_error("plan", "--budget requires --price");
     if (r->tokens > 0 && r->epochs > 0) return cli_usage_error("plan", "--tokens and --epochs exclude each other");
+    if (r->output != NULL && (r->json || r->emit != CLI_NO_CHOICE))
+        return cli_usage_error("plan", "--output writes a page: leave --json and --emit out");
     return CLI_OK;
 }
 

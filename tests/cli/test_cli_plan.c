@@ -137,12 +137,33 @@ static void wrong_options_are_refused_by_name(void **state)
         assert_int_equal(f->result.status, USAGE);
         expect_contains(f->result.err, cases[i].word);
     }
+    static const char *const outputs[][2] = {{"--json", NULL}, {"--emit", "torchrun"}};
+    for (size_t i = 0; i < 2; i++) {
+        PLAN(f, "--gpu", "A100", "-o", "unwritten.html", outputs[i][0], outputs[i][1]);
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, "--output");
+    }
     PLAN(f, "--gpu", "A100", "--gpus", "12");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "12 GPUs");
     PLAN(f, "--gpus", "8");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "--gpu");
+}
+
+/* If no layout can run, the options are at fault, and more GPUs are no remedy. */
+static void options_that_no_layout_can_have_are_refused_with_the_reason(void **state)
+{
+    predict_command *f = *state;
+    static const char *const cases[][5] = {{"--cpu-rate", "3", "", "--cpus"},
+                                           {"--parallel", "ps=2", "--gpus=1", "--parallel ps"},
+                                           {"--parallel", "ps=2,zero=1", "--gpus=8", "--parallel ps"},
+                                           {"--parallel", "vpp=2,pp=1", "--gpus=8", "pp"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        PLAN(f, "--gpu", "A100", cases[i][0], cases[i][1], cases[i][2][0] != '\0' ? cases[i][2] : NULL);
+        if (f->result.status == OK) fail_msg("case %zu: %s", i, f->result.out);
+        expect_contains(f->result.err, cases[i][3]);
+    }
 }
 
 static double priced_layouts(predict_command *f, const char *option)
@@ -355,6 +376,7 @@ int main(void)
         cmocka_unit_test(tokens_become_samples),
         cmocka_unit_test(a_plan_states_why_layouts_are_missing),
         cmocka_unit_test(wrong_options_are_refused_by_name),
+        cmocka_unit_test(options_that_no_layout_can_have_are_refused_with_the_reason),
         cmocka_unit_test(a_list_has_the_layouts_of_each_value),
         cmocka_unit_test(a_length_is_a_dimension),
         cmocka_unit_test(a_table_shows_the_values_of_a_list),
