@@ -240,7 +240,8 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
         if (c->virtual_stages > 1) put(out, ", %u virtual stages each", c->virtual_stages);
         if (c->schedule != MDOT_SCHEDULE_1F1B) put(out, ", %s", rt_schedule_names[c->schedule]);
         if (c->zero_stage > 0) put(out, ", ZeRO %u", c->zero_stage);
-        if (c->servers > 0) put(out, ", %u parameter servers, %s", c->servers, rt_sync_names[c->sync]);
+        if (c->servers > 0)
+            put(out, ", %u parameter server%s, %s", c->servers, c->servers == 1 ? "" : "s", rt_sync_names[c->sync]);
         put(out, ")");
     }
     if (gpus == 1) return;
