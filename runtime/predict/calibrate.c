@@ -126,7 +126,8 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
     BS_TRY(rt_calibration_step(configuration, &out->step, &name, err));
     rt_complete_prediction(&out->prediction);
     const mdot_prediction *p = &out->prediction;
-    if (!is_time(p->step_ms) || !is_time(p->lower_ms) || !is_time(p->upper_ms))
+    if (!is_time(p->step_ms) || !is_time(p->lower_ms) || !is_time(p->upper_ms) || !is_time(p->gpu_ms) ||
+        !is_time(p->gpu_lower_ms) || !is_time(p->gpu_upper_ms))
         return BS_INVALID(err, "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
                           p->step_ms, p->lower_ms, p->upper_ms);
     rt_state_deviations(p, &out->step);

@@ -186,7 +186,8 @@ static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *i
     rt_complete_prediction(io_prediction);
     const mdot_prediction *p = io_prediction;
     bool is_valid = p->status == MDOT_OK && p->lower_ms > 0 && p->lower_ms <= p->step_ms && p->step_ms <= p->upper_ms &&
-                    isfinite(p->upper_ms);
+                    isfinite(p->upper_ms) && p->gpu_lower_ms > 0 && p->gpu_lower_ms <= p->gpu_ms &&
+                    p->gpu_ms <= p->gpu_upper_ms && p->gpu_upper_ms <= p->upper_ms;
     return is_valid
                ? MDOT_OK
                : BS_INVALID(err, "its prediction of %g ms, %g to %g, is invalid", p->step_ms, p->lower_ms, p->upper_ms);

@@ -488,9 +488,10 @@ static void invalid_arguments_are_refused(void **state)
     mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
     static const double no_ms[] = {0, -1, NAN, INFINITY};
     for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms; i++) { /* in a call for many, a refused pair is all 0 */
-        double *const ms[] = {&p.step_ms, &p.lower_ms, &p.upper_ms};
+        double *const ms[] = {&p.step_ms, &p.lower_ms, &p.upper_ms, &p.gpu_ms, &p.gpu_lower_ms, &p.gpu_upper_ms};
         for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) {
             const mdot_prediction answered = p;
+            if (k >= 3) p.loader_ms = 1e-3;
             *ms[k] = no_ms[i];
             assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &s->c[0], &p, &err),
                              MDOT_INVALID_ARGUMENT);
