@@ -105,7 +105,7 @@ static const pl_expr *call(parser *p, const char *name, size_t length)
         return count == 1 ? pl_unary(p->arena, (pl_expr_op)op, arguments[0].value)
                           : pl_binary(p->arena, (pl_expr_op)op, arguments[0].value, arguments[1].value);
     }
-    assert(false && "the formula calls an unknown function");
+    assert(false); /* the formula calls an unknown function */
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static const pl_expr *factor(parser *p)
     for (int i = p->count; i-- > 0;)
         if (p->symbols[i].length == length && strncmp(p->symbols[i].name, text, length) == 0)
             return p->symbols[i].value;
-    assert(false && "the formula has an unknown name");
+    assert(false); /* the formula has an unknown name */
     return NULL;
 }
 

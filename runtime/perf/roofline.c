@@ -103,8 +103,8 @@ static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const 
     double elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights
                       : phase == MDOT_PHASE_DATA_GRADIENT ? result + inputs->weights
                                                           : operand + result;
-    if (rt_framework_is_engine(
-            c)) /* keeps casts and transposes: of weights for a step, of others for the backward pass */
+    /* An engine keeps casts and transposes: of weights for a step, of others for the backward pass. */
+    if (rt_framework_is_engine(c))
         elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights / resolved->steps
                    : phase == MDOT_PHASE_DATA_GRADIENT ? result
                                                        : 0;

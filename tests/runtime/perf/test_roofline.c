@@ -260,7 +260,7 @@ static void operands_are_prepared(void **state)
     mdot_job *job = make_job();
     const double forward = (4 * 192 + 1024) / 2.0, data = 180, weight = 180 + 256;
     rt_resolved_configuration r = resolve(job, (mdot_configuration){.frozen_weights = MDOT_FROZEN_INT8}, true);
-    double copies = 128 * (1 + 4.0 / 1024 + 4) / 0.1;
+    double copies = 128 * (1 + 4.0 / 1024 + 4) / 0.26;
     expect(job, MATMUL, &r, forward + copies, data + copies, weight);
     expect(job, NORM, &r, 4 * 192, 4 * 90, 0);
     r.rates.ms_per_byte = 0.25;
