@@ -13,6 +13,9 @@
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
 
+#include <math.h>
+#include <time.h>
+
 typedef struct seen {
     size_t count, most; /* most: number of visits after which the visitor stops; 0: unlimited */
     int64_t id[8];
@@ -224,6 +227,170 @@ static void jobs_are_listed_once_with_their_rows(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
+typedef struct copied_row {
+    mdot_store_row r;
+    char text[10][48]; /* digest, job, name, gpu, gpu_name, settings, software, host, predictor, note */
+} copied_row;
+
+static bool copy_row(void *user, const mdot_store_row *r)
+{
+    copied_row *c = user;
+    const char *const texts[] = {r->digest,   r->job,      r->name, r->gpu,       r->gpu_name,
+                                 r->settings, r->software, r->host, r->predictor, r->note};
+    c->r = *r;
+    for (size_t i = 0; i < 10; i++) snprintf(c->text[i], sizeof c->text[i], "%s", texts[i]);
+    return false;
+}
+
+static void every_field_comes_back(void **state)
+{
+    store_fixture *f = *state;
+    for (int i = 1; i <= 9; i++) {
+        char gpu[16], settings[16], software[16], host[16], predictor[16], note[16], job[16];
+        mdot_store_row row = store_fixture_row(f, i * 1.25);
+        row.digest = i % 2 == 0 ? f->digest : f->other_digest;
+#define NAME(field) (snprintf(field, sizeof field, #field "=%d", i), row.field = field)
+        NAME(gpu), NAME(settings), NAME(software), NAME(host), NAME(predictor), NAME(note), NAME(job);
+#undef NAME
+        row.batch = i == 9 ? 1 << 24 : i; /* the largest one, and the smallest one */
+        row.memory_gib = i == 1 ? 0 : i * .5;
+        row.measured_at = i == 3 ? -77 : 1000 * i;
+        row.uid = (uint64_t)i << 60 | (uint64_t)i;
+        store_fixture_add(f, row);
+        copied_row c;
+        mdot_store_filter last = {.struct_size = sizeof last, .after_id = i - 1};
+        store_expect_ok(mdot_store_visit_rows(f->store, &last, copy_row, &c, &f->err), &f->err);
+        const char *const wanted[] = {
+            row.digest, job, i % 2 == 0 ? "two.onnx" : "three.onnx", gpu, gpu, row.settings, software, host,
+            predictor,  note};
+        for (size_t k = 0; k < 10; k++) assert_string_equal(c.text[k], wanted[k]);
+        assert_true(c.r.id == i && c.r.uid == row.uid && c.r.ms == row.ms && c.r.memory_gib == row.memory_gib);
+        assert_true(c.r.batch == row.batch && c.r.measured_at == row.measured_at && c.r.weight == 0);
+        assert_int_equal(c.r.struct_size, sizeof c.r);
+    }
+    assert_int_equal(visit(f, &(mdot_store_filter){.struct_size = sizeof(mdot_store_filter), .since = -77}).count, 9);
+    assert_int_equal(visit(f, &(mdot_store_filter){.struct_size = sizeof(mdot_store_filter), .since = -76}).count, 8);
+    assert_int_equal(visit(f, &(mdot_store_filter){.struct_size = sizeof(mdot_store_filter), .since = 9000}).count, 1);
+    mdot_store_filter outliers = {.struct_size = sizeof outliers, .below_weight = 1};
+    assert_int_equal(visit(f, &outliers).count, 0); /* they have no weight yet */
+}
+
+static void rows_beyond_a_bound_are_refused(void **state)
+{
+    store_fixture *f = *state;
+    static const char *const many[] = {"a\rb", "a\nb"};
+    for (int field = 0; field < 14; field++) {
+        mdot_store_row rows[2] = {store_fixture_row(f, 5), store_fixture_row(f, 5)}, *r = &rows[1];
+        const char **const texts[] = {&r->job, &r->gpu, &r->software, &r->host, &r->predictor, &r->note};
+        const char *part = "a text has more than one line";
+        if (field < 12) *texts[field % 6] = many[field / 6];
+        if (field == 12) r->batch = (1 << 24) + 1, part = "the batch is from 1 to 2^24";
+        if (field == 13) r->digest = "", part = "the digest of its job is missing";
+        size_t added = 7;
+        store_expect_failure(mdot_store_add_rows(f->store, rows, 2, &added, &f->err), &f->err, MDOT_INVALID_ARGUMENT,
+                             part);
+        expect_contains(f->err.message, f->path);
+        assert_int_equal(added, 7);
+        assert_int_equal(store_count(f->store).row_count, 0);
+    }
+    const double wrong[] = {NAN, INFINITY, -1};
+    for (int i = 0; i < 3; i++) {
+        mdot_store_row row = store_fixture_row(f, wrong[i]);
+        store_expect_failure(mdot_store_add_rows(f->store, &row, 1, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT,
+                             "ms is a time above 0");
+        row.ms = 1;
+        row.memory_gib = wrong[i];
+        store_expect_failure(mdot_store_add_rows(f->store, &row, 1, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT,
+                             "the memory (gib) is 0 GiB or more");
+    }
+    store_expect_ok(mdot_store_add_rows(f->store, NULL, 0, NULL, &f->err), &f->err);
+}
+
+static void missing_arguments_are_named(void **state)
+{
+    store_fixture *f = *state;
+    mdot_error *e = &f->err;
+    mdot_store_filter small = {.struct_size = 1};
+    seen s = {0};
+    void *bytes = NULL;
+    size_t size = 0, sums[3] = {0};
+    store_expect_missing(mdot_store_add_rows(NULL, NULL, 0, NULL, e), e);
+    store_expect_missing(mdot_store_add_rows(f->store, NULL, 1, NULL, e), e);
+    store_expect_missing(mdot_store_visit_rows(NULL, NULL, take, &s, e), e);
+    store_expect_missing(mdot_store_visit_rows(f->store, NULL, NULL, &s, e), e);
+    store_expect_missing(mdot_store_visit_jobs(NULL, count_job, sums, e), e);
+    store_expect_missing(mdot_store_visit_jobs(f->store, NULL, sums, e), e);
+    store_expect_missing(mdot_store_add_job(NULL, f->job, "x", NULL, e), e);
+    store_expect_missing(mdot_store_get_job(NULL, f->digest, &bytes, &size, e), e);
+    store_expect_missing(mdot_store_get_job(f->store, NULL, &bytes, &size, e), e);
+    store_expect_missing(mdot_store_get_job(f->store, f->digest, NULL, &size, e), e);
+    store_expect_missing(mdot_store_get_job(f->store, f->digest, &bytes, NULL, e), e);
+    store_expect_failure(mdot_store_add_job(f->store, NULL, "x", NULL, e), e, MDOT_INVALID_ARGUMENT, "a digest needs");
+    store_expect_failure(mdot_store_digest(f->job, NULL, e), e, MDOT_INVALID_ARGUMENT, "a digest needs a job");
+    assert_int_equal(mdot_store_visit_rows(f->store, &small, take, &s, e), MDOT_INVALID_ARGUMENT);
+    assert_true(bytes == NULL && s.count == 0);
+}
+
+static bool stop_at_job(void *user, const mdot_store_job *j)
+{
+    mdot_store_job *copy = user;
+    *copy = *j;
+    assert_string_equal(j->name, "two.onnx");
+    return false;
+}
+
+static void jobs_have_their_sizes_and_visits_stop(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_job job = {0};
+    void *bytes = NULL;
+    size_t size = 0;
+    const time_t now = time(NULL);
+    store_expect_ok(mdot_store_visit_jobs(f->store, stop_at_job, &job, &f->err), &f->err);
+    store_expect_ok(mdot_store_get_job(f->store, f->digest, &bytes, &size, &f->err), &f->err);
+    assert_true(job.size_bytes == size && job.operator_count == 2 && job.parameters == 2000 && job.row_count == 0);
+    assert_true(job.added_at <= now && job.added_at > now - 3600);
+    assert_int_equal(job.struct_size, sizeof job);
+    mdot_store_free(bytes);
+}
+
+/* Each number of an operator counts. */
+static void a_digest_sees_every_number(void **state)
+{
+    (void)state;
+    enum { VARIANTS = 29 };
+    char digest[VARIANTS][MDOT_STORE_DIGEST_BYTES];
+    const uint32_t inputs[2] = {0, 1};
+    for (int v = 0; v < VARIANTS; v++) {
+        mdot_job_operator o[3] = {MDOT_INIT(mdot_job_operator), MDOT_INIT(mdot_job_operator),
+                                  MDOT_INIT(mdot_job_operator)};
+        o[0].type = o[1].type = "A", o[2].type = v == 1 ? "C" : "B";
+        mdot_job_operator *p = &o[2];
+        if (v == 2) p->parameters = 1;
+        if (v == 3) p->parameters = p->frozen_parameters = 1;
+        if (v == 4) p->block = 1;
+        if (v == 5) p->setting[0] = 1;
+        if (v == 6) p->setting[1] = 1;
+        if (v == 7) p->setting[0] = 2;
+        if (v == 8) p->input_count = 1, p->inputs = inputs;
+        if (v >= 9 && v < 27) {
+            mdot_load *l = v < 18 ? &p->per_sample[(v - 9) / 3] : &p->per_step[(v - 18) / 3];
+            double *const numbers[] = {&l->flops, &l->bytes_read, &l->bytes_written};
+            *numbers[v % 3] = 1;
+        }
+        if (v == 27) p->input_count = 2, p->inputs = inputs;
+        if (v == 28) p->parameters = -0.0; /* as 0 */
+        const mdot_job_description d = {.struct_size = sizeof d, .operators = o, .operator_count = 3, .batch = 1};
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        store_expect_ok(mdot_job_create(&d, &job, &err), &err);
+        store_expect_ok(mdot_store_digest(job, digest[v], &err), &err);
+        mdot_job_destroy(job);
+        for (int w = 0; w < v; w++)
+            if ((strcmp(digest[v], digest[w]) == 0) != (v == 28 && w == 0)) fail_msg("%d and %d", w, v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +404,11 @@ int main(void)
         CASE(a_digest_reads_the_first_letters_of_a_type),
         CASE(a_job_comes_back_from_its_bytes),
         CASE(jobs_are_listed_once_with_their_rows),
+        CASE(every_field_comes_back),
+        CASE(rows_beyond_a_bound_are_refused),
+        CASE(missing_arguments_are_named),
+        CASE(jobs_have_their_sizes_and_visits_stop),
+        CASE(a_digest_sees_every_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,6 +408,110 @@ static void outcomes_of_other_schedulers_are_added_directly(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
+static void every_field_of_an_outcome_comes_back(void **state)
+{
+    store_fixture *f = *state;
+    static const char *const names[] = {"unfinished", "completed", "failed", "cancelled", "timed-out"};
+    for (int i = 0; i < 5; i++) {
+        mdot_store_outcome o = {.struct_size = sizeof o,
+                                .cluster = "c",
+                                .job_id = "j",
+                                .submitted_at = 100 + i,
+                                .name = "n",
+                                .user = "u",
+                                .account = "a",
+                                .partition = "p",
+                                .state = "s",
+                                .digest = f->digest,
+                                .gpu = "g",
+                                .gpu_count = 200 + i,
+                                .node_count = 300 + i,
+                                .started_at = 400 + i,
+                                .ended_at = 500 + i,
+                                .elapsed_s = 600 + i,
+                                .limit_s = 700 + i,
+                                .exit_code = 800 + i,
+                                .outcome = (mdot_outcome)i};
+        mdot_store_import counts = MDOT_INIT(mdot_store_import);
+        store_expect_ok(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), &f->err);
+        assert_true(counts.added_count == 1 && counts.updated_count == 0 && counts.known_count == 0);
+        store_expect_ok(mdot_store_add_outcomes(f->store, &o, 1, &counts, &f->err), &f->err);
+        assert_true(counts.added_count == 0 && counts.updated_count == 0 && counts.known_count == 1);
+        list *l = outcomes_of(f);
+        assert_int_equal(l->count, i + 1);
+        const copy *c = &l->item[i];
+        assert_true(c->o.id == i + 1 && c->o.struct_size == sizeof o && c->o.submitted_at == o.submitted_at);
+        assert_true(c->o.gpu_count == o.gpu_count && c->o.node_count == o.node_count);
+        assert_true(c->o.started_at == o.started_at && c->o.ended_at == o.ended_at && c->o.exit_code == o.exit_code);
+        assert_true(c->o.elapsed_s == o.elapsed_s && c->o.limit_s == o.limit_s && c->o.outcome == o.outcome);
+        assert_string_equal(c->cluster, "c");
+        assert_string_equal(c->job_id, "j");
+        assert_string_equal(c->name, "n");
+        assert_string_equal(c->user, "u");
+        assert_string_equal(c->account, "a");
+        assert_string_equal(c->partition, "p");
+        assert_string_equal(c->state, "s");
+        assert_string_equal(c->gpu, "g");
+        assert_string_equal(mdot_outcome_name((mdot_outcome)i), names[i]);
+    }
+    assert_null(mdot_outcome_name((mdot_outcome)5));
+}
+
+static bool stop(void *user, const mdot_store_outcome *o)
+{
+    (void)o;
+    ++*(int *)user;
+    return false;
+}
+
+static void wrong_outcomes_and_missing_arguments_are_named(void **state)
+{
+    store_fixture *f = *state;
+    mdot_error *e = &f->err;
+    int visits = 0;
+    for (int i = 0; i < 4; i++) {
+        mdot_store_outcome o[2] = {{.struct_size = sizeof *o, .job_id = "1"},
+                                   {.struct_size = sizeof *o, .job_id = "2"}};
+        if (i == 0) o[1].job_id = NULL;
+        if (i == 1) o[1].job_id = "";
+        if (i == 2) o[1].outcome = (mdot_outcome)9;
+        if (i == 3) o[1].reserved = 1;
+        store_expect_failure(mdot_store_add_outcomes(f->store, o, 2, NULL, e), e, MDOT_INVALID_ARGUMENT,
+                             "outcome 1 to be added lacks a job_id or an outcome");
+        expect_contains(e->message, f->path);
+        assert_int_equal(store_count(f->store).outcome_count, 0);
+    }
+    store_expect_missing(mdot_store_add_outcomes(NULL, NULL, 0, NULL, e), e);
+    store_expect_missing(mdot_store_add_outcomes(f->store, NULL, 1, NULL, e), e);
+    store_expect_ok(mdot_store_add_outcomes(f->store, NULL, 0, NULL, e), e);
+    store_expect_missing(mdot_store_visit_outcomes(NULL, stop, &visits, e), e);
+    store_expect_missing(mdot_store_visit_outcomes(f->store, NULL, &visits, e), e);
+    store_expect_missing(mdot_store_import_sacct(NULL, "x", 1, NULL, NULL, e), e);
+    store_expect_missing(mdot_store_import_sacct(f->store, NULL, 1, NULL, NULL, e), e);
+    mdot_store_import small = {.struct_size = 1};
+    assert_int_equal(mdot_store_import_sacct(f->store, "JobID|State\n", 12, NULL, &small, e), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_store_add_outcomes(f->store, NULL, 0, &small, e), MDOT_INVALID_ARGUMENT);
+    store_expect_failure(mdot_store_import_sacct(f->store, "", 0, NULL, NULL, e), e, MDOT_MALFORMED, "sacct");
+    import_text(f, "JobID|State\n1|FAILED\n2|FAILED\n", NULL);
+    store_expect_ok(mdot_store_visit_outcomes(f->store, stop, &visits, e), e);
+    assert_int_equal(visits, 1);
+}
+
+/* A text is read to its size only; the cluster is that of the text, if the text names any. */
+static void a_text_ends_at_its_size(void **state)
+{
+    store_fixture *f = *state;
+    static const char text[] = "JobID|Cluster|State\n1|north|FAILED\n2||FAILED\n3|x|FAILED\n";
+    const mdot_store_accounting options = {.struct_size = sizeof options, .cluster = "south"};
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    size_t size = (size_t)(strstr(text, "3|x") - text);
+    store_expect_ok(mdot_store_import_sacct(f->store, text, size, &options, &counts, &f->err), &f->err);
+    assert_int_equal(counts.added_count, 2);
+    list *l = outcomes_of(f);
+    assert_string_equal(l->item[0].cluster, "north");
+    assert_string_equal(l->item[1].cluster, "south");
+}
+
 int main(void)
 {
     setenv("TZ", "UTC0", 1); /* of times without a zone */
@@ -426,6 +530,9 @@ int main(void)
         CASE(malformed_lines_are_reported_by_number_and_others_kept),
         CASE(a_text_without_the_needed_fields_is_refused),
         CASE(outcomes_of_other_schedulers_are_added_directly),
+        CASE(every_field_of_an_outcome_comes_back),
+        CASE(wrong_outcomes_and_missing_arguments_are_named),
+        CASE(a_text_ends_at_its_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,13 @@ void store_expect_failure(mdot_status status, const mdot_error *err, mdot_status
     expect_contains(err->message, part);
 }
 
+void store_expect_missing(mdot_status status, mdot_error *err)
+{
+    if (status != MDOT_INVALID_ARGUMENT || strstr(err->message, "missing") == NULL)
+        fail_msg("%s: %s", mdot_status_name(status), err->message);
+    *err = (mdot_error){0};
+}
+
 mdot_store_info store_count(mdot_store *store)
 {
     mdot_store_info info = MDOT_INIT(mdot_store_info);

@@ -29,6 +29,9 @@ void store_expect_ok(mdot_status status, const mdot_error *err);
 /* Expects a failure whose message has a part. */
 void store_expect_failure(mdot_status status, const mdot_error *err, mdot_status wanted, const char *part);
 
+/* Expects INVALID_ARGUMENT with a message that something is missing. */
+void store_expect_missing(mdot_status status, mdot_error *err);
+
 /* Row count, jobs and outcomes in a store. */
 mdot_store_info store_count(mdot_store *store);
 
