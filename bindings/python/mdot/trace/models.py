@@ -237,7 +237,7 @@ def _find(config: Any, *names: str) -> Any:
     return None
 
 
-def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int | None, size: int | None) -> dict[str, Any]:
+def _transformers_inputs(model: Any, config: Any, batch: int, length: int | None, size: int | None) -> dict[str, Any]:
     """Example inputs for the parameters of the model's forward function."""
     taken = inspect.signature(model.forward).parameters
     positions = _find(config, "max_position_embeddings", "n_positions") or 128
@@ -251,12 +251,12 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
         inputs["pixel_values"] = torch.zeros(batch, config.num_frames, *image) if is_video else torch.zeros(batch, *image)
     if "input_features" in taken:  # Whisper: twice as many frames as positions
         frames = length or 2 * (_find(config, "max_source_positions") or 1500)
-        inputs["input_features"] = torch.zeros(batch, _find(config, "num_mel_bins") or 80, frames)
+        inputs["input_features"] = torch.zeros(batch, _find(config, "num_mel_bins") or 80, frames, dtype=model.dtype)
         tokens = tokens[:, :128]
     if "input_values" in taken:
         is_spectrogram = hasattr(config, "num_mel_bins") and hasattr(config, "max_length")
         sound = (config.max_length, config.num_mel_bins) if is_spectrogram else (length or 16000,)
-        inputs["input_values"] = torch.zeros(batch, *sound)
+        inputs["input_values"] = torch.zeros(batch, *sound, dtype=model.dtype)
     if "input_ids" in taken and "input_features" not in taken:
         choices = (2,) if type(model).__name__.endswith("ForMultipleChoice") else ()
         inputs["input_ids"] = _classes(batch, *choices, tokens.shape[1])
