@@ -314,6 +314,48 @@ static void absurd_rows_count_nowhere(void **state)
     assert_true(found[0] == 3);
 }
 
+static bool take_first(void *user, const mdot_store_group *g)
+{
+    *(mdot_store_group *)user = *g;
+    assert_string_equal(g->job, "two.onnx");
+    assert_string_equal(g->gpu_name, "A100-SXM-40GB");
+    assert_string_equal(g->settings, "precision=amp");
+    return false;
+}
+
+static void groups_and_predictions_come_back_and_arguments_are_named(void **state)
+{
+    store_fixture *f = *state;
+    mdot_error *e = &f->err;
+    mdot_store_group g = {0};
+    for (int batch = 1; batch <= 2; batch++) {
+        mdot_store_row row = store_fixture_row(f, 5);
+        row.batch = batch;
+        store_fixture_add(f, row);
+    }
+    refresh(f);
+    mdot_store_prediction p = {.struct_size = sizeof p, .group = 1, .ms = 3, .lower_ms = 2, .upper_ms = 4};
+    store_expect_ok(mdot_store_set_predictions(f->store, "p", &p, 1, e), e);
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, "p", take_first, &g, e), e);
+    assert_true(g.id == 1 && g.batch == 1 && g.row_count == 1 && g.outlier_count == 0 && fabs(g.ms - 5) < 1e-9);
+    assert_true(g.predicted_ms == 3 && g.lower_ms == 2 && g.upper_ms == 4 && g.struct_size == sizeof g);
+    p.ms = p.lower_ms = p.upper_ms; /* an interval may be a point */
+    store_expect_ok(mdot_store_set_predictions(f->store, "p", &p, 1, e), e);
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, "p", take_first, &g, e), e);
+    assert_true(g.predicted_ms == 4 && g.lower_ms == 4 && g.upper_ms == 4);
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, NULL, take_first, &g, e), e);
+    assert_true(g.predicted_ms == 0 && g.lower_ms == 0 && g.upper_ms == 0);
+    store_expect_missing(mdot_store_visit_groups(NULL, NULL, NULL, take_first, &g, e), e);
+    store_expect_missing(mdot_store_visit_groups(f->store, NULL, NULL, NULL, &g, e), e);
+    store_expect_missing(mdot_store_refresh(NULL, NULL, e), e);
+    store_expect_missing(mdot_store_set_predictions(NULL, "p", &p, 1, e), e);
+    store_expect_missing(mdot_store_set_predictions(f->store, NULL, &p, 1, e), e);
+    store_expect_missing(mdot_store_set_predictions(f->store, "p", NULL, 1, e), e);
+    store_expect_ok(mdot_store_set_predictions(f->store, "p", NULL, 0, e), e);
+    mdot_store_refresh_report small = {.struct_size = 1};
+    assert_int_equal(mdot_store_refresh(f->store, &small, e), MDOT_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +372,7 @@ int main(void)
         CASE(absurd_rows_count_nowhere),
         CASE(filters_select_groups),
         CASE(predictions_lie_within_their_interval),
+        CASE(groups_and_predictions_come_back_and_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,6 +324,56 @@ static void a_migration_of_the_newest_version_changes_nothing(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
+/* Whatever SQLite answers, the message names the file, the action and the reason. */
+static void each_failure_of_sqlite_has_a_reason(void **state)
+{
+    store_fixture *f = *state;
+    static const struct {
+        int code;
+        mdot_status status;
+        const char *part;
+    } cases[] = {{SQLITE_NOMEM, MDOT_OUT_OF_MEMORY, "memory ran out"},
+                 {SQLITE_BUSY, MDOT_IO, "another process holds the store; try again"},
+                 {SQLITE_BUSY_SNAPSHOT, MDOT_IO, "another process holds the store"},
+                 {SQLITE_LOCKED, MDOT_IO, "another process holds the store"},
+                 {SQLITE_FULL, MDOT_IO, "the disk is full; earlier records are intact. Free space and repeat"},
+                 {SQLITE_ERROR, MDOT_CORRUPT, "is damaged"},
+                 {SQLITE_CORRUPT, MDOT_CORRUPT, "mdot-store recover"},
+                 {SQLITE_NOTADB, MDOT_CORRUPT, "copies all records that can be read"},
+                 {SQLITE_READONLY, MDOT_IO, "the file or its folder is read-only"},
+                 {SQLITE_PERM, MDOT_IO, "read-only"},
+                 {SQLITE_AUTH, MDOT_IO, "read-only"},
+                 {SQLITE_IOERR_WRITE, MDOT_IO, "Check free space, quota and the limit of file sizes"},
+                 {SQLITE_IOERR_SHMSIZE, MDOT_IO, "Check free space, quota"},
+                 {SQLITE_IOERR_READ, MDOT_IO, "(errno 0); earlier records are intact"},
+                 {SQLITE_CANTOPEN, MDOT_IO, "the file or one beside it cannot be opened"},
+                 {SQLITE_INTERRUPT, MDOT_IO, "cannot act"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_error err = {0};
+        store_expect_failure(st_fail(f->store, cases[i].code, "act", &err), &err, cases[i].status, cases[i].part);
+        expect_contains(err.message, "cannot act");
+        assert_ptr_equal(strstr(err.message, f->path), err.message);
+        bool is_full = strstr(err.message, "quota") != NULL;
+        assert_int_equal(is_full, cases[i].code == SQLITE_IOERR_WRITE || cases[i].code == SQLITE_IOERR_SHMSIZE);
+    }
+}
+
+static void missing_arguments_are_named(void **state)
+{
+    store_fixture *f = *state;
+    mdot_error *e = &f->err;
+    mdot_store *store = NULL;
+    mdot_store_info small = {.struct_size = 1}, info = MDOT_INIT(mdot_store_info);
+    store_expect_missing(mdot_store_open(NULL, NULL, &store, e), e);
+    store_expect_missing(mdot_store_open("", NULL, &store, e), e);
+    store_expect_missing(mdot_store_open(f->path, NULL, NULL, e), e);
+    store_expect_missing(mdot_store_get_info(NULL, &info, e), e);
+    store_expect_missing(mdot_store_check(NULL, e), e);
+    assert_int_equal(mdot_store_get_info(f->store, &small, e), MDOT_INVALID_ARGUMENT);
+    assert_null(store);
+    mdot_store_close(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +388,8 @@ int main(void)
         CASE(a_failed_migration_leaves_the_store_as_it_was),
         CASE(a_newer_store_is_refused),
         CASE(a_migration_of_the_newest_version_changes_nothing),
+        CASE(each_failure_of_sqlite_has_a_reason),
+        CASE(missing_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,6 +215,43 @@ static void moments_carry_their_zone(void **state)
     store_expect_failure(import_text(f, f->store, local, 1, NULL), &f->err, MDOT_MALFORMED, "with a zone");
 }
 
+static void missing_arguments_and_bounds_are_named(void **state)
+{
+    store_fixture *f = *state;
+    mdot_error *e = &f->err;
+    char *text = NULL;
+    size_t size = 0;
+    const mdot_job *jobs[] = {f->job};
+    mdot_store_import small = {.struct_size = 1};
+    store_expect_missing(mdot_store_import_csv(NULL, "x", 1, "n", jobs, 1, NULL, e), e);
+    store_expect_missing(mdot_store_import_csv(f->store, NULL, 1, "n", jobs, 1, NULL, e), e);
+    store_expect_missing(mdot_store_import_csv(f->store, "x", 1, NULL, jobs, 1, NULL, e), e);
+    assert_int_equal(mdot_store_import_csv(f->store, "x", 1, "n", jobs, 1, &small, e), MDOT_INVALID_ARGUMENT);
+    store_expect_missing(mdot_store_export_csv(NULL, NULL, &text, &size, e), e);
+    store_expect_missing(mdot_store_export_csv(f->store, NULL, NULL, &size, e), e);
+    store_expect_missing(mdot_store_export_csv(f->store, NULL, &text, NULL, e), e);
+    mdot_store_export o = {.struct_size = sizeof o, .flags = 1u << 2};
+    store_expect_failure(mdot_store_export_csv(f->store, &o, &text, &size, e), e, MDOT_INVALID_ARGUMENT, "flags 0x4");
+    o.flags = 0, o.reserved = 1;
+    store_expect_failure(mdot_store_export_csv(f->store, &o, &text, &size, e), e, MDOT_INVALID_ARGUMENT, "flags 0x0");
+    assert_null(text);
+    static const struct {
+        const char *line, *part; /* part NULL: it is added */
+    } cases[] = {{"a,A100,1,5,1e15", "measured_at is not an integer: \"1e15\""},
+                 {"a,A100,1,5,-1e15", "measured_at is not an integer"},
+                 {"a,A100,1,5,1.5", "measured_at is not an integer"},
+                 {"a,A100,1,5,999999999999999", NULL},
+                 {"a,A100,1,5,-999999999999999", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char table[128];
+        int length = snprintf(table, sizeof table, "job,gpu,batch,ms,measured_at\n%s\n", cases[i].line);
+        mdot_status status = mdot_store_import_csv(f->store, table, (size_t)length, "n.csv", jobs, 1, NULL, e);
+        if (cases[i].part == NULL) store_expect_ok(status, e);
+        if (cases[i].part != NULL) store_expect_failure(status, e, MDOT_MALFORMED, cases[i].part);
+    }
+    assert_int_equal(store_count(f->store).row_count, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +265,7 @@ int main(void)
         CASE(numbers_are_read_as_on_the_command_line),
         CASE(moments_carry_their_zone),
         CASE(exports_select_rows),
+        CASE(missing_arguments_and_bounds_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
