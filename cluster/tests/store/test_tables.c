@@ -252,6 +252,36 @@ static void missing_arguments_and_bounds_are_named(void **state)
     assert_int_equal(store_count(f->store).row_count, 2);
 }
 
+static bool expect_name(void *user, const mdot_store_job *j)
+{
+    const char *const *next = *(const char *const **)user;
+    assert_string_equal(j->name, *next);
+    *(const char *const **)user = next + 1;
+    return true;
+}
+
+/* A job gets the name of the table, or else the last part of its path. */
+static void a_new_job_is_named_after_its_file(void **state)
+{
+    store_fixture *f = *state;
+    static const char *const names[] = {"two.onnx", "three.onnx", "plain", "net.onnx", "given"}, *const *next = names;
+    static const char *const rows[] = {"plain,A100,1,5,", "some/where/net.onnx,A100,1,5,", "a/b,A100,1,5,given"};
+    for (int i = 0; i < 3; i++) {
+        char table[128];
+        int length = snprintf(table, sizeof table, "job,gpu,batch,ms,name\n%s\n", rows[i]);
+        mdot_job_operator o = MDOT_INIT(mdot_job_operator);
+        o.type = rows[i];
+        const mdot_job_description d = {.struct_size = sizeof d, .operators = &o, .operator_count = 1, .batch = 1};
+        mdot_job *job = NULL;
+        store_expect_ok(mdot_job_create(&d, &job, &f->err), &f->err);
+        const mdot_job *const jobs[] = {job};
+        store_expect_ok(mdot_store_import_csv(f->store, table, (size_t)length, "n", jobs, 1, NULL, &f->err), &f->err);
+        mdot_job_destroy(job);
+    }
+    store_expect_ok(mdot_store_visit_jobs(f->store, expect_name, &next, &f->err), &f->err);
+    assert_ptr_equal(next, names + 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +296,7 @@ int main(void)
         CASE(moments_carry_their_zone),
         CASE(exports_select_rows),
         CASE(missing_arguments_and_bounds_are_named),
+        CASE(a_new_job_is_named_after_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
