@@ -299,7 +299,8 @@ static void jobs_that_take_too_long_are_refused_before_the_prediction(void **sta
 }
 
 /* Accounts that share an attack, each until its own processor time is used up: jobs of 700 operators, which are
- * answered, and of 6,000, which take too long. */
+ * answered, and of 6,000, which take too long. On a slow machine an account's first job uses it up, so accounts begin
+ * with different ones. */
 typedef struct attack {
     sl_controller *controller;
     const parcel *jobs; /* of both sizes */
@@ -317,8 +318,8 @@ static void *attack_in_turns(void *data)
         mdot_error err = {0};
         int account = i % ACCOUNTS;
         if (is_used_up[account]) continue;
-        mdot_status status =
-            submit_parcel(a->controller, &a->jobs[i / ACCOUNTS % 2], a->first_user + (uint32_t)account, &err);
+        mdot_status status = submit_parcel(a->controller, &a->jobs[(i / ACCOUNTS + account) % 2],
+                                           a->first_user + (uint32_t)account, &err);
         is_used_up[account] = status == MDOT_OUT_OF_RANGE && strstr(err.message, "UserMilliseconds=5") != NULL;
         left -= is_used_up[account];
         a->answers += status == MDOT_OK;

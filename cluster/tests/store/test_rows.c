@@ -18,8 +18,8 @@
 
 typedef struct seen {
     size_t count, most; /* most: number of visits after which the visitor stops; 0: unlimited */
-    int64_t id[8];
-    double ms[8];
+    int64_t id[16];
+    double ms[16];
     char gpu_name[64], settings[64], name[64];
 } seen;
 
