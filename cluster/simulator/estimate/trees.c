@@ -55,11 +55,12 @@ void sc_trees_correct(const sc_trees *trees, const mdot_history_job *job, mdot_h
     numbers[QUANTILES] = (float)e->early_failure;
     numbers[QUANTILES + 1] = (float)e->key;
     numbers[QUANTILES + 2] = (float)log1p(e->weight);
-    numbers[QUANTILES + 3] = (float)log2(job->gpus);
+    numbers[QUANTILES + 3] = (float)log2(fmax(job->gpus, 1));
     numbers[QUANTILES + 4] = (float)fmod(job->submit_s / 3600, 24);
     numbers[QUANTILES + 5] = (float)floor(fmod(job->submit_s / day_s, 7));
     if (ask(trees, numbers, answers, NULL) != MDOT_OK || !isfinite(answers[0] + answers[1] + answers[2])) return;
     double below = numbers[QUANTILES / 2] - numbers[0], above = numbers[QUANTILES - 1] - numbers[QUANTILES / 2];
+    if (!(below > 0 && above > 0)) return; /* a history that is certain */
     e->median_s = exp(fmin(fmax(answers[1], log(1e-3)), log(1e12)));
     e->lower_scale = fmax(e->lower_scale * (answers[1] - answers[0]) / below, LEAST_SCALE);
     e->upper_scale = fmax(e->upper_scale * (answers[2] - answers[1]) / above, LEAST_SCALE);

@@ -72,6 +72,28 @@ static void trees_correct_the_history(void **state)
     process_remove_folder(folder);
 }
 
+/* A history without spread has no tails to rescale, and a job without GPUs counts as one on a single GPU. */
+static void certain_histories_stay(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = compile(folder);
+    sc_trees *trees;
+    mdot_error err = {0};
+    if (sc_trees_open(path, &trees, &err) != MDOT_OK) fail_msg("%s", err.message);
+    for (int gpus = 0; gpus <= 1; gpus++) {
+        mdot_history_job job = {.struct_size = sizeof job, .gpus = gpus};
+        mdot_history_estimate certain = {.struct_size = sizeof certain, .median_s = 100}, spread = certain;
+        sc_trees_correct(trees, &job, &certain);
+        assert_true(certain.median_s == 100 && certain.lower_scale == 0 && certain.upper_scale == 0);
+        spread.lower_scale = spread.upper_scale = 1;
+        sc_trees_correct(trees, &job, &spread);
+        assert_true(isfinite(spread.median_s) && isfinite(spread.lower_scale) && isfinite(spread.upper_scale));
+    }
+    sc_trees_close(trees);
+    free(path);
+    process_remove_folder(folder);
+}
+
 static void other_artefacts_are_refused(void **state)
 {
     (void)state;
@@ -87,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees_correct_the_history),
+        cmocka_unit_test(certain_histories_stay),
         cmocka_unit_test(other_artefacts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
