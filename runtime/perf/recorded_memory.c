@@ -69,7 +69,7 @@ static double largest_of(const mdot_recorded_memory *r)
  * gradient, one chunk after the other, because autograd runs the losses of all chunks before the first matmul. In bf16,
  * MemTracker counts 6.5 bytes for each logit, and 2.25 beside the temporaries that compiled kernels lack.
  *
- * A loss that is fused with the matmul makes all of them in parts of the size of its operand. */
+ * A loss that is fused with the matmul makes logits in parts, each as large as the matmul's operand. */
 static double kept_logits(const mdot_job *job, const rt_resolved_configuration *resolved, double recorded)
 {
     enum { FULL_TENSORS = 3 };

@@ -162,7 +162,7 @@ typedef struct measured_row {
     const rt_job_identity *identity; /* of the caller's job */
     rt_step step;
     bool is_measured[RT_QUANTITIES];
-    bool waits; /* for its data loaders, so that its time says nothing about the GPU */
+    bool waits; /* the step waited for its data loaders: no measurement of the GPU */
     double residual[RT_QUANTITIES];
 } measured_row;
 
