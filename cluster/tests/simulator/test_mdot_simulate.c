@@ -205,7 +205,7 @@ static void windows_lie_evenly_along_the_trace(void **state)
     }
 }
 
-/* A predictor without errors equals the truth, and one with errors that learns or that knows no job does not fail. */
+/* A predictor without errors equals the truth. A predictor with errors runs, also if it learns or knows no job. */
 static void predicted_networks_are_an_estimate(void **state)
 {
     fixture *f = *state;

@@ -287,7 +287,7 @@ static void databases_without_records_are_refused(void **state)
     }
 }
 
-/* Stores with any size of pages, without their list of tables, give back rows of any size. */
+/* The list of tables is destroyed. Rows of all sizes come back from pages of all sizes. */
 static void pages_of_any_size_are_searched(void **state)
 {
     for (int bits = 9; bits <= 16; bits++) {

@@ -72,7 +72,7 @@ static void frameworks_fuse_a_part_of_what_a_compiler_fuses(void **state)
     assert_compare(rt_framework_fused(&(mdot_configuration){.framework = MDOT_FRAMEWORK_LIGER}), >, 0);
 }
 
-/* Of a step, of blocks with experts, of exchanges between virtual stages, and of rings. */
+/* The host has constant parts for a step, blocks with experts, virtual stages and rings. */
 static void megatron_has_host_time_beyond_launches(void **state)
 {
     (void)state;

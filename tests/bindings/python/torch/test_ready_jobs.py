@@ -1,5 +1,6 @@
 """frontend/config: the job of a configuration equals a fresh trace of the same network, in work and memory, at two batches
-and two lengths, one of them in fp32 and one in bf16. Small networks, whose sizes differ from those of the descriptions' traces. Each family has one."""
+and two lengths, one of them in fp32 and one in bf16. Each family has a small network, whose sizes differ from those of the
+description's traces."""
 
 from __future__ import annotations
 
