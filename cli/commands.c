@@ -93,7 +93,7 @@ const cli_command *cli_find_command(const char *name)
 }
 
 typedef struct help_request {
-    bool man, markdown;
+    bool markdown;
     const char *shell;
 } help_request;
 
@@ -110,9 +110,7 @@ static int run_help(int argc, char **argv)
                    : cli_usage_error("help", "--completion takes bash or zsh, not \"%s\"", request.shell);
     const cli_command *command = operands.count == 0 ? &cli_program : cli_find_command(operands.item[0]);
     if (command == NULL) return CLI_USAGE;
-    if (request.man)
-        cli_print_man(stdout, command);
-    else if (request.markdown)
+    if (request.markdown)
         cli_print_markdown(stdout, command);
     else
         cli_print_help(stdout, command);
@@ -120,7 +118,6 @@ static int run_help(int argc, char **argv)
 }
 
 static const cli_option help_options[] = {
-    {.name = "man", .kind = CLI_FLAG, .at = offsetof(help_request, man)},
     {.name = "markdown", .kind = CLI_FLAG, .at = offsetof(help_request, markdown)},
     {.name = "completion", .value = "SHELL", .kind = CLI_TEXT, .at = offsetof(help_request, shell)},
 };

@@ -105,6 +105,10 @@ function(install_mdot_pc pc_name pc_description pc_requires pc_requires_private 
     COMPONENT ${dev})
 endfunction()
 
+# The command that turns a page of Markdown into a man page.
+set(MDOT_MAN_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/man.awk)
+set(MDOT_MAN_PAGE awk -v version=${mdot_VERSION} -f ${MDOT_MAN_SCRIPT})
+
 # mdot_program_documents(TARGET NAME COMPONENT): man page and completion of a program without subcommands
 # (base/command/command.h).
 function(mdot_program_documents target name component)
@@ -112,11 +116,12 @@ function(mdot_program_documents target name component)
   add_custom_command(
     OUTPUT ${folder}/${name}.1 ${folder}/${name} ${folder}/_${name}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-    COMMAND ${target} --man > ${folder}/${name}.1
+    COMMAND ${target} --markdown > ${folder}/${name}.md
+    COMMAND ${MDOT_MAN_PAGE} ${folder}/${name}.md > ${folder}/${name}.1
     COMMAND ${target} --completion=bash > ${folder}/${name}
     COMMAND ${target} --completion=zsh > ${folder}/_${name}
-    DEPENDS ${target}
-    COMMENT "${name} --man")
+    DEPENDS ${target} ${MDOT_MAN_SCRIPT}
+    COMMENT "man page and completion of ${name}")
   add_custom_target(${target}_documents ALL DEPENDS ${folder}/${name}.1)
   install(FILES ${folder}/${name}.1 DESTINATION share/man/man1 COMPONENT ${component})
   install(FILES ${folder}/${name} DESTINATION share/bash-completion/completions COMPONENT ${component})

@@ -21,7 +21,7 @@ install(EXPORT mdot-base NAMESPACE mdot:: FILE mdot-base.cmake DESTINATION ${MDO
 install(DIRECTORY base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mdot-base COMPONENT base FILES_MATCHING PATTERN *.h)
 install(FILES runtime/job/configuration_table.h runtime/job/configuration.def
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mdot-base/runtime/job COMPONENT base)
-install(FILES cmake/MdotFlags.cmake cmake/MdotLibrary.cmake cmake/MdotTest.cmake cmake/library.pc.in
+install(FILES cmake/MdotFlags.cmake cmake/MdotLibrary.cmake cmake/MdotTest.cmake cmake/library.pc.in cmake/man.awk
         DESTINATION ${MDOT_CMAKE_FOLDER} COMPONENT base)
 
 # ---- find_package(mdot) ---------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ typedef struct cli_command {
 extern const cli_command cli_program;
 
 /* Runs a program without subcommands, and returns its exit status. Besides the command's options it takes --version,
- * and for the build --man, --markdown, --completion=bash and --completion=zsh as the only argument. */
+ * and for the build --markdown, --completion=bash and --completion=zsh as the only argument. */
 int cli_run_program(int argc, char **argv);
 
 /* ---- Reading a command line ------------------------------------------------------------------------------------- */
@@ -192,8 +192,7 @@ bool cli_parse_length(const char *command, char *text, void *dims);
 void cli_print_wrapped(FILE *stream, const char *text, int indent, int column);
 
 void cli_print_help(FILE *stream, const cli_command *command);
-void cli_print_man(FILE *stream, const cli_command *command);
-/* The same page in Markdown, for the manual (docs/reference/commands). */
+/* The same page in Markdown, for the manual (docs/reference/commands) and for man pages (cmake/man.awk). */
 void cli_print_markdown(FILE *stream, const cli_command *command);
 /* Prints the script for "bash" or "zsh"; false for other shells. */
 bool cli_print_completion(FILE *stream, const char *shell);

@@ -1,4 +1,5 @@
-/* markdown.c — pages of the manual in Markdown (docs/reference/commands), made from the same tables as `--help`. */
+/* markdown.c — pages of the manual in Markdown (docs/reference/commands), made from the same tables as `--help`. Man
+ * pages are made from them (cmake/man.awk). */
 #include "base/command/command.h"
 
 #include <string.h>
@@ -102,15 +103,20 @@ static void put_commands(FILE *stream)
     }
 }
 
+static void put_environment(FILE *stream)
+{
+    fputs("\n## Environment\n\n", stream);
+    for (const cli_variable *variable = cli_program.environment; variable->name != NULL; variable++) {
+        fprintf(stream, "%s`%s`\n:   ", variable == cli_program.environment ? "" : "\n", variable->name);
+        put(stream, variable->help);
+        fputc('\n', stream);
+    }
+}
+
 void cli_print_markdown(FILE *stream, const cli_command *command)
 {
     bool is_whole = command == &cli_program;
-    if (cli_program.commands != NULL)
-        fputs(
-            "<!-- `MDOT_UPDATE_GOLDEN=1 build/release/tests/test_help` writes this page from the tables of cli/. -->\n",
-            stream);
-    else
-        fprintf(stream, "<!-- `%s --markdown` writes this page. -->\n", cli_program.name);
+    fprintf(stream, "<!-- %s (generated) -->\n", command->summary);
     fprintf(stream, "# %s%s%s\n\n```text\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name);
     for (const char *const *form = command->synopsis; *form != NULL; form++)
         fprintf(stream, "%s%s%s %s\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name, *form);
@@ -121,4 +127,5 @@ void cli_print_markdown(FILE *stream, const cli_command *command)
     put_options(stream, command);
     if (command->notes != NULL) put_section(stream, "Notes", command->notes);
     put_section(stream, "Exit status", command->exit_status);
+    if (is_whole && cli_program.environment != NULL) put_environment(stream);
 }

@@ -14,8 +14,6 @@ int cli_run_program(int argc, char **argv)
     int status = CLI_OK;
     if (strcmp(only, "--version") == 0)
         printf("%s %s\n", name, MDOT_VERSION_STRING);
-    else if (strcmp(only, "--man") == 0)
-        cli_print_man(stdout, &cli_program);
     else if (strcmp(only, "--markdown") == 0)
         cli_print_markdown(stdout, &cli_program);
     else if (strncmp(only, completion, strlen(completion)) != 0)

@@ -351,7 +351,7 @@ static void help_man_page_and_completion_have_every_option(void **state)
     text = strdup(f->result.out);
     assert_non_null(text);
     static process_result pages[3];
-    process_run((const char *const[]){MDOT_STORE, "--man", NULL}, &pages[0]);
+    process_run((const char *const[]){MDOT_STORE, "--markdown", NULL}, &pages[0]);
     process_run((const char *const[]){MDOT_STORE, "--completion=bash", NULL}, &pages[1]);
     process_run((const char *const[]){MDOT_STORE, "--completion=zsh", NULL}, &pages[2]);
     for (const char *option = text; (option = strstr(option, " --")) != NULL;) {

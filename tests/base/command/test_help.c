@@ -112,20 +112,31 @@ static void write_option(char *page, const char *name)
     strcpy(page, "\\fR");
 }
 
-/* All options of the help texts are also in the man pages and in the completion. */
+static void print_man_page(const char *command, process_result *into)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "'%s' help --markdown %s | awk -f '%s/cmake/man.awk'", MDOT_CLI, command,
+             MDOT_SOURCE_DIR);
+    process_run((const char *const[]){"/bin/sh", "-c", line, NULL}, into);
+    assert_int_equal(into->status, CLI_OK);
+    expect_contains(into->out, ".SH SYNOPSIS");
+}
+
+/* All options of the help texts are also in the completion, and in the man page or in that of `mdot predict`. */
 static void man_pages_and_completion_cover_every_option(void **state)
 {
     (void)state;
     static process_result shells[2];
     static const char *const names[] = {"bash", "zsh"};
+    print_man_page("predict", &again);
     for (int i = 0; i < 2; i++) {
         RUN(&shells[i], "help", "--completion", names[i]);
         assert_int_equal(shells[i].status, CLI_OK);
     }
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         const cli_option *option;
-        RUN(&result, "help", "--man", (*command)->name);
-        assert_int_equal(result.status, CLI_OK);
+        print_man_page((*command)->name, &result);
+        bool has_link = strstr(result.out, "These options are those of") != NULL;
         for (size_t i = 0; (option = cli_option_at(*command, i)) != NULL; i++) {
             char name[64], page[160];
             snprintf(name, sizeof name, "--%s", option->name);
@@ -134,7 +145,7 @@ static void man_pages_and_completion_cover_every_option(void **state)
                 assert_null(strstr(result.out, page));
                 continue;
             }
-            expect_contains(result.out, page);
+            expect_contains(has_link && strstr(result.out, page) == NULL ? again.out : result.out, page);
             for (int k = 0; k < 2; k++) expect_contains(shells[k].out, name);
         }
     }
