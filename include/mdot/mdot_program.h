@@ -36,7 +36,7 @@ typedef struct mdot_recorded_memory {
 } mdot_recorded_memory;
 
 /* The work check: the job's work against the work of the program from which it was made, at the batch of that run. All
- * zero if unknown. FLOPs are of the forward and of the backward pass. */
+ * zero if unknown. FLOPs are of the forward and of the backward pass. Numbers from 2^63 on are kept as 2^63 - 1024. */
 typedef struct mdot_job_check {
     double dispatched_flops[2];  /* of the calls that the program dispatched, or of the ONNX graph as it was read */
     double job_flops[2];         /* of the job */

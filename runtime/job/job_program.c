@@ -10,8 +10,6 @@
 
 static bool is_bytes(double number) { return number >= 0 && number <= MAX_BYTES; /* false for NaN */ }
 
-static bool is_flops(double number) { return number >= 0 && number < RT_MAX_FLOPS; }
-
 static bool is_recorded_precision(mdot_precision precision)
 {
     return precision == MDOT_PRECISION_FP32 || precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_BF16;
@@ -57,10 +55,9 @@ static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_er
 
 static mdot_status check_work(const mdot_job_check *c, mdot_error *err)
 {
-    bool valid = is_bytes(c->recorded_peak) && is_bytes(c->predicted_peak) && is_bytes(c->unpriced_bytes);
-    for (int i = 0; i < 2; i++) valid = valid && is_flops(c->dispatched_flops[i]) && is_flops(c->job_flops[i]);
-    if (!valid)
-        return BS_INVALID(err, "the work check's bytes must be numbers from 0 to 2^53, and its FLOPs from 0 to 2^63");
+    bool valid = c->recorded_peak >= 0 && c->predicted_peak >= 0 && c->unpriced_bytes >= 0; /* false for NaN */
+    for (int i = 0; i < 2; i++) valid = valid && c->dispatched_flops[i] >= 0 && c->job_flops[i] >= 0;
+    if (!valid) return BS_INVALID(err, "the work check's bytes and FLOPs must be numbers of at least 0");
     if (c->modules != NULL && strnlen(c->modules, MDOT_CHECK_TEXT_BYTES + 1) > MDOT_CHECK_TEXT_BYTES)
         return BS_INVALID(err, "the work check's text has more than %d bytes", MDOT_CHECK_TEXT_BYTES);
     return MDOT_OK;
@@ -100,6 +97,9 @@ rt_program *rt_program_copy(const rt_program *program)
     return copy;
 }
 
+/* A number of the work check; a pass at a large batch may have more than a file holds. */
+static double in_check(double number) { return fmin(rint(number), RT_MAX_CHECK); }
+
 void rt_program_take(const mdot_job_program *source, rt_program *out)
 {
     *out = (rt_program){.program = *source};
@@ -118,12 +118,12 @@ void rt_program_take(const mdot_job_program *source, rt_program *out)
     }
     mdot_job_check *check = &out->program.check;
     for (int i = 0; i < 2; i++) {
-        check->dispatched_flops[i] = rint(check->dispatched_flops[i]);
-        check->job_flops[i] = rint(check->job_flops[i]);
+        check->dispatched_flops[i] = in_check(check->dispatched_flops[i]);
+        check->job_flops[i] = in_check(check->job_flops[i]);
     }
-    check->recorded_peak = rint(check->recorded_peak);
-    check->predicted_peak = rint(check->predicted_peak);
-    check->unpriced_bytes = rint(check->unpriced_bytes);
+    check->recorded_peak = in_check(check->recorded_peak);
+    check->predicted_peak = in_check(check->predicted_peak);
+    check->unpriced_bytes = in_check(check->unpriced_bytes);
     if (check->modules != NULL) snprintf(out->check_modules, sizeof out->check_modules, "%s", check->modules);
     rt_program_link(out);
 }

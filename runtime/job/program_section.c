@@ -24,7 +24,7 @@ static void put_record(rt_writer *w, const rt_program *p, size_t index)
     for (size_t k = 0; k < r->moment_count && has_squares; k++) rt_put(w, (uint64_t)p->moments[index][k].per_square);
 }
 
-enum { CHECK_COUNTS = 7, CHECK_FLOPS = 4 /* the first ones */ };
+enum { CHECK_COUNTS = 7 };
 
 static double *check_count(mdot_job_check *check, int i)
 {
@@ -52,8 +52,7 @@ static void get_check(rt_reader *r, rt_program *p)
     if (rt_bytes_left(r) == 0) return;
     p->program.framework = (uint32_t)rt_get_below(r, (uint64_t)UINT32_MAX + 1);
     for (int i = 0; i < CHECK_COUNTS; i++)
-        *check_count(&p->program.check, i) =
-            i < CHECK_FLOPS ? (double)rt_get_below(r, (uint64_t)RT_MAX_FLOPS) : rt_get_count(r);
+        *check_count(&p->program.check, i) = (double)rt_get_below(r, (uint64_t)RT_MAX_CHECK + 1);
     p->program.check.unpriced_operators = (uint32_t)rt_get_below(r, (uint64_t)UINT32_MAX + 1);
     size_t size = rt_get_below(r, sizeof p->check_modules);
     rt_reader text = rt_get_bytes(r, size);

@@ -48,6 +48,36 @@ static void program_and_flags_come_back_from_a_file(void **state)
     mdot_job_destroy(plain);
 }
 
+/* The work check belongs to a pass at any batch, so its numbers have no limit; a file keeps them up to 2^63. */
+static void any_work_check_comes_back_from_a_file(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0, 1, 0x1p53, 0x1p53 + 2, 0x1p62, 0x1p63 - 1024, 0x1p63, 1e30, INFINITY};
+    for (int i = 0; i < 7; i++)
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers + 2; k++) {
+            mdot_job_program p = program_fixture();
+            mdot_job_check *c = &p.check;
+            double *const fields[] = {&c->dispatched_flops[0], &c->dispatched_flops[1], &c->job_flops[0],
+                                      &c->job_flops[1],        &c->recorded_peak,       &c->predicted_peak,
+                                      &c->unpriced_bytes};
+            mdot_job *plain = job_file_make(), *job = NULL, *loaded = NULL;
+            bool is_number = k < sizeof numbers / sizeof *numbers;
+            unsigned char bytes[MAX_FILE_BYTES];
+            *fields[i] = is_number ? numbers[k] : (double[]){-1, NAN}[k - sizeof numbers / sizeof *numbers];
+            mdot_status status = mdot_job_with_program(plain, &p, &job, NULL);
+            assert_int_equal(status, is_number ? MDOT_OK : MDOT_INVALID_ARGUMENT);
+            if (is_number) {
+                assert_int_equal(mdot_job_parse(bytes, save(job, bytes), &loaded, NULL), MDOT_OK);
+                *fields[i] = fmin(numbers[k], 0x1p63 - 1024);
+                mdot_job_program after = program_fixture_of(loaded);
+                program_fixture_expect_equal(&p, &after);
+            }
+            mdot_job_destroy(plain);
+            mdot_job_destroy(job);
+            mdot_job_destroy(loaded);
+        }
+}
+
 /* If a job lacks a program, mdot 0.3 writes the sections and fields from 0.2, so mdot 0.2 reads the file. */
 static void file_without_a_program_lacks_the_section(void **state)
 {
@@ -197,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(program_and_flags_come_back_from_a_file),
+        cmocka_unit_test(any_work_check_comes_back_from_a_file),
         cmocka_unit_test(file_without_a_program_lacks_the_section),
         cmocka_unit_test(damaged_sections_are_refused_or_give_a_valid_program),
         cmocka_unit_test(cut_records_are_refused),
