@@ -15,7 +15,7 @@ static int compare_real(const void *left, const void *right)
 st_fit st_fit_student(const double *values, size_t count, double *out_weights, double *scratch)
 {
     enum { DEGREES = 4, STEPS = 30 };
-    const double prior = 0.02, prior_weight = 4, minimum = 1e-4;
+    const double prior = 0.02, prior_weight = 4;
     memcpy(scratch, values, count * sizeof *values);
     qsort(scratch, count, sizeof *scratch, compare_real);
     st_fit fit = {.mean = (scratch[(count - 1) / 2] + scratch[count / 2]) / 2, .spread = prior};
@@ -31,7 +31,6 @@ st_fit st_fit_student(const double *values, size_t count, double *out_weights, d
         for (size_t i = 0; i < count; i++)
             squares += out_weights[i] * (values[i] - fit.mean) * (values[i] - fit.mean) * (DEGREES + 1) / DEGREES;
         fit.spread = sqrt((squares + prior_weight * prior * prior) / ((double)count + prior_weight));
-        if (fit.spread < minimum) fit.spread = minimum;
         if (step > 0 && fabs(fit.mean - previous) < 1e-9) break;
     }
     return fit;
