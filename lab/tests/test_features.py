@@ -48,9 +48,9 @@ def test_the_share_of_groups_without_a_kernel_grows_with_width_and_falls_with_th
 
     def share(since: int = 1, **values: float) -> float:
         setting = _convolution(**values)
-        is_too_wide = _work("Conv", 1e6, parameters=1, **values).is_too_wide
+        lacks_kernel = _work("Conv", 1e6, parameters=1, **values).lacks_kernel
         with torch.no_grad():
-            return Roofline().shares(features.group_features(setting), is_too_wide)[0, since].item()
+            return Roofline().shares(features.group_features(setting), lacks_kernel)[0, since].item()
 
     def of(channels: int, groups: int, **values: float) -> float:
         return share(**({"channels_in": channels * groups, "channels_out": channels * groups, "groups": groups} | values))
@@ -62,6 +62,7 @@ def test_the_share_of_groups_without_a_kernel_grows_with_width_and_falls_with_th
     assert of(4, 32, dilation_w=2) > of(4, 32) < of(4, 32, channels_out=256)
     assert share(channels_in=64, channels_out=64) == 0
     assert [of(1, 1024, kernel_w=size) for size in (7, 9)] == [0, 1]
+    assert [of(channels, 32, kernel_w=3) for channels in (2, 3, 4)] == [1, 1, of(4, 32)]
 
 
 def test_feature_maps_have_windows_in_two_dimensions():

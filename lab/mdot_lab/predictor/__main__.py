@@ -81,6 +81,13 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _restore(options: argparse.Namespace) -> int:
+    from mdot_lab.predictor import final_model, restored
+
+    final_model.save(restored.read(options.weights), options.out)
+    return 0
+
+
 def _export_cv(options: argparse.Namespace) -> int:
     from mdot_lab.predictor import dataset, heldout_predictions
 
@@ -163,6 +170,11 @@ def _parser() -> argparse.ArgumentParser:
     exporting.add_argument("--data", type=Path, required=True, help="data set with jobs for the checks")
     exporting.add_argument("--out", type=Path, required=True, help="folder of the ONNX files")
     exporting.set_defaults(run=_export)
+
+    restoring = commands.add_parser("restore", help="read the shipped ONNX files back, to export a changed law without training")
+    restoring.add_argument("--weights", type=Path, required=True, help="folder of the ONNX files")
+    restoring.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
+    restoring.set_defaults(run=_restore)
 
     exporting_cv = commands.add_parser("export-cv",
                                        help="write predictions of held-out labels as a table for mdot-figure4 --predictions")

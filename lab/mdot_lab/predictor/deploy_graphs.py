@@ -130,7 +130,7 @@ class Encode(nn.Module):
         """[L, 3] each: cost per FLOP in dense matmuls on tensor cores, in other work, and in the fallback kernel, and
         per byte. The first two exclude the fallback's share."""
         in_nhwc = is_nhwc * work.has_layout
-        share = in_nhwc * with_software(roofline.shares(work.grouping, work.is_too_wide), torch.tensor([[torch_version]]))
+        share = in_nhwc * with_software(roofline.shares(work.grouping, work.lacks_kernel), torch.tensor([[torch_version]]))
         dense = torch.exp(roofline.flop_cost[Roofline.DENSE] + in_nhwc * roofline.flop_cost_nhwc[Roofline.DENSE])
         grouped = torch.exp(roofline.flop_cost[Roofline.GROUPED]) * torch.ones_like(dense)
         fallback = torch.exp(roofline.flop_cost[Roofline.GROUPED] + roofline.flop_cost_nhwc[Roofline.GROUPED])

@@ -63,7 +63,7 @@ class Work(NamedTuple):
     is_winograd: Tensor     # suits Winograd's algorithm, outside tensor cores
     learns: Tensor      # has parameters, which the optimizer updates
     grouping: Tensor        # [P, GROUPING], inputs for the share of groups without a dedicated NHWC kernel
-    is_too_wide: Tensor     # depthwise, with a window for which cuDNN lacks an NHWC kernel
+    lacks_kernel: Tensor    # grouped, and cuDNN lacks an NHWC kernel for its window or group width
     idle: Tensor            # [P, 3], the fallback kernel's factor on FLOPs per phase
     compulsory: Tensor      # [P, 3], least fp32 bytes that a separate kernel moves
     cast: Tensor            # [P, 1], parameters converted by autocast to half precision, and gradients back
@@ -101,13 +101,16 @@ def grouping(setting: Tensor) -> tuple[Tensor, Tensor]:
 
 
 WIDEST_DEPTHWISE = 7
+NARROWEST_GROUP = 4
+"""cuDNN's NHWC kernels for groups take at least so many channels of a group. dpn92 (3 channels) had .82 of its measured step
+in NHWC, and dpn68 (4) 1.02."""
 FALLBACK_COLUMNS, LEAST_COLUMNS = 64, 4
 GROUP_WIDTHS = (4, 8, 16, 32, 64)
 """Channels per group where the share of groups without a kernel may change slope."""
 GROUPING = 1 + len(GROUP_WIDTHS) + 4
 
 
-def _exceeds(x: Tensor, most: Tensor | float) -> Tensor:
+def _exceeds(x: Tensor | float, most: Tensor | float) -> Tensor:
     """0 or 1, for whole numbers."""
     return (x - most).clamp(0, 1)
 
@@ -294,7 +297,9 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, has_maps: Ten
     learns, scores = (operators.load[:, -1:] > 0).to(moved.dtype), _scores(operators, flops)
     is_matmul = where_type(operators.type, MATMUL_TYPES)
     has_layout = has_maps * (1 - where_type(operators.type, (*ROWS, *RECURRENCES)))
-    is_too_wide = is_depthwise * _exceeds(column(operators.setting, "kernel_w"), WIDEST_DEPTHWISE)
+    is_too_narrow = _exceeds(NARROWEST_GROUP, shape(operators.setting).inputs)
+    lacks_kernel = (is_depthwise * _exceeds(column(operators.setting, "kernel_w"), WIDEST_DEPTHWISE)
+                    + is_grouped * (1 - is_depthwise) * is_too_narrow)
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * scores, normalisation.moved(norm, batch), has_layout / norm.channels.clamp(min=1),
                 _steps(operators), _launches(moved, norm), is_matmul=is_matmul,
@@ -304,7 +309,7 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, has_maps: Ten
                 has_scores=scores.clamp(max=1), is_grouped=is_grouped,
                 is_depthwise=is_depthwise, is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # convolutions with computed weights, one group per sample, are converted to NCHW first
-                grouping=group_features(operators.setting) * learns, is_too_wide=is_too_wide * learns,
+                grouping=group_features(operators.setting) * learns, lacks_kernel=lacks_kernel * learns,
                 compulsory=_compulsory(operators, moved), cast=operators.load[:, -1:] * is_matmul)
 
 

@@ -201,12 +201,12 @@ class Roofline(nn.Module):
         return (on_vectors * of_vectors, (matmul_precision.fp32 + matmul_precision.tf32) * tf32 + matmul_precision.half * half,
                 bound, least)
 
-    def shares(self, grouping: Tensor, is_too_wide: Tensor) -> Tensor:
+    def shares(self, grouping: Tensor, lacks_kernel: Tensor) -> Tensor:
         """[P, 2], 0 to 1: the part of a grouped convolution without a dedicated NHWC kernel, before PACKS_MORE and from
         it on."""
         signs = torch.tensor([1.0] * len(features.GROUP_WIDTHS) + [-1.0, -1.0, 1.0, 1.0])
         weight = torch.cat([self.share[:, :1], nn.functional.softplus(self.share[:, 1:]) * signs], dim=1)
-        return torch.sigmoid(grouping @ weight.T) * grouping[:, :1] + is_too_wide * (1 - grouping[:, :1])
+        return torch.sigmoid(grouping @ weight.T) * grouping[:, :1] * (1 - lacks_kernel) + lacks_kernel
 
     def implausibility(self) -> Tensor:
         """How far the shares are from the start, so that several networks rather than one change a width; and inference
@@ -238,7 +238,7 @@ class Roofline(nn.Module):
         """Milliseconds per phase, and the bound."""
         (dense, bound), of_vectors = self._dense(work, c), 1 / (c.gpu_column("fp32_tflops") * 1e9)
         on_vectors, in_nhwc = work.flops * of_vectors, c.is_nhwc * work.has_layout
-        share = in_nhwc * with_software(self.shares(work.grouping, work.is_too_wide), c.torch)
+        share = in_nhwc * with_software(self.shares(work.grouping, work.lacks_kernel), c.torch)
         fallback = on_vectors * work.idle**self.idle_power * self._cost(self.GROUPED, torch.ones_like(share))
         grouped = torch.minimum(dense, on_vectors * self._cost(self.GROUPED, torch.zeros_like(share)))
         depthwise = on_vectors * self._cost(self.DEPTHWISE, in_nhwc)
