@@ -6,19 +6,21 @@
  *
  * Under a limit the clock falls until the power fits. Relative to the demand, the power at a fraction f of the clock is
  *
- *   FIXED_PART + LINEAR_PART * f + STEEP_PART * f^STEEPNESS
+ *   fixed + linear * f + steep * f^steepness
  *
- * The first part does not depend on the clock, the second one is work at the lowest voltage, and the third one rises
- * with the voltage near the highest clocks. Caches and the path to memory slow down with the clock, so that the time
- * of the whole GPU grows as 1/f. The rest of a step waits for the host, which has no limit.
+ * The first part does not depend on the clock, and GDDR takes more of it than HBM. The second part is work at the
+ * lowest voltage, and the third one rises with the voltage near the highest clocks. Caches and the path to memory slow
+ * down with the clock, so that the time of the whole GPU grows as 1/f. The rest of a step waits for the host, which
+ * has no limit.
  *
  * Where tensor cores need more power than the board has, their clock has fallen already, and the rate is proportional
  * to the limit to the power VOLTAGE, as in the predictor's prior. Llama 3 8B on H100s of 500 W (torchtitan) confirms
  * it.
  *
  * Constants were fitted to Zeus' measurements (NSDI 2023, github.com/ml-energy/zeus at 75a8b939, trace summaries by
- * power limit): ResNet-50 and ShuffleNetV2 on V100, P100 and Quadro RTX 6000, 100 to 260 W. One curve describes the
- * three GPU models. A P100 takes at most .66 of its limit; its demand stands for GPU models older than Volta.
+ * power limit): ResNet-50, ShuffleNetV2 and BERT on V100, P100 and Quadro RTX 6000, 100 to 260 W. The RTX 6000's curve
+ * stands for boards with GDDR, the others' for HBM. A P100 takes at most .66 of its limit; its demand stands for GPU
+ * models older than Volta.
  * docs/explanation/prediction.md has the errors.
  */
 #include "runtime/job/gpus.h"
@@ -33,11 +35,22 @@
 #define UTILISATION_SCALE 0.3
 #define BUSY_UTILISATION 0.7 /* from here on, a step is assumed to wait for the GPU alone */
 
-#define FIXED_PART 0.1
-#define LINEAR_PART 0.6
-#define STEEP_PART 0.3
-#define STEEPNESS 13
+/* Power relative to the demand, by the fraction of the clock. */
+typedef struct curve {
+    double fixed, linear, steep, steepness;
+} curve;
+
+static const curve HBM = {0.1, 0.6, 0.3, 13}, GDDR = {0.23, 0.42, 0.35, 10};
 enum { BISECTIONS = 40 };
+
+/* Among NVIDIA's GPUs, a family's largest chips have HBM and a whole number as compute capability. Blackwell's have
+ * 10.0 and 10.3, and the consumer chips of that family have 12. */
+static const curve *curve_of(const mdot_gpu *gpu)
+{
+    double capability = gpu->compute_capability;
+    bool is_largest = capability >= 6 && capability < 12 && (capability == floor(capability) || capability > 10);
+    return is_largest || rt_gpu_is_from_amd(gpu) ? &HBM : &GDDR;
+}
 
 /* The sum of both utilisations at the predicted time. */
 static double utilisation(const rt_roofline_terms *terms, double step_ms)
@@ -109,12 +122,12 @@ static double tensor_slowdown(const rt_configuration *configuration)
 }
 
 /* The clock fraction at which power is `part` of the demand. */
-static double clock_at(double part)
+static double clock_at(double part, const curve *c)
 {
     double low = 0, high = 1;
     for (int i = 0; i < BISECTIONS; i++) {
         double f = (low + high) / 2;
-        if (FIXED_PART + LINEAR_PART * f + STEEP_PART * pow(f, STEEPNESS) < part)
+        if (c->fixed + c->linear * f + c->steep * pow(f, c->steepness) < part)
             low = f;
         else
             high = f;
@@ -128,7 +141,7 @@ double rt_power_slowdown(const rt_configuration *configuration, const rt_rooflin
     if (configuration->c.power_limit == 0 || gpu->watts == 0) return 1;
     double used = utilisation(terms, step_ms);
     double part = configuration->c.power_limit / (gpu->watts * demand(configuration, used));
-    double busy = fmin(used / BUSY_UTILISATION, 1), slowdown = 1 / clock_at(part);
+    double busy = fmin(used / BUSY_UTILISATION, 1), slowdown = 1 / clock_at(part, curve_of(gpu));
     double on_cores = terms->compute_ms / (terms->compute_ms + terms->memory_ms);
     return 1 + busy * (slowdown - 1 + on_cores * fmax(tensor_slowdown(configuration) - slowdown, 0));
 }

@@ -148,10 +148,10 @@ static bool contradicts(mdot_precision precision, mdot_precision programs)
     return programs != MDOT_PRECISION_BF16 || !(rt_is_mixed(precision) || rt_is_autocast(precision));
 }
 
-enum { FIRST_COMPILER = 200 }; /* version of PyTorch */
+enum { SECOND_PYTORCH = 200 }; /* the version with torch.compile and a fused attention */
 
 /* Compiled programs stay compiled. Replaces the precision PYTORCH by the program's, and the attention and framework
- * PROGRAM by the program's, or by FLASH and PYTORCH if they are unknown. */
+ * PROGRAM by the program's, or by FLASH and PYTORCH if they are unknown. PyTorch 1 has neither compiler nor FLASH. */
 static rt_configuration follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
 {
     rt_configuration followed = *configuration;
@@ -164,10 +164,11 @@ static rt_configuration follow_program(const mdot_job *job, const rt_configurati
         *out_differs = contradicts(c->precision, precision);
         if (c->precision == MDOT_PRECISION_PYTORCH) c->precision = precision;
     }
-    if ((job->info.notes & MDOT_JOB_COMPILED) != 0 && (c->torch == 0 || c->torch >= FIRST_COMPILER)) c->compiled = 1;
+    bool is_first = c->torch > 0 && c->torch < SECOND_PYTORCH;
+    if ((job->info.notes & MDOT_JOB_COMPILED) != 0 && !is_first) c->compiled = 1;
     bool is_known = programs != MDOT_ATTENTION_PROGRAM;
     if (c->attention == MDOT_ATTENTION_PROGRAM)
-        c->attention = is_known ? programs : MDOT_ATTENTION_FLASH;
+        c->attention = is_first ? MDOT_ATTENTION_EAGER : is_known ? programs : MDOT_ATTENTION_FLASH;
     else if (is_known && c->attention != programs && job->analysis->totals.has_attention)
         *out_differs = true;
     if (c->framework == MDOT_FRAMEWORK_PROGRAM) {

@@ -1,5 +1,5 @@
 /* test_kernel_options.c — kernel options change only the operators with such kernels. Layouts apply to images, and
- * compilers call cuDNN's recurrences as PyTorch does. */
+ * compilers call cuDNN's recurrences as PyTorch does. A PyTorch version has only the kernels of its time. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/step_time.h"
@@ -126,9 +126,36 @@ static void compilation_leaves_recurrences_alone(void **state)
     for_each_configuration("RNN", 0, check_compilation);
 }
 
+/* Fused attention came with PyTorch 2.0, as did torch.compile. Whatever program was traced, a stated older version ran
+ * matmuls and a softmax, unless the attention is stated, too. */
+static void pytorch_1_has_no_fused_attention(void **state)
+{
+    (void)state;
+    static const uint32_t versions[] = {0, 107, 110, 112, 113, 200, 201, 211};
+    for (int programs = MDOT_ATTENTION_PROGRAM; programs <= MDOT_ATTENTION_FLASH; programs++) {
+        mdot_job *plain = layers_of("Attention", 0, 0), *job = NULL;
+        mdot_job_program program = {
+            .struct_size = sizeof program, .precision = MDOT_PRECISION_BF16, .attention = (mdot_attention)programs};
+        mdot_error err = {0};
+        if (mdot_job_with_program(plain, &program, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+        for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+            bool is_first = versions[i] > 0 && versions[i] < 200;
+            mdot_configuration c = {.struct_size = sizeof c, .batch = 8, .gpu = "A100", .torch = versions[i]};
+            mdot_attention expected =
+                is_first || programs == MDOT_ATTENTION_EAGER ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH;
+            assert_int_equal(resolve(job, c).configuration.c.attention, expected);
+            c.attention = MDOT_ATTENTION_FLASH;
+            assert_int_equal(resolve(job, c).configuration.c.attention, MDOT_ATTENTION_FLASH);
+        }
+        mdot_job_destroy(job);
+        mdot_job_destroy(plain);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pytorch_1_has_no_fused_attention),
         cmocka_unit_test(layout_leaves_operators_without_layout_alone),
         cmocka_unit_test(compilation_leaves_recurrences_alone),
     };

@@ -63,6 +63,7 @@ static void zeus_measurements_are_met_within_a_tenth(void **state)
         {"V100-PCIe-32GB", 99, 125, 515.43 / 360.03, 122.72}, {"V100-PCIe-32GB", 99, 100, 681.82 / 360.03, 99.5},
         {"P100-PCIe-16GB", 80, 200, 631.58 / 627.23, 154.97}, {"P100-PCIe-16GB", 80, 125, 716.59 / 627.23, 112.64},
         {"RTX-6000", 75, 200, 530 / 501.26, 184.73},          {"RTX-6000", 75, 125, 712.66 / 501.26, 122.08},
+        {"RTX-6000", 75, 100, 1161.1 / 501.26, 98.9},
     };
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         double slower = slowdown(measured[i].gpu, measured[i].limit, measured[i].used),
@@ -93,15 +94,17 @@ static double demand(double capability, double used)
     return 200 * (0.14 + (capability < 7 ? 0.54 : 0.83) * (1 - exp(-used / 0.3)));
 }
 
-/* At a clock fraction f, the power is .1 + .6 f + .3 f^13 of the demand. A limit at that power slows down the part of
- * the step in which the GPU is busy (all of it from a utilisation of .7 on). */
+/* At a clock fraction f, the power is .1 + .6 f + .3 f^13 of the demand on boards with HBM, and .23 + .42 f + .35 f^10
+ * on others. A limit at that power slows down the part of the step in which the GPU is busy (all of it from a
+ * utilisation of .7 on). */
 static void clocks_fall_until_the_power_fits(void **state)
 {
     (void)state;
     static const double capabilities[] = {6.1, 7, 8}, clocks[] = {0.3, 0.5, 0.9, 0.99}, used[] = {0.2, 0.69, 0.7, 0.95};
     for (int i = 0; i < 3 * 4 * 4; i++) {
         double capability = capabilities[i % 3], f = clocks[i / 3 % 4], u = used[i / 12];
-        double wanted = demand(capability, u), limit = wanted * (0.1 + 0.6 * f + 0.3 * pow(f, 13));
+        double with_hbm = 0.1 + 0.6 * f + 0.3 * pow(f, 13), with_gddr = 0.23 + 0.42 * f + 0.35 * pow(f, 10);
+        double wanted = demand(capability, u), limit = wanted * (capability == 6.1 ? with_gddr : with_hbm);
         const rt_configuration c = {.c = {.power_limit = limit},
                                     .gpu = {.watts = 200, .compute_capability = capability}};
         const rt_roofline_terms terms = {.compute_ms = 3 * u, .memory_ms = 7 * u};
