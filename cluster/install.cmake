@@ -1,9 +1,6 @@
 # The installed files of the companion: programs and documents (component `cluster`), libmdotstore, and the plugins of Slurm.
 include(CMakePackageConfigHelpers)
 install(TARGETS mdot_simulate mdot_predictions mdot_durations DESTINATION bin COMPONENT cluster)
-foreach(experiment mdot-figure4 mdot-cold-start mdot-backfill)
-  install(PROGRAMS simulator/experiment.py DESTINATION bin RENAME ${experiment} COMPONENT cluster)
-endforeach()
 # LICENSE is absent from a copy of this folder alone.
 install(FILES ../LICENSE DESTINATION share/doc/mdot-cluster OPTIONAL COMPONENT cluster)
 install(

@@ -357,9 +357,21 @@ def printable(text):
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
+def say(program, text):
+    """Writes to stdout, and ends the program if that fails."""
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try again at the end
+        sys.exit(f"{program}: cannot write the output: {error.strerror}")
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message):
         super().error(printable(message))
+
+    def print_help(self, file=None):
+        say(self.prog, self.format_help())
 
 
 def number(least, most, kind=float):
@@ -384,7 +396,7 @@ def number_list(text):
     return [number(1e-3, 1e3)(part) for part in text.split(",")]
 
 
-def parser_of(program, description, gpus, needs_predictions):
+def parser_of(program, description, needs_predictions, gpus=64, compares=True):
     parser = Parser(prog=program, description=description)
     add = parser.add_argument
     add("traces", nargs="+", type=named_trace, metavar="NAME=TRACE.csv", help="traces that mdot-simulate reads")
@@ -396,20 +408,17 @@ def parser_of(program, description, gpus, needs_predictions):
     add("--jobs", type=number(2, 1e7, int), default=10000, metavar="N", help="jobs of a window (default 10000)")
     add("--workers", type=number(1, 4096, int), default=len(os.sched_getaffinity(0)), metavar="N",
         help="simulations at the same time (default: one per core)")
+    if compares:
+        add("--load", type=number(1e-3, 1e3), default=.9, metavar="L",
+            help="load to which submit times are stretched, beside unmodified windows (default 0.9)")
+        add("--seeds", type=number(1, 1000, int), default=3, metavar="N",
+            help="seeds of random errors and of the networks that jobs have (default 3)")
     return parser
-
-
-def add_comparison(parser):
-    parser.add_argument("--load", type=number(1e-3, 1e3), default=.9, metavar="L",
-                        help="load to which submit times are stretched, beside unmodified windows (default 0.9)")
-    parser.add_argument("--seeds", type=number(1, 1000, int), default=3, metavar="N",
-                        help="seeds of random errors and of the networks that jobs have (default 3)")
 
 
 def figure4(program):
     parser = parser_of(program, "Simulates shortest remaining service first under mispredicted durations, and policies "
-                       "without durations, on windows of traces. Each predictor is an arm.", 64, False)
-    add_comparison(parser)
+                       "without durations, on windows of traces. Each predictor is an arm.", False)
     parser.add_argument("--error-model", choices=["normal", "two-point", "log-normal"], default="log-normal",
                         help="distribution of random errors with the stated mean (default log-normal, with median one)")
     return parser, lambda setup: Comparison(setup, figure4_arms(setup))
@@ -418,8 +427,7 @@ def figure4(program):
 def cold_start(program):
     parser = parser_of(program, "Simulates shortest remaining service first with estimates that start cold and learn "
                        "from completed jobs: histories of durations, predictions of step times, and both. Compares "
-                       "them with the truth and with policies without durations.", 64, True)
-    add_comparison(parser)
+                       "them with the truth and with policies without durations.", True)
     parser.add_argument("--known", type=number(0, 1), default=.5, metavar="SHARE",
                         help="share of jobs whose number of steps is known, for the arm of both (default 0.5)")
     return parser, lambda setup: Comparison(setup, cold_start_arms(setup))
@@ -428,7 +436,7 @@ def cold_start(program):
 def backfill(program):
     parser = parser_of(program, "Simulates first come, first served, EASY and conservative backfill with the time "
                        "limits that users request, the partition's maximum, limits as cluster/slurm sets them, plans "
-                       "by predictions, and exact times.", 512, True)
+                       "by predictions, and exact times.", True, 512, False)
     parser.add_argument("--predictor", default="mdot", metavar="NAME", help="column of the predictor (default mdot)")
     parser.add_argument("--loads", type=number_list, default=[.7, .9], metavar="L,…",
                         help="loads to which submit times are stretched (default 0.7,0.9)")
