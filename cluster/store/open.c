@@ -161,8 +161,7 @@ static mdot_status open_read_only_place(mdot_store *s, uint32_t busy_ms, int dis
                          "files to a folder that you may write",
                          s->path, s->path);
     int code = open_unchanging(s);
-    if (code != SQLITE_OK) return s->db == NULL ? BS_OUT_OF_MEMORY(err, "%s", s->path) : st_fail(s, code, "open", err);
-    return set_up(s, busy_ms, disk, err);
+    return code == SQLITE_OK ? set_up(s, busy_ms, disk, err) : st_fail(s, code, "open", err);
 }
 
 mdot_status st_open(const char *path, const mdot_store_options *options, const st_steps *steps, bool migrates, int disk,
@@ -185,7 +184,7 @@ mdot_status st_open(const char *path, const mdot_store_options *options, const s
     s->is_read_only = (o.flags & MDOT_STORE_READ_ONLY) != 0;
     int flags = s->is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     int code = sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code != SQLITE_OK) status = s->db == NULL ? BS_OUT_OF_MEMORY(err, "%s", path) : st_fail(s, code, "open", err);
+    if (code != SQLITE_OK) status = st_fail(s, code, "open", err);
     if (status == MDOT_OK) status = set_up(s, o.busy_ms, disk, err);
     if (status == MDOT_OK) status = check_version(s, steps, migrates, out_from, err);
     int fault = s->db != NULL ? sqlite3_errcode(s->db) & 0xff : SQLITE_NOMEM;

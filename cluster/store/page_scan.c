@@ -196,8 +196,7 @@ static void try_cell(scan *s, const unsigned char *at, const unsigned char *end)
 {
     uint64_t payload_bytes, id;
     size_t used = read_varint(at, end, &payload_bytes);
-    if (used == 0 || payload_bytes < 16 || payload_bytes > MOST_PAYLOAD ||
-        payload_bytes > s->file_bytes + s->frame_count * s->page_bytes)
+    if (used == 0 || payload_bytes > MOST_PAYLOAD || payload_bytes > s->file_bytes + s->frame_count * s->page_bytes)
         return;
     size_t id_used = read_varint(at + used, end, &id);
     header h;

@@ -14,7 +14,9 @@
 #include "tests/support/process.h"
 
 #include <math.h>
+#include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct seen {
     size_t count, most; /* most: number of visits after which the visitor stops; 0: unlimited */
@@ -55,12 +57,46 @@ static void rows_are_kept_with_canonical_settings_and_names(void **state)
     assert_string_equal(s.name, "two.onnx");
 }
 
+/* The system's random numbers: as many bytes as this, then an error; below 0: all that are wanted. */
+static ssize_t random_bytes = -1;
+
+ssize_t getrandom(void *buffer, size_t size, unsigned flags)
+{
+    (void)flags;
+    static uint64_t next = 1;
+    if (random_bytes >= 0 && (size_t)random_bytes < size) return random_bytes > 0 ? random_bytes : -1;
+    memset(buffer, 0, size);
+    memcpy(buffer, &next, size < sizeof next ? size : sizeof next);
+    next += UINT64_C(0x9e3779b97f4a7c15);
+    return (ssize_t)size;
+}
+
+/* Early after boot, too, when the system has no random numbers. */
 static void equal_measurements_are_different_rows(void **state)
 {
     store_fixture *f = *state;
-    store_fixture_add(f, store_fixture_row(f, 5));
-    store_fixture_add(f, store_fixture_row(f, 5));
-    assert_int_equal(visit(f, NULL).count, 2);
+    for (random_bytes = -1; random_bytes < 2; random_bytes++) {
+        store_fixture_add(f, store_fixture_row(f, 5));
+        store_fixture_add(f, store_fixture_row(f, 5));
+    }
+    random_bytes = -1;
+    assert_int_equal(visit(f, NULL).count, 6);
+}
+
+/* The job's temporary file may be descriptor 0. */
+static void jobs_are_added_without_standard_input(void **state)
+{
+    store_fixture *f = *state;
+    mdot_job *job = store_fixture_job(1, 1);
+    int saved = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    mdot_status status = mdot_store_add_job(f->store, job, "one.onnx", NULL, &f->err);
+    assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+    close(saved);
+    store_expect_ok(status, &f->err);
+    assert_int_equal(store_count(f->store).job_count, 3);
+    assert_int_equal(process_count_files(f->folder), 3); /* the store's own */
+    mdot_job_destroy(job);
 }
 
 static void a_row_of_known_identity_is_left_out(void **state)
@@ -396,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(rows_are_kept_with_canonical_settings_and_names),
         CASE(equal_measurements_are_different_rows),
+        CASE(jobs_are_added_without_standard_input),
         CASE(a_row_of_known_identity_is_left_out),
         CASE(filters_select_rows),
         CASE(a_wrong_row_is_named_and_no_row_is_added),

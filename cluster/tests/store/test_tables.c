@@ -108,6 +108,17 @@ static void a_table_that_has_grown_adds_its_new_rows_only(void **state)
     assert_int_equal(store_count(f->store).row_count, 5);
 }
 
+static void each_row_needs_a_job(void **state)
+{
+    store_fixture *f = *state;
+    for (size_t jobs = 0; jobs < 4; jobs++) {
+        char part[64];
+        snprintf(part, sizeof part, "steps.csv:%zu: the table has more rows than the %zu jobs given", jobs + 2, jobs);
+        store_expect_failure(import_text(f, f->store, plain, jobs, NULL), &f->err, MDOT_INVALID_ARGUMENT, part);
+        assert_int_equal(store_count(f->store).row_count, 0);
+    }
+}
+
 static void digests_select_jobs_that_the_store_has(void **state)
 {
     store_fixture *f = *state;
@@ -289,6 +300,7 @@ int main(void)
         CASE(a_table_of_all_columns_makes_an_equal_store),
         CASE(an_export_with_jobs_leaves_reading_options_out),
         CASE(a_table_that_has_grown_adds_its_new_rows_only),
+        CASE(each_row_needs_a_job),
         CASE(digests_select_jobs_that_the_store_has),
         CASE(a_wrong_digest_is_refused),
         CASE(a_wrong_line_is_named_and_nothing_is_added),
