@@ -23,7 +23,7 @@ from mdot.encoding import Encoding
 from mdot.explanation import Explanation, Share
 from mdot.federated import Client, ClientTime, Round, federated_round
 from mdot.gpus import GPU, gpu, gpus
-from mdot.job import Job, Load, Operator, optimizer_load
+from mdot.job import Job, optimizer_load
 from mdot.library.errors import (
     AnalyticEstimateWarning,
     BatchAboveDataWarning,

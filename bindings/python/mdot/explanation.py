@@ -8,7 +8,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, overload
 
 from mdot.configuration import Configuration, as_array
-from mdot.job import Job, Operator
+from mdot.job import Job
+from mdot.operators import Operator
 from mdot.library import structs as c
 from mdot.library.errors import require
 from mdot.library.libraries import call, check, runtime

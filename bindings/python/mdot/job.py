@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from mdot.choices import choose
-from mdot.example_inputs import check_inputs, named
+from mdot.example_inputs import check_inputs, check_text, named
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
 from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime, saved_bytes
 from mdot.options import CHOICES
+from mdot.operators import Load, Operator, fill, operator_of, setting_names
 from mdot.program import Program, from_struct, to_struct
 from mdot.quantities import check_number
 
@@ -29,46 +30,7 @@ if TYPE_CHECKING:
 
 
 OPTIMIZERS = CHOICES["optimizer"]
-PHASES = ("forward", "data_gradient", "weight_gradient")
 NOTES = ("folded", "maybe-folded", "compiled")
-
-
-@dataclasses.dataclass(frozen=True)
-class Load:
-    """FLOPs and bytes. A multiply-add is two FLOPs, and floating elements count as four bytes in every file type."""
-
-    flops: float
-    bytes_read: float
-    bytes_written: float
-
-
-@dataclasses.dataclass(frozen=True)
-class Operator:
-    """One operator (mdot_job.h, mdot_job_operator). At batch B, a phase has B * B * per_square + B * per_sample + per_step
-    FLOPs and bytes."""
-
-    type: str
-    known: bool
-    """False: mdot knows only tensor sizes."""
-    settings: Mapping[str, int]
-    """The non-zero attributes, by the names of MDOT_SETTING_MAP."""
-    parameters: float
-    """Elements that training learns."""
-    frozen_parameters: float
-    inputs: tuple[int, ...]
-    """Indices of the operators whose results it reads."""
-    block: int
-    """The block (layer) that it belongs to, from 1; 0: outside all blocks."""
-    module: str | None
-    """The module that it was exported from; None: the job holds no names."""
-    per_sample: Mapping[str, Load]
-    """By phase: forward, data_gradient, weight_gradient."""
-    per_step: Mapping[str, Load]
-    per_square: Mapping[str, Load] = dataclasses.field(default_factory=dict)
-    batch_settings: tuple[str, ...] = ()
-    """Names of the settings that multiply with the batch."""
-    flags: int = 0
-    """Bits of ``MDOT_OPERATOR_…``."""
 
 
 def _dims(dims: Mapping[str, int | str]) -> Any:
@@ -83,6 +45,9 @@ def _dims(dims: Mapping[str, int | str]) -> Any:
 
 
 def _freezing(frozen: Sequence[str], trained: Sequence[str]) -> c.mdot_job_freezing:
+    for option, patterns in (("frozen", frozen), ("trained", trained)):
+        if isinstance(patterns, str):
+            raise InvalidArgumentError(f"{option} is {patterns!r}: pass a list of patterns, as [{patterns!r}]")
     frozen_array, trained_array = (
         (ctypes.c_char_p * max(len(patterns), 1))(*[encode_text(text) for text in patterns])
         for patterns in (frozen, trained)
@@ -244,6 +209,7 @@ class Job:
             )
         check_number("batch", batch)
         check_number("length", length)
+        check_text("name", name if name is not None else "")
         check_inputs(args, example_kwargs or {}, expected, batch)
 
         def read(inputs: tuple[Any, Any, Any], samples: int | None) -> tuple[Job, Traced]:
@@ -323,6 +289,7 @@ class Job:
         """
         for option, value in (("batch", batch), ("length", length), ("size", size)):
             check_number(option, value)
+        check_text("name", name)
         from mdot.trace.models import build
 
         network = build(name, batch=batch, length=length, size=size, settings=settings)
@@ -388,9 +355,9 @@ class Job:
         listed = list(operators)
         array = (c.mdot_job_operator * max(len(listed), 1))()
         keep: list[Any] = []
-        names = _setting_names()
+        names = setting_names()
         for out, op in zip(array, listed):
-            _fill(out, op, names, keep)
+            fill(out, op, names, keep)
         if frozen or trained:
             freezing = _freezing(frozen, trained)
             call(runtime().mdot_operators_freeze, ctypes.byref(freezing), array, len(listed))
@@ -418,6 +385,9 @@ class Job:
     @classmethod
     def from_bytes(cls, data: bytes) -> Job:
         """Reads the bytes of a `.job` file."""
+        if not isinstance(data, (bytes, bytearray)):
+            raise InvalidArgumentError(f"data is {named(data)}: pass the bytes of a file; for a path, use Job.load")
+        data = bytes(data)
         handle = ctypes.c_void_p()
         call(runtime().mdot_job_parse, data, len(data), ctypes.byref(handle))
         assert handle.value is not None
@@ -558,22 +528,7 @@ class Job:
             raise OutOfRangeError(f"the job has {len(self)} operators")
         op = c.new(c.mdot_job_operator)
         check(runtime().mdot_job_get_operator(self._handle, index, ctypes.byref(op)))
-        names = _setting_names()
-        return Operator(
-            type=sys.intern(read_text(op.type)),
-            known=op.known,
-            settings={names[i]: op.setting[i] for i in range(len(names)) if op.setting[i] != 0},
-            parameters=op.parameters,
-            frozen_parameters=op.frozen_parameters,
-            inputs=tuple(op.inputs[i] for i in range(op.input_count)),
-            block=op.block,
-            module=sys.intern(read_text(op.module)) if op.module is not None else None,
-            per_sample=_loads(op.per_sample),
-            per_step=_loads(op.per_step),
-            per_square=_loads(op.per_square),
-            batch_settings=tuple(names[i] for i in range(len(names)) if op.batch_settings >> i & 1),
-            flags=op.flags,
-        )
+        return operator_of(op)
 
     def __iter__(self) -> Iterator[Operator]:
         return (self[i] for i in range(len(self)))
@@ -586,40 +541,3 @@ def optimizer_load(optimizer: str, parameters: float) -> Load:
     """The FLOPs and bytes of one optimizer step for this many parameters in fp32."""
     load = runtime().mdot_optimizer_load(choose("optimizer", optimizer, OPTIMIZERS), parameters)
     return Load(load.flops, load.bytes_read, load.bytes_written)
-
-
-def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[Any]) -> None:
-    """Writes the C struct; `keep` holds the objects that it points to."""
-    unknown = sorted({*op.settings, *op.batch_settings} - set(names))
-    if unknown:
-        raise InvalidArgumentError(f"unknown setting {unknown[0]!r}; the settings are {', '.join(names)}")
-    inputs = (ctypes.c_uint32 * max(len(op.inputs), 1))(*op.inputs)
-    keep.append(inputs)
-    out.struct_size = ctypes.sizeof(out)
-    out.type, out.known = encode_text(op.type), op.known
-    out.module = encode_text(op.module) if op.module is not None else None
-    out.parameters, out.frozen_parameters, out.block = op.parameters, op.frozen_parameters, op.block
-    out.input_count, out.inputs = len(op.inputs), inputs
-    for name, value in op.settings.items():
-        out.setting[names.index(name)] = value
-    out.flags = op.flags
-    out.batch_settings = sum(1 << names.index(name) for name in op.batch_settings)
-    for of, loads in ((out.per_sample, op.per_sample), (out.per_step, op.per_step), (out.per_square, op.per_square)):
-        for phase, load in loads.items():
-            of[choose("phase", phase, PHASES)] = c.mdot_load(load.flops, load.bytes_read, load.bytes_written)
-    if op.known and reader().mdot_operator_traits_find(encode_text(op.type), ctypes.byref(out.traits)) != 0:
-        raise NotFoundError(f"unknown operator type {op.type!r}; set known=False to use it")
-
-
-def _setting_names() -> list[str]:
-    names = []
-    for i in range(c.SETTING_CAPACITY):
-        name = read_text(runtime().mdot_setting_name(i))
-        if name == "?":
-            break
-        names.append(name)
-    return names
-
-
-def _loads(loads: Any) -> dict[str, Load]:
-    return {phase: Load(at.flops, at.bytes_read, at.bytes_written) for phase, at in zip(PHASES, loads)}

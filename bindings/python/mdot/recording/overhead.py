@@ -9,7 +9,8 @@ import time
 import warnings
 from typing import Any
 
-from mdot.job import Job, Load, Operator
+from mdot.job import Job
+from mdot.operators import Load, Operator
 from mdot.library.errors import InvalidArgumentError, RecordingWarning
 from mdot.recording.clocks import Clock, CudaClock, HostClock
 from mdot.recording.recorder import Recorder
