@@ -13,7 +13,7 @@ from pathlib import Path
 import support
 
 import mdot
-from mdot import configuration, job
+from mdot import configuration, job, operators
 from mdot.library import errors, libraries, structs
 from mdot.version import VERSION
 
@@ -178,7 +178,7 @@ class Tables(support.TestCase):
             ("RECOMPUTE", configuration.RECOMPUTES),
             ("LINK", configuration.LINKS),
             ("OPTIMIZER", job.OPTIMIZERS),
-            ("PHASE", job.PHASES),
+            ("PHASE", operators.PHASES),
         ):
             named = [name.lower().replace("_", "-") for name in self.enumerators(prefix)]
             self.assertEqual(named, [word.replace("_", "-") for word in words], prefix)

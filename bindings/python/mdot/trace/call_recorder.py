@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from mdot.trace import graph as g
+from mdot.trace.autocast import HALVES
 from mdot.trace.budget import Budget
 from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known_calls import KnownContents, outside, tensors_of
@@ -97,6 +98,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             taken_apart = self._take_apart(func, args, kwargs)
             if taken_apart is not NotImplemented:
                 return taken_apart
+        if name in _OF_ONE_TYPE:
+            _check_types(args)
         if self.fake:
             out = self._known.run(func, args, kwargs)
         else:
@@ -189,6 +192,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             new = self.graph.op("ScatterND", [old, indices, self.graph.reshape(value, shape)], old.shape, old.dtype)
         self.bind(parent, new)
         self._write_back(parent, new)
+
+
+_OF_ONE_TYPE = {"linear", "addmm", "mm", "bmm", "baddbmm", "mv", "addmv", "dot"}
+"""Products whose operands have one type in PyTorch. Kernels for tensors without data take any."""
+
+
+def _check_types(args: tuple[Any, ...]) -> None:
+    """Raises as PyTorch does. Operands in half precision may be mixed with fp32, because Trainer's autocast converts them."""
+    types = {one.dtype for one in args if isinstance(one, torch.Tensor) and not one.is_sparse}
+    if len(types) > 1 and not types <= {torch.float32, *HALVES}:
+        found = " and ".join(sorted(str(one).removeprefix("torch.") for one in types))
+        raise RuntimeError(f"the operands of a product have the types {found}, and PyTorch multiplies equal types only")
 
 
 def _offloads() -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
+import re
 import warnings
-from typing import Iterator
+from collections.abc import Mapping
+from typing import Any, Iterator, Sequence
 
 import torch
 from torch import nn
@@ -15,8 +18,8 @@ from mdot.trace.replacements import ComputesGradients
 
 
 @contextlib.contextmanager
-def explained(model: nn.Module, name: str) -> Iterator[None]:
-    """Converts exceptions. The original exception is the cause of the new one."""
+def explained(model: nn.Module, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = {}) -> Iterator[None]:
+    """Converts exceptions of a module with these inputs. The original exception is the cause of the new one."""
     try:
         with quiet():
             yield
@@ -29,7 +32,7 @@ def explained(model: nn.Module, name: str) -> Iterator[None]:
             what = f"{where} computes gradients in its forward pass ({fault}), which a job cannot express"
             raise UnsupportedError(f"{what}; {_LOSS}") from None
         first = str(fault).strip().partition("\n")[0]
-        raise TracedModuleError(f"{where} raised {type(fault).__name__}: {first}; {_remedy(fault)}") from fault
+        raise TracedModuleError(f"{where} raised {type(fault).__name__}: {first}; {_remedy(fault, model, args, kwargs)}") from fault
 
 
 _LOSS = (
@@ -38,15 +41,37 @@ _LOSS = (
 )
 
 
-def _remedy(fault: Exception) -> str:
+def _remedy(fault: Exception, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     text = str(fault)
+    mappings = [one for one in args if isinstance(one, Mapping)]
+    number = re.search(r"must be (?:Tensor|a tensor), not (int|float|bool|NoneType|list|tuple|str)\b", text)
     if "more than 1 value per channel" in text:
         return "use example inputs with at least two samples"
+    if len(mappings) == len(args) > 1 and len({frozenset(one) for one in mappings}) == 1:
+        return "the example inputs are a list of samples: pass a batch of them, torch.utils.data.default_collate(samples)"
+    if isinstance(fault, TypeError) and len(mappings) == len(args) == 1 and set(mappings[0]) <= _parameters(model):
+        return "the example input is a dictionary of arguments: pass it as example_kwargs"
+    if isinstance(fault, KeyError) and fault.args and all(fault.args[0] not in one for one in (*mappings, kwargs)):
+        held = sorted({str(key) for one in (*mappings, kwargs) for key in one})
+        return f"the example inputs hold {', '.join(held)}" if held else "the example inputs hold no dictionary with this key"
+    if number is not None:
+        return f"pass a tensor there instead of a value of type {number[1]}"
     if isinstance(fault, TypeError) and "argument" in text:
         return "check the example inputs: example_inputs holds positional arguments, and example_kwargs holds those with names"
+    if re.search("multiplies equal types|should be the same|scalar type|same dtype|dtype .* does not match", text):
+        return "give the example inputs the type that the weights have, for example x.float()"
+    if "same device" in text:
+        return "the example inputs are traced on the CPU: let the module make tensors on its input's device, as x.device"
+    if ".numpy()" in text:
+        return "a trace has tensors without data: convert them outside of the module"
     if isinstance(fault, (RuntimeError, IndexError, ValueError, TypeError)):
         return "check the shapes and types of the example inputs; the module runs in training mode on tensors without data"
     return "check that the module runs in training mode on the example inputs"
+
+
+def _parameters(model: nn.Module) -> set[str]:
+    """The names of the forward function's arguments."""
+    return set(inspect.signature(getattr(model, "model", model).forward).parameters)
 
 
 def _path_of(model: nn.Module, fault: BaseException) -> str:

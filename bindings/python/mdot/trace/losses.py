@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils import _pytree as pytree
 
+from mdot.example_inputs import named
 from mdot.library.errors import InvalidArgumentError
 from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.modules import Shell
@@ -23,8 +24,12 @@ class Trained(Shell):
 
     def __init__(self, model: nn.Module, loss: Callable[..., Any], target_count: int) -> None:
         super().__init__(model)
+        if isinstance(loss, type):
+            raise InvalidArgumentError(f"loss is {named(loss)}: pass an instance, for example loss={loss.__name__}()")
         if not callable(loss):
-            raise InvalidArgumentError(f"loss is of type {type(loss).__name__}; pass a function or module that returns a scalar")
+            raise InvalidArgumentError(
+                f"loss is {named(loss)}: pass a function or module that returns a scalar, for example torch.nn.MSELoss()"
+            )
         self.loss = loss
         self.target_count = target_count
 
@@ -54,6 +59,15 @@ def attach(
     if targets:
         raise InvalidArgumentError("targets are arguments of the loss; pass loss=, for example torch.nn.CrossEntropyLoss()")
     return model, tuple(args)
+
+
+def check_gradient(loss: Callable[..., Any] | None, graph: Graph) -> None:
+    """Refuses a loss through which no gradient flows, for example `loss.detach()`."""
+    ends = {value for node in graph.nodes if node.op == "StopGradient" for value in node.outputs}
+    if loss is not None and all(value in ends for value in graph.outputs):
+        raise InvalidArgumentError(
+            "loss returned a tensor without a gradient, so that nothing would be trained; leave out detach() and no_grad() in it"
+        )
 
 
 def own_loss(out: Any) -> torch.Tensor | None:

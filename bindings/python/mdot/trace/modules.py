@@ -8,6 +8,7 @@ from typing import Any, Iterator, Mapping
 import torch
 from torch import nn
 
+from mdot.example_inputs import named
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 
 _WRAPPERS = {
@@ -93,7 +94,7 @@ def _reason(given: Any) -> str:
     if callable(given):
         name = getattr(given, "__name__", kind)
         return f"{name} is a function, whose parameters are unknown; pass a torch.nn.Module or a method of one"
-    return f"{kind} is no torch.nn.Module; pass the module to trace"
+    return f"model is {named(given)}, no torch.nn.Module: pass the module to trace"
 
 
 def _check(model: nn.Module) -> None:
@@ -108,6 +109,8 @@ def _check(model: nn.Module) -> None:
         if names & {"FSDPModule", "FullyShardedDataParallel"}:
             raise UnsupportedError(f"{where} sharded by FSDP; pass the module before it is wrapped, {_UNSHARDED}")
     for path, parameter in model.named_parameters():
+        if nn.parameter.is_lazy(parameter):
+            raise InvalidArgumentError(f"the parameter {path} has no shape yet; call the module once on the example inputs")
         if type(parameter).__name__ == "DTensor" or type(parameter.data).__name__ == "DTensor" or hasattr(parameter, "ds_id"):
             raise UnsupportedError(f"the parameter {path} is distributed; pass the module before it is sharded, {_UNSHARDED}")
 

@@ -87,9 +87,10 @@ def trace(
     model = modules.prepare(given)
     name = name or modules.title(model)
     dimensions = batches.leading_dimensions(args, kwargs) if batch is None else ()
+    given_args = args
     model, args = losses.attach(model, args, loss, targets)
     notes: list[str] = []
-    with failures.explained(model, name), replacements.active(notes):
+    with failures.explained(model, name, given_args, kwargs), replacements.active(notes):
         try:
             with batches.watch(model) as seen:
                 graph, recorder = _run(model, args, kwargs, name, fake=True)
@@ -106,6 +107,7 @@ def trace(
             remedy = experts.remedy_for_loop(model)
             if remedy is not None:
                 notes[-1] += f"; {remedy}"
+    losses.check_gradient(loss, graph)
     graph.is_compiled = modules.is_compiled(given)
     if batch is None:
         batch, found = batches.choose(dimensions, seen)

@@ -69,6 +69,83 @@ class Messages(unittest.TestCase):
         self.expect(lambda: mdot.predict(NET, "A100", 4), "mdot.Job.from_torch(")  # type: ignore[arg-type]
         self.assertEqual(read(NET, X).batch, 4)
 
+    def test_inputs_without_a_tensor(self) -> None:
+        read, linear = mdot.Job.from_torch, nn.Linear(8, 8)
+        for value in (3, 3.0, True, None, 1j, [3], [[1, 2], [3, 4]], {"x": 3}):
+            self.expect(lambda: read(linear, value), "example_inputs[0]", "pass a batch of tensors")
+        self.expect(lambda: read(linear, (4, 8)), "pass a batch of tensors", "torch.zeros(4, 8)")
+        self.expect(lambda: read(linear, (), {"input": 3}), "example_kwargs['input'] is 3", "pass a batch of tensors")
+        self.expect(lambda: read(linear, 3, batch=4), "must be Tensor, not int", "pass a tensor there")
+        for value in (range(4), {X}):
+            self.expect(lambda: read(linear, value), "example_inputs[0] is", "pass a tensor")
+        nested = torch.nested.nested_tensor([torch.zeros(2, 8), torch.zeros(3, 8)])
+        self.expect(lambda: read(linear, nested), "a nested tensor", "padding")
+        self.expect(lambda: read(linear, (), [X]), "example_kwargs is a list", "dictionary")  # type: ignore[arg-type]
+        self.expect(lambda: read(linear, (), {1: X}), "the key 1")  # type: ignore[dict-item]
+
+    def test_inputs_of_another_type_than_the_weights(self) -> None:
+        read = mdot.Job.from_torch
+        modules: tuple[tuple[nn.Module, torch.Tensor], ...] = (
+            (NET, X), (nn.Bilinear(8, 8, 8), X), (nn.Conv1d(8, 8, 1), X[:, :, None]), (nn.LSTM(8, 8), X[:, None]),
+            (nn.MultiheadAttention(8, 2, batch_first=True), X[:, None]),
+        )  # fmt: skip
+        for module, x in modules:
+            for dtype in (torch.int64, torch.float64, torch.bool, torch.uint8):
+                count = {"Bilinear": 2, "MultiheadAttention": 3}.get(type(module).__name__, 1)
+                with self.subTest(type(module).__name__, dtype=dtype):
+                    self.expect(lambda: read(module, (x.to(dtype),) * count), "give the example inputs the type")
+        self.expect(lambda: read(nn.Embedding(9, 8), X), "float", "give the example inputs the type")
+
+    def test_inputs_in_the_wrong_place(self) -> None:
+        class Batch(nn.Linear):
+            def forward(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:  # type: ignore[override]
+                return super().forward(batch["x"])
+
+        read, module = mdot.Job.from_torch, Batch(8, 8)
+        self.assertGreater(read(module, {"x": X}).parameters, 0)
+        self.expect(lambda: read(module, {"z": X}), "KeyError: 'x'", "the example inputs hold z")
+        self.expect(lambda: read(module, [{"x": X[0]}] * 4), "default_collate")
+        self.expect(lambda: read(nn.Linear(8, 8), {"input": X}), "pass it as example_kwargs")
+        loader = torch.utils.data.DataLoader([{"x": X[0]}] * 4, 4)  # type: ignore[arg-type]
+        self.expect(lambda: read(module, loader), "next(iter(loader))")
+        self.expect(lambda: read(module, (row for row in X)), "next(iter(loader))")
+
+        class OnDevice(nn.Linear):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return super().forward(x.to("cuda"))
+
+        class OfArrays(nn.Linear):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.from_numpy(super().forward(x).detach().numpy())
+
+        self.expect(lambda: read(OnDevice(8, 8), X), "same device", "x.device")
+        self.expect(lambda: read(OfArrays(8, 8), X), "numpy()", "outside of the module")
+
+    def test_losses_that_are_none(self) -> None:
+        read, classes = mdot.Job.from_torch, torch.zeros(4, dtype=torch.int64)
+        for kind in (nn.CrossEntropyLoss, nn.MSELoss, nn.Linear):
+            self.expect(lambda: read(NET, X, loss=kind, targets=classes), f"the class {kind.__name__}", "pass an instance")
+        self.expect(lambda: read(NET, X, loss="mse", targets=X), "loss is 'mse'", "returns a scalar")  # type: ignore[arg-type]
+        self.expect(lambda: read(NET, X, loss=torch.optim.SGD(NET.parameters()), targets=X), "returns a scalar")  # type: ignore[arg-type]
+        self.expect(lambda: read(NET, X, loss=lambda y: None), "loss returned NoneType", "one element")  # type: ignore[arg-type,return-value]
+        self.expect(lambda: read(NET, X, loss=lambda y: y), "shape [4, 8]", "one element")
+        self.expect(lambda: read(NET, X, loss=lambda y: y.sum().detach()), "without a gradient", "detach()")
+        self.expect(lambda: read(NET, X, loss=nn.CrossEntropyLoss(), targets=3), "must be Tensor, not int", "pass a tensor")
+
+    def test_models_that_are_none(self) -> None:
+        read = mdot.Job.from_torch
+        for model in (None, 3, [NET], X, torch.optim.SGD(NET.parameters())):
+            self.expect(lambda: read(model, X), "pass the module to trace")  # type: ignore[arg-type]
+        self.expect(lambda: read(nn.Sequential(nn.LazyLinear(8)), X), "0.weight has no shape", "call the module once")
+        self.expect(lambda: read(torch.jit.trace(nn.Linear(8, 8), X), X), "TorchScript", "torch.nn.Module")  # type: ignore[no-untyped-call]
+        self.assertEqual(read(torch.compile(NET), X).parameters, read(NET, X).parameters)  # type: ignore[arg-type]
+        self.expect(lambda: read(NET, X, name=3), "name is 3")  # type: ignore[arg-type]
+        for name in (5, None, nn.Linear):
+            self.expect(lambda: mdot.Job.from_name(name), "name is", "pass a name")  # type: ignore[arg-type]
+        self.expect(lambda: mdot.Job.from_name(NET), "Job.from_torch")  # type: ignore[arg-type]
+        self.expect(lambda: mdot.Job.from_bytes("net.job"), "Job.load")  # type: ignore[arg-type]
+        self.expect(lambda: read(NET, X).freeze("0.*"), "['0.*']")
+
     def test_types_and_classes_of_pytorch_are_words(self) -> None:
         job = mdot.Job.from_torch(NET, X)
         for option, value, word in (
