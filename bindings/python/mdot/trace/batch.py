@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 from typing import Any, Iterator, Mapping, Sequence
 
@@ -61,13 +62,22 @@ def leading_dimensions(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[
 
 def other_than(batch: int) -> int:
     """A larger prime without a common divisor, so that sizes are multiples of it by chance only."""
-    return next(n for n in range(max(batch + 3, 7), 4 * batch + 32) if all(n % k for k in range(2, n)) and batch % n)
+    return _prime_from(max(batch + 3, 7))
 
 
 def far_from(batch: int) -> int:
     """A multiple that is much larger, beyond usual thresholds: programs that halve a batch, or work on parts of it, are
     regular at multiples."""
     return batch * max(4, -(-64 // batch))
+
+
+def far_prime(batch: int) -> int:
+    """A prime beyond usual thresholds. A program whose sizes are regular there is regular everywhere (is_regular)."""
+    return _prime_from(far_from(batch))
+
+
+def _prime_from(least: int) -> int:
+    return next(n for n in range(least, 2 * least) if all(n % k for k in range(2, math.isqrt(n) + 1)))
 
 
 def resized(tree: Any, batch: int, other: int) -> Any:
@@ -278,6 +288,44 @@ def _single_rows(graph: Graph, count: int) -> list[int]:
         if is_element or (node.op == "Slice" and made.shape == (1, *value.shape[1:])):
             found[value] = found.get(value, 0) + 1
     return list(found.values())
+
+
+def is_regular(first: Graph, other: Graph, batch: int, count: int) -> bool:
+    """Do the sizes at both batches determine all work as a polynomial? The steps are equal, each dimension is constant or
+    proportional to the batch, a tensor has at most two proportional ones, and no step reads or writes tensors of three
+    degrees. `count` is a prime much larger than `batch`: sizes that are halved, rounded or limited differ there."""
+    if not has_equal_steps(first, other):
+        return False
+    for one, two in zip(first.nodes, other.nodes):
+        degrees: set[int] = set()
+        values = list(zip((*one.inputs, *one.outputs), (*two.inputs, *two.outputs)))
+        for a, b in values:
+            if (a is None) != (b is None):
+                return False
+            if a is None or b is None:
+                continue
+            degree = _degree(a.shape, b.shape, batch, count)
+            if degree is None:
+                return False
+            degrees |= {degree} if a.count > 1 else set()
+        if len(degrees) > 2:
+            return False
+    return True
+
+
+def _degree(shape: tuple[int, ...], other: tuple[int, ...], batch: int, count: int) -> int | None:
+    """The degree in the batch of a tensor's size, from its shapes at two batches; None if a dimension has another kind."""
+    if len(shape) != len(other):
+        return None
+    degree = 0
+    for a, b in zip(shape, other):
+        if a == b:
+            continue
+        power = next((n for n in (1, 2) if a * count**n == b * batch**n), None)
+        if power is None:
+            return None
+        degree += power
+    return degree if degree <= 2 else None
 
 
 def has_equal_steps(one: Graph, other: Graph) -> bool:

@@ -50,7 +50,7 @@ class Traced:
     """The operators at another batch, and that batch."""
 
     far: tuple[Graph, int] | None = None
-    """The operators at a much larger batch, and that batch."""
+    """The operators at a much larger batch, and that batch; None if the sizes at `other` decide."""
 
     def read_elements(self) -> int:
         """Elements in the parameters read by the run. Integers are left out, because several packed weights may share
@@ -115,8 +115,11 @@ def trace(
     notes += [note for note in (losses.missing(graph, batch), experts.copies(graph, batch)) if note is not None]
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
-    other, sizes = _at_other_batch(model, args, kwargs, name, batch, graph, notes) if is_fake else (None, None)
-    far = _at_far_batch(model, args, kwargs, name, batch, sizes, notes) if other is not None else None
+    other = _at_far_prime(model, args, kwargs, name, batch, graph) if is_fake else None
+    sizes = far = None
+    if is_fake and other is None:
+        other, sizes = _at_other_batch(model, args, kwargs, name, batch, graph, notes)
+        far = _at_far_batch(model, args, kwargs, name, batch, sizes, notes) if other is not None else None
     with replacements.active([], has_backward=True), failures.quiet():
         program = record(model, args, kwargs, batch, sizes) if is_fake else None
         if program is not None:
@@ -135,6 +138,22 @@ def trace(
         work, scale = step.timeline.work, batch
         price_backward(graph, other[0] if other is not None else None, work, batch)
     return Traced(graph, batch, unused, notes, work.at(scale), program, other, far)
+
+
+def _at_far_prime(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, batch: int, first: Graph
+) -> tuple[Graph, int] | None:
+    """Records the operators at a large prime batch; None if their sizes leave open how work grows with the batch, or if
+    the program holds the batch as a number."""
+    far = batches.far_prime(batch)
+    watched = batches.FixedBatch(batch, far, observes=True) if batch > 1 else None
+    try:
+        made = _resized_run(model, args, kwargs, name, batch, far, watched)
+    except Exception:  # a module can raise any exception
+        return None
+    if made is None or (watched is not None and watched.found) or batches.loses_samples(first, made, batch, far):
+        return None
+    return (made, far) if batches.is_regular(first, made, batch, far) else None
 
 
 def _at_other_batch(
