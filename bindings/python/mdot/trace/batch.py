@@ -1,16 +1,13 @@
-"""Finds the number of samples in the example inputs."""
+"""Finds the number of samples in the example inputs, and how sizes grow with it."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
-import sys
 from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
-from torch.nn import functional
 from torch.nn.modules import module as hooks
 from torch.utils import _pytree as pytree
 
@@ -101,153 +98,6 @@ def resized(tree: Any, batch: int, other: int) -> Any:
 
     made = pytree.tree_map(resize, tree)
     return made if found else None
-
-
-_METHODS = ("view", "reshape", "expand", "repeat", "tile", "broadcast_to", "new_zeros", "new_ones", "new_empty", "new_full")
-_MAKERS = ("zeros", "ones", "empty", "full", "rand", "randn", "arange", "eye", "randperm", "tril_indices", "triu_indices")
-_OF_TENSORS = ("reshape", "tile", "broadcast_to", "repeat_interleave")
-_LISTS = frozenset({"zeros", "ones", "empty", "rand", "randn", "full", "new_zeros", "new_ones", "new_empty", "new_full", "eye",
-                    "tril_indices", "triu_indices"})  # fmt: skip
-"""Methods of tensors, and functions without and with a tensor before, whose arguments are sizes. In calls of _LISTS, each
-argument that is the batch counts, as in `torch.eye(32, 32)`."""
-
-
-class FixedBatch:
-    """Lets a module that holds the number of samples as a constant, for example `x.view(32, 24)` or `x[:32]`, run at another
-    batch: a first size that is `batch` becomes `other`, and one that is a multiple of it becomes the same multiple if the
-    call fails. With `everywhere`, every size counts, and multiples need no failure. With `observes`, nothing changes, but
-    `found` names the calls with such a size. The functions are replaced, because modes are off while the backward pass
-    recomputes a checkpointed region. Calls by PyTorch below a dispatch mode stay as they are."""
-
-    def __init__(self, batch: int, other: int, everywhere: bool = False, observes: bool = False) -> None:
-        self.batch, self.other, self.everywhere, self.observes = batch, other, everywhere, observes
-        self.found: dict[str, None] = {}
-
-    def __enter__(self) -> None:
-        self._depth = torch._C._len_torch_dispatch_stack()
-        self._own: list[tuple[Any, str, Any]] = []
-        for name in _METHODS:
-            self._replace(torch.Tensor, name, self._changed(getattr(torch.Tensor, name), 1))
-        for place, names in ((0, _MAKERS), (1, _OF_TENSORS), (2, ("linspace",))):
-            for name in names:
-                self._replace(torch, name, self._changed(getattr(torch, name), place))
-        self._replace(torch.Tensor, "repeat_interleave", self._changed(torch.Tensor.repeat_interleave, 1))
-        self._replace(torch.Tensor, "__getitem__", self._sliced(torch.Tensor.__getitem__))
-        for name in ("narrow", "split", "chunk"):
-            self._replace(torch.Tensor, name, self._part(getattr(torch.Tensor, name)))
-            self._replace(torch, name, self._part(getattr(torch, name)))
-        self._replace(functional, "one_hot", self._one_hot(functional.one_hot))
-        self._replace(functional, "pad", self._padded(functional.pad))
-
-    def _replace(self, place: Any, name: str, made: Any) -> None:
-        self._own.append((place, name, vars(place).get(name)))
-        setattr(place, name, made)
-
-    def __exit__(self, *reason: Any) -> None:
-        for place, name, own in reversed(self._own):
-            if own is None:
-                delattr(place, name)  # the method is that of a base class
-            else:
-                setattr(place, name, own)
-
-    def _of(self, size: Any) -> Any:
-        """A size, or a multiple of it, at the other batch."""
-        is_multiple = type(size) is int and size != 0 and size % self.batch == 0
-        return size // self.batch * self.other if is_multiple else size
-
-    def _is_above(self) -> bool:
-        """Does the program call, rather than PyTorch itself?"""
-        if sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "torch":
-            return False
-        return torch._C._len_torch_dispatch_stack() >= self._depth
-
-    def _has_samples(self, tensor: Any, axis: int = 0) -> bool:
-        """Is the axis of a tensor made of all samples?"""
-        return isinstance(tensor, torch.Tensor) and tensor.ndim > 0 and tensor.shape[axis] % self.other == 0
-
-    def _follows(self, name: str) -> bool:
-        """Does a call with the batch as a number change?"""
-        self.found[name] = None
-        return not self.observes
-
-    def _changed(self, func: Any, place: int) -> Any:
-        """`place` is the position of the first size."""
-
-        @functools.wraps(func)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            is_list = len(args) > place and isinstance(args[place], (tuple, list))
-            sizes = args[place] if is_list else args[place:]
-            first = sizes[0] if sizes else None
-            if self.everywhere:
-                follows = [i == 0 or size == self.batch or func.__name__ == "arange" for i, size in enumerate(sizes)]
-            else:
-                follows = [i == 0 or (size == self.batch and func.__name__ in _LISTS) for i, size in enumerate(sizes)]
-            changed = tuple(self._of(size) if moves else size for moves, size in zip(follows, sizes))
-            if not self._is_above() or changed == tuple(sizes):
-                return func(*args, **kwargs)
-            others = (*args[:place], changed, *args[place + 1 :]) if is_list else (*args[:place], *changed)
-            if self.everywhere or any(type(size) is int and size == self.batch for size in sizes):
-                return func(*(others if self._follows(func.__name__) else args), **kwargs)
-            try:
-                return func(*args, **kwargs)
-            except RuntimeError:
-                return func(*others, **kwargs)
-
-        return call
-
-    def _sliced(self, func: Any) -> Any:
-        """Slices of rows of all samples."""
-
-        @functools.wraps(func)
-        def call(tensor: torch.Tensor, index: Any) -> Any:
-            rows = index[0] if type(index) is tuple and index else index
-            if type(rows) is slice and self._is_above() and self._has_samples(tensor):
-                moved = slice(self._of(rows.start), self._of(rows.stop), rows.step)
-                is_whole = all(n is None or n == 0 or self._of(n) != n for n in (rows.start, rows.stop))
-                if is_whole and moved != rows and self._follows("slice"):
-                    index = (moved, *index[1:]) if type(index) is tuple else moved
-            return func(tensor, index)
-
-        return call
-
-    def _part(self, func: Any) -> Any:
-        """The arguments of narrow (axis, start, length), split (size or sizes, axis) and chunk (count, axis) for rows of all
-        samples."""
-
-        @functools.wraps(func)
-        def call(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            axis = kwargs.get("dim", args[0] if func.__name__ == "narrow" and args else args[1] if len(args) > 1 else 0)
-            if self._is_above() and axis == 0 and self._has_samples(tensor):
-                own = args
-                args = tuple([self._of(n) for n in one] if isinstance(one, (list, tuple)) else self._of(one) for one in args)
-                args = args if args != own and self._follows(func.__name__) else own
-            return func(tensor, *args, **kwargs)
-
-        return call
-
-    def _one_hot(self, func: Any) -> Any:
-        """As many classes as samples, of labels without a content."""
-
-        @functools.wraps(func)
-        def call(tensor: torch.Tensor, num_classes: int = -1) -> Any:
-            if num_classes == self.batch and self._is_above() and self._has_samples(tensor) and self._follows("one_hot"):
-                num_classes = self.other
-            return func(tensor, num_classes)
-
-        return call
-
-    def _padded(self, func: Any) -> Any:
-        """Padding by as many places as samples."""
-
-        @functools.wraps(func)
-        def call(tensor: torch.Tensor, pad: Any, *args: Any, **kwargs: Any) -> Any:
-            axes = [tensor.ndim - 1 - i // 2 for i in range(len(pad))]
-            moved = [self.other if n == self.batch and self._has_samples(tensor, axis) else n for axis, n in zip(axes, pad)]
-            if self._is_above() and moved != list(pad) and self._follows("pad"):
-                pad = moved
-            return func(tensor, pad, *args, **kwargs)
-
-        return call
 
 
 _SELECTIONS = frozenset({"Gather", "GatherElements", "GatherND", "Slice", "Split"})

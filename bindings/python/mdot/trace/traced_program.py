@@ -14,7 +14,8 @@ from mdot.options import CHOICES
 from mdot.program import Program as JobProgram
 from mdot.program import RecordedMemory, WorkCheck
 from mdot.trace.autocast import HALVES
-from mdot.trace.batch import FixedBatch, other_than
+from mdot.trace.batch import other_than
+from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import Graph
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.timeline import Kind, Timeline

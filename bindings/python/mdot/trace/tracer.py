@@ -19,6 +19,7 @@ from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
 from mdot.trace import experts, failures, losses, modules, replacements
 from mdot.trace.autocast import like_cuda
+from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.known_calls import DataDependent
 from mdot.trace.operators.prices import price_backward
@@ -146,7 +147,7 @@ def _at_far_prime(
     """Records the operators at a large prime batch; None if their sizes leave open how work grows with the batch, or if
     the program holds the batch as a number."""
     far = batches.far_prime(batch)
-    watched = batches.FixedBatch(batch, far, observes=True) if batch > 1 else None
+    watched = FixedBatch(batch, far, observes=True) if batch > 1 else None
     try:
         made = _resized_run(model, args, kwargs, name, batch, far, watched)
     except Exception:  # a module can raise any exception
@@ -164,11 +165,11 @@ def _at_other_batch(
     batch: int,
     first: Graph,
     notes: list[str],
-) -> tuple[tuple[Graph, int] | None, batches.FixedBatch | None]:
+) -> tuple[tuple[Graph, int] | None, FixedBatch | None]:
     """Records the operators at a prime batch, and how the batch that the program holds as a number was replaced. A run that
     succeeds but drops samples holds it, too."""
     other = batches.other_than(batch)
-    watched = batches.FixedBatch(batch, other, observes=True)
+    watched = FixedBatch(batch, other, observes=True)
     reason: Exception | None = None
     plain: Graph | None = None
     try:
@@ -181,7 +182,7 @@ def _at_other_batch(
     if plain is not None and not drops and not watched.found:
         return (plain, other), None
     for everywhere in (False, True) if batch > 1 else ():
-        sizes = batches.FixedBatch(batch, other, everywhere)
+        sizes = FixedBatch(batch, other, everywhere)
         try:
             made = _resized_run(model, args, kwargs, name, batch, other, sizes)
         except Exception:
@@ -214,13 +215,13 @@ def _at_far_batch(
     kwargs: Mapping[str, Any],
     name: str,
     batch: int,
-    sizes: batches.FixedBatch | None,
+    sizes: FixedBatch | None,
     notes: list[str],
 ) -> tuple[Graph, int] | None:
     """Records the operators at a much larger batch, which shows whether the job is right there."""
     far = batches.far_from(batch)
     try:
-        resized = batches.FixedBatch(batch, far, sizes.everywhere) if sizes is not None else None
+        resized = FixedBatch(batch, far, sizes.everywhere) if sizes is not None else None
         made = _resized_run(model, args, kwargs, name, batch, far, resized)
     except DataDependent:  # the contents of large tensors are unknown
         return None
@@ -238,7 +239,7 @@ def _resized_run(
     name: str,
     batch: int,
     other: int,
-    sizes: batches.FixedBatch | None,
+    sizes: FixedBatch | None,
 ) -> Graph | None:
     """Records the operators at another batch; None if no input has the batch as a dimension."""
     with warnings.catch_warnings():
@@ -259,7 +260,7 @@ def _run(
     kwargs: Mapping[str, Any],
     name: str,
     fake: bool,
-    sizes: batches.FixedBatch | None = None,
+    sizes: FixedBatch | None = None,
 ) -> tuple[Graph, Recorder]:
     graph = Graph(name)
     recorder = Recorder(graph, fake)

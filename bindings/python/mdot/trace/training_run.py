@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
-from mdot.trace.batch import FixedBatch
+from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known_calls import DataDependent, KnownContents, outside
 from mdot.trace.losses import own_loss
