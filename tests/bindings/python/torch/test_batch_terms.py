@@ -5,6 +5,7 @@ from __future__ import annotations
 import unittest
 import warnings
 from typing import Callable
+from unittest import mock
 
 import support
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import mdot
+from mdot.trace import tracer
 
 Form = Callable[[nn.Module, torch.Tensor, int], torch.Tensor]
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -155,6 +157,34 @@ BY_NUMBER: dict[str, Form] = {
     "crossed views": lambda m, x, n: F.cross_entropy(
         torch.cat([x, m.last(x)]) @ torch.cat([x, m.last(x)]).T, torch.cat([torch.arange(n, 2 * n), torch.arange(0, n)])
     ),
+    "unflatten": lambda m, x, n: m.last(x.unflatten(0, (n, 1)).squeeze(1)),
+    "strides": lambda m, x, n: m.last(x.as_strided((n, 32), (32, 1))),
+    "empty strides": lambda m, x, n: m.last(x + torch.empty_strided((n, 32), (32, 1))),
+    "full": lambda m, x, n: m.last(torch.full((n, 32), 0.5) * x),
+    "normal": lambda m, x, n: m.last(x + torch.normal(0.0, 1.0, (n, 32))),
+    "random numbers": lambda m, x, n: m.last(x[torch.randint(0, n, (n,))]) + torch.randint(0, 9, (n, 1)),
+    "draws": lambda m, x, n: m.last(x[torch.multinomial(torch.ones(n), n)]),
+    "window": lambda m, x, n: m.last(torch.hann_window(n)[:, None] * x),
+    "logarithmic ramp": lambda m, x, n: m.last(torch.logspace(0, 1, n)[:, None] * x),
+    "tensor_split": lambda m, x, n: m.last(torch.cat([x, x]).tensor_split([n])[0]),
+    "interpolate": lambda m, x, n: m.last(F.interpolate(x[None, None], size=(n, 32))[0, 0]),
+    "resized": lambda m, x, n: m.last(x + torch.empty(0).resize_(n, 32)),
+    "powers": lambda m, x, n: m.last(x) + torch.vander(torch.arange(n).float(), 32),
+    "steps of a range": lambda m, x, n: m.last(x[torch.arange(0, n, 1)]),
+    # The same by keywords.
+    "size=": lambda m, x, n: m.last(torch.zeros(size=(n, 32)) + x) + torch.full(size=(n, 32), fill_value=0.5),
+    "size= of methods": lambda m, x, n: m.last(m.row.expand(size=(n, 32)) + x.view(size=(n, -1))) + x.new_zeros(size=(n, 32)),
+    "shape=": lambda m, x, n: m.last(torch.reshape(input=x, shape=(n, -1))),
+    "repeats=": lambda m, x, n: m.last(m.row.repeat(repeats=(n, 1)) * x),
+    "repeats= of rows": lambda m, x, n: m.last(x.repeat_interleave(repeats=n, dim=0)),
+    "end=": lambda m, x, n: m.last(x[torch.arange(end=n)]),
+    "length=": lambda m, x, n: m.last(torch.cat([x, x]).narrow(dim=0, start=0, length=n)),
+    "split_size=": lambda m, x, n: m.last(torch.cat(torch.cat([x, x]).split(split_size=n, dim=0), 1).view(n, 2, 32)),
+    "n=": lambda m, x, n: (x @ x.T) * (1 - torch.eye(n=n)),
+    "pad=": lambda m, x, n: m.last(F.pad(input=x, pad=(0, 0, 0, n))),
+    "num_classes=": lambda m, x, n: m.last(F.one_hot(torch.arange(n), num_classes=n).float() @ x),
+    "row=": lambda m, x, n: (x @ x.T)[tuple(torch.triu_indices(row=n, col=n))],
+    "steps=": lambda m, x, n: m.last(x * torch.linspace(0, 1, steps=n)[:, None]),
 }  # fmt: skip
 
 
@@ -223,6 +253,24 @@ class Squares(support.TestCase):
                 with self.subTest(name, batch=batch):
                     _, texts = self.told(form, batch, None)
                     self.assertFalse([text for text in texts if "batch" in text])
+
+    def test_regular_sizes_need_one_other_batch(self) -> None:
+        """The operators run at the batch and at a prime of at least 64. Sizes of other kinds need more batches."""
+        usual: dict[str, Form] = {
+            "layers": lambda m, x, b: m.last(x.relu()),
+            "heads": lambda m, x, b: m.last(x.view(b, 4, 8).transpose(1, 2).reshape(b, 32)),
+            "class token": FREE["class token"],
+            "state": FREE["state"],
+        }
+        other: dict[str, Form] = {
+            "three degrees": lambda m, x, b: torch.addcmul(x @ x.T, x[:, :1], torch.zeros(8, 1, 1)).exp(),
+            "half": FREE["half"],
+            "memory bank": FREE["memory bank"],
+        }
+        for name, form in {**usual, **other}.items():
+            with self.subTest(name), mock.patch.object(tracer, "_run", wraps=tracer._run) as runs:
+                self.formed(form, 4, None)
+                self.assertEqual(runs.call_count == 2, name in usual, runs.call_count)
 
     def equal(self, found: mdot.Job, wanted: mdot.Job) -> None:
         for number in ("flops", "bytes_read", "bytes_written"):
