@@ -239,12 +239,14 @@ static mdot_status read_refreshed(store_fixture *f, mdot_error *err)
     return status;
 }
 
+/* Recovers the damaged copy that make_ready wrote. */
 static mdot_status recover(store_fixture *f, mdot_error *err)
 {
-    char path[1024];
+    char path[1024], damaged[1024];
     snprintf(path, sizeof path, "%s.new", f->path);
+    snprintf(damaged, sizeof damaged, "%s.damaged", f->path);
     mdot_store_recovery r = MDOT_INIT(mdot_store_recovery);
-    mdot_status status = mdot_store_recover(f->path, path, &r, err);
+    mdot_status status = mdot_store_recover(damaged, path, &r, err);
     note_real((double)r.row_count);
     if (status != MDOT_OK && access(path, F_OK) == 0) fail_msg("a part of a store is left: %s", err->message);
     unlink(path);
@@ -339,11 +341,26 @@ static int64_t records(store_fixture *f)
 }
 
 /* Whether a second call does the same as the first one. */
-static bool repeats(const operation *o) { return o < operations + READERS || o->run == refresh; }
+static bool repeats(const operation *o) { return o < operations + READERS || o->run == refresh || o->run == recover; }
 
-/* Gives a refresh a row to place; counts the records. */
+/* Copies the store without its header, so that only the search finds records. */
+static void write_damaged(store_fixture *f)
+{
+    static const char zeros[100];
+    char path[1024], sql[1100];
+    snprintf(path, sizeof path, "%s.damaged", f->path);
+    snprintf(sql, sizeof sql, "VACUUM INTO '%s'", path);
+    unlink(path);
+    assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+    FILE *file = fopen(path, "r+b");
+    assert_int_equal(fwrite(zeros, 1, sizeof zeros, file), sizeof zeros);
+    fclose(file);
+}
+
+/* Gives a refresh a row to place, and a recovery a damaged store; counts the records. */
 static int64_t make_ready(const operation *o, store_fixture *f)
 {
+    if (o->run == recover) write_damaged(f);
     static const char sql[] = "DELETE FROM members WHERE row = (SELECT max(id) FROM rows)";
     if (o->run == refresh) assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
     return records(f);
@@ -370,7 +387,8 @@ static void expect_clean_failure(const operation *o, store_fixture *f, mdot_stat
     if (sqlite3_next_stmt(f->store->db, NULL) != NULL) fail_msg("%s, failure %ld: a statement is left", o->name, at);
     if (sqlite3_get_autocommit(f->store->db) == 0) fail_msg("%s, failure %ld: a transaction is left", o->name, at);
     if (records(f) != before) fail_msg("%s, failure %ld: records changed", o->name, at);
-    if (process_count_files(f->folder) != 3) fail_msg("%s, failure %ld: a file is left", o->name, at);
+    if (process_count_files(f->folder) != 3 + (o->run == recover))
+        fail_msg("%s, failure %ld: a file is left", o->name, at);
 }
 
 /* A call that opens stores itself waits for the disk. */
