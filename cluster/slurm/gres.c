@@ -15,6 +15,13 @@ typedef struct part {
     int64_t count;
 } part;
 
+/* Whether the rest of the part is a count. A type may begin with digits, for example 2080ti or 1g.10gb. */
+static bool is_count(const char *text)
+{
+    size_t digits = strspn(text, "0123456789"), end = digits + (text[digits] == 'k' || text[digits] == 'K');
+    return digits > 0 && (text[end] == '\0' || text[end] == ',');
+}
+
 static part read_part(const char *text)
 {
     part p = {.text = text, .behind = text + strcspn(text, ","), .count = 1};
@@ -24,7 +31,7 @@ static part read_part(const char *text)
     if (strncmp(name, "gpu", 3) != 0 || strchr(":=,", name[3]) == NULL) return p;
     p.name_end = name + 3;
     const char *cursor = p.name_end;
-    if (*cursor == ':' && !isdigit((unsigned char)cursor[1])) {
+    if (*cursor == ':' && !is_count(cursor + 1)) {
         p.type = cursor + 1;
         p.type_length = strcspn(p.type, ":=,");
         cursor = p.type + p.type_length;

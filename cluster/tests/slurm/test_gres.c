@@ -48,6 +48,29 @@ static void counts_and_types_are_read(void **state)
     }
 }
 
+/* Types may begin with digits (2080ti, and 1g.10gb of MIG) or consist of them (4090). A number alone is a count. */
+static void types_and_counts_have_any_names(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"", "a100", "2080ti", "1g.10gb", "3g", "4090", "a100-sxm4-40gb", "k80", "0x"},
+                             *const counts[] = {"", "0", "1", "16", "2k"},
+                             *const forms[] = {"gres:gpu", "gres/gpu", "gpu"};
+    static const int64_t numbers[] = {1, 0, 1, 16, 2048};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            for (size_t form = 0; form < 6; form++) {
+                char text[80];
+                bool has_type = *types[t] != '\0', has_count = *counts[c] != '\0';
+                snprintf(text, sizeof text, "gres:nic:3,%s%s%s%s%s", forms[form % 3], has_type ? ":" : "", types[t],
+                         has_count ? (form < 3 ? ":" : "=") : "", counts[c]);
+                sl_gres gres = sl_gres_read(text);
+                bool is_count = has_type && !has_count && strcmp(types[t], "4090") == 0;
+                if (gres.count != (is_count ? 4090 : numbers[c]) || gres.is_mixed ||
+                    strcmp(gres.type, is_count || gres.count == 0 ? "" : types[t]) != 0)
+                    fail_msg("%s: %lld of type \"%s\"", text, (long long)gres.count, gres.type);
+            }
+}
+
 static void long_types_are_cut(void **state)
 {
     (void)state;
@@ -87,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_and_types_are_read),
+        cmocka_unit_test(types_and_counts_have_any_names),
         cmocka_unit_test(long_types_are_cut),
         cmocka_unit_test(a_type_is_added_to_untyped_requests),
     };
