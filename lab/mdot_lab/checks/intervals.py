@@ -143,15 +143,14 @@ def language(data: Path, reader: Reader) -> Iterator[Known]:
 
 def outside(data: Path, reader: Reader) -> Iterator[Known]:
     """Published steps that the predictor was not trained on. Left out: PROFET, whose program copies each batch from the host
-    meanwhile, and PaddlePaddle's BERT, which skips padding. MLPerf's kernels are tuned by hand: they count as compiled."""
+    meanwhile, and PaddlePaddle's BERT, which skips padding."""
     points = distinct(published.points(data / "training-points" / "training_points.csv", published_steps.READERS))
     for point in points:
         job, publisher = reader.job(point.network), point.source.split(":")[0]
         if point.is_trained or job is None or publisher == "PROFET" or "PaddlePaddle, pre-training" in point.source:
             continue
-        options = {**point.options, "compiled": True, "torch": "2.0"} if publisher == "MLPerf" else point.options
         kind = "language models" if "language" in point.network.name else "image networks"
-        answer = reader.predictor.predict(job, point.gpu_model, **options)
+        answer = reader.predictor.predict(job, point.gpu_model, **point.options)
         yield _of(f"{point.gpu_model}, {kind} ({publisher}), training", point.step_ms, answer)
 
 
