@@ -11,8 +11,8 @@
  *   1. A job whose residual is far from the prediction by the other jobs gets more variance of its own. So it corrects
  *      itself and hardly moves the terms that jobs share (Student's t for effects of jobs: Lange, Little and Taylor,
  *      JASA 84, 1989). Only a part of that variance is common to steps of two kinds, for example of training and of
- *      inference. A kind without rows has only that part. A job without rows has
- *      the mean of all jobs, because it may be an outlier, too.
+ *      inference. A kind without rows has only that part. A job without rows has the mean of all jobs, because it may
+ *      be an outlier, too.
  *   2. The scale of the shared terms and that of the noise are chosen from a grid, by the marginal likelihood and a
  *      prior that prefers 1 and 0. If the jobs of a site have nothing in common, little is carried over. If they have
  *      more in common than the prior expects, more is: a larger scale needs more evidence.

@@ -432,6 +432,12 @@ static bool is_no_worse(const mdot_gpu *a, const mdot_gpu *b)
  * longer on an MI250 than on a V100 with lower rates. */
 static bool is_exception(const char *name) { return strncmp(name, "MI", 2) == 0; }
 
+/* Hopper is another exception: an H200's records make eager convolutions take 1.3 times as long there as on other GPUs
+ * (analytic_correction.c), so that small convolutions may take longer on an H100 than on an A100. */
+#define OF_RECORDS 1.3
+static bool is_vision(const char *name) { return strncmp(name, "family 0", 8) == 0; }
+static bool has_records(const mdot_gpu *gpu) { return gpu->compute_capability == 9; }
+
 static void a_gpu_with_no_worse_spec_values_is_no_slower(void **state)
 {
     (void)state;
@@ -448,6 +454,7 @@ static void a_gpu_with_no_worse_spec_values_is_no_slower(void **state)
                 mdot_configuration c = {.struct_size = sizeof c, .batch = 64, .gpu = *better}, d = c;
                 d.gpu = *worse;
                 mdot_prediction p = predict(networks[n].jobs[1], &c), q = predict(networks[n].jobs[1], &d);
+                if (has_records(&a) && !has_records(&b) && is_vision(networks[n].name)) p.step_ms /= OF_RECORDS;
                 hold(&t, &p, &q, "card", networks[n].name, pair);
             }
         }
