@@ -102,8 +102,8 @@ static mdot_status run(const sc_request *request, mdot_error *err)
     sc_summary summaries[SC_MAX_POLICIES];
     mdot_status status = read_input(request, &cluster, &workload, &accounts, err);
     if (status == MDOT_OK && !request->json) {
-        printf("%zu jobs, %d GPUs, load %.3g\n", workload.job_count, cluster.gpus,
-               sc_workload_load(&workload, &cluster));
+        printf("%zu job%s, %d GPU%s, load %.3g\n", workload.job_count, workload.job_count == 1 ? "" : "s", cluster.gpus,
+               cluster.gpus == 1 ? "" : "s", sc_workload_load(&workload, &cluster));
         sc_print_header(stdout);
     }
     for (size_t i = 0; status == MDOT_OK && i < request->policy_count; i++) {

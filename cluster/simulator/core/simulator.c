@@ -361,7 +361,7 @@ static mdot_status run(simulation *s, void *self, mdot_error *err)
         bool waits = s->view.running_count == 0 && s->view.arrived_count == 0 && s->view.completed_count == 0;
         idle = waits && s->next_arrival == s->workload->job_count ? idle + 1 : 0;
         if (next_s == INFINITY || idle > MOST_IDLE_DECISIONS)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s never starts %zu jobs, for example %s",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s never starts %zu of the jobs, for example %s",
                              s->policy->name, s->workload->job_count - s->done,
                              s->workload->jobs[s->next_arrival > 0 ? s->next_arrival - 1 : 0].id);
         advance(s, next_s);

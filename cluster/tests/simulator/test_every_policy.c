@@ -272,7 +272,7 @@ static void a_policy_that_only_wakes_is_stopped(void **state)
     assert_int_equal(sc_cluster_make_pool(1, &cluster, NULL), MDOT_OK);
     assert_int_equal(sc_simulate(&w, &cluster, &sleepy, &oracle, &(sc_run_options){0}, &result, &err),
                      MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "policy sleepy never starts 1 jobs"));
+    assert_non_null(strstr(err.message, "policy sleepy never starts 1 of the jobs"));
     sc_workload_free(&w);
     sc_cluster_free(&cluster);
 }

@@ -56,6 +56,8 @@ static void policies_print_a_table(void **state)
     expect_contains(f->result.out, "srsf ");
     expect_contains(f->result.out, "las ");
     assert_string_equal(f->result.err, "");
+    RUN(f, f->trace, "--gpus", "1", "--policy", "fifo");
+    expect_contains(f->result.out, "1 job, 1 GPU, load ");
 }
 
 static void json_matches_the_table(void **state)
