@@ -96,7 +96,7 @@ static bool is_type(char wanted, uint64_t serial)
 
 static uint64_t size_of(uint64_t serial)
 {
-    static const unsigned char sizes[12] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
+    static const unsigned char sizes[12] = {0, 1, 2, 3, 4, 6, 8, 8}; /* the others have no bytes */
     return serial < 12 ? sizes[serial] : (serial - 12) / 2;
 }
 

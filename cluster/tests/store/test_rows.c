@@ -427,6 +427,81 @@ static void a_digest_sees_every_number(void **state)
     }
 }
 
+static unsigned char text_of_job[20000];
+static size_t text_bytes;
+
+static void put(const void *bytes, size_t size)
+{
+    memcpy(text_of_job + text_bytes, bytes, size);
+    text_bytes += size;
+}
+
+static void put_whole(uint64_t number) { put(&number, sizeof number); }
+
+/* FNV-1a, each step with a shift: records.c. */
+static uint64_t hash_simply(uint64_t hash)
+{
+    for (size_t i = 0; i < text_bytes; i++) {
+        hash = (hash ^ text_of_job[i]) * UINT64_C(0x100000001b3);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* Digests stand in stores and file names, so they never change: for each operator, the first 256 letters of the type,
+ * with a NUL if they are fewer; numbers and values of settings other than 0, and a 0; loads, parameters, block, flags,
+ * inputs. */
+static void a_digest_is_the_hash_of_these_bytes(void **state)
+{
+    (void)state;
+    uint64_t random = 11;
+    for (int trial = 0; trial < 300; trial++) {
+        mdot_job_operator o[4];
+        char type[4][300], digest[MDOT_STORE_DIGEST_BYTES], wanted[MDOT_STORE_DIGEST_BYTES];
+        const uint32_t inputs[] = {0, 1, 2};
+        size_t count = 1 + (size_t)trial % 4;
+        text_bytes = 0;
+        for (size_t i = 0; i < count; i++) {
+            size_t letters = 1 + (size_t)(trial + 7 * (int)i) % 40 + (trial % 3 == 0 ? 230 : 0);
+            o[i] = MDOT_INIT(mdot_job_operator);
+            for (size_t k = 0; k < letters; k++) type[i][k] = (char)('a' + (random = random * 5 + 3) % 26);
+            type[i][letters] = '\0';
+            o[i].type = type[i];
+            put(type[i], letters < 256 ? letters + 1 : 256);
+            for (int k = 0; k < MDOT_SETTING_COUNT; k++) {
+                random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+                if (random >> 62 != 0) continue;
+                o[i].setting[k] = (int64_t)(random >> 30) % 1000;
+                if (o[i].setting[k] != 0) put_whole((uint64_t)k + 1), put_whole((uint64_t)o[i].setting[k]);
+            }
+            put_whole(0);
+            for (int k = 0; k < 2; k++) {
+                mdot_load *loads = k == 0 ? o[i].per_sample : o[i].per_step;
+                for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
+                    loads[phase] = (mdot_load){trial + k, phase, (double)i};
+                    put(&loads[phase], sizeof loads[phase]);
+                }
+            }
+            o[i].parameters = trial % 5, o[i].frozen_parameters = 0;
+            put((double[]){trial % 5, 0}, 2 * sizeof(double));
+            o[i].block = (uint32_t)(i / 2);
+            o[i].flags = i > 0 && trial % 2 == 0 ? MDOT_OPERATOR_RECOMPUTED : 0;
+            put_whole(o[i].block), put_whole(o[i].flags), put_whole(i);
+            o[i].input_count = i, o[i].inputs = inputs;
+            put(inputs, i * sizeof *inputs);
+        }
+        const mdot_job_description d = {.struct_size = sizeof d, .operators = o, .operator_count = count, .batch = 1};
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        store_expect_ok(mdot_job_create(&d, &job, &err), &err);
+        store_expect_ok(mdot_store_digest(job, digest, &err), &err);
+        mdot_job_destroy(job);
+        snprintf(wanted, sizeof wanted, "%016llx%016llx", (unsigned long long)hash_simply(UINT64_C(0x9ae16a3b2f90404f)),
+                 (unsigned long long)hash_simply(UINT64_C(0xc949c7defebf9b25)));
+        assert_string_equal(digest, wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +521,7 @@ int main(void)
         CASE(missing_arguments_are_named),
         CASE(jobs_have_their_sizes_and_visits_stop),
         CASE(a_digest_sees_every_number),
+        cmocka_unit_test(a_digest_is_the_hash_of_these_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
