@@ -107,12 +107,13 @@ bool cli_parse_stages(const char *command, char *text, void *training)
     cli_training *t = training;
     const char *items[MAX_STAGES];
     size_t count;
-    int64_t blocks[MAX_STAGES];
+    int64_t blocks[MAX_STAGES], sum = 0;
     if (!cli_split_list(command, "--stages", text, MAX_STAGES, items, &count)) return false;
     for (size_t i = 0; i < count; i++) {
         bool is_end = i == 0 || i + 1 == count;
         if (!cli_parse_int(command, "--stages", items[i], is_end ? 0 : 1, MDOT_STAGE_WITHOUT_BLOCKS - 1, &blocks[i]))
             return false;
+        sum += blocks[i];
         for (size_t k = 1; k < i && !is_end; k++) /* equal shares, rounded */
             if (llabs(blocks[i] - blocks[k]) > 1)
                 return cli_refuse(command,
@@ -122,6 +123,7 @@ bool cli_parse_stages(const char *command, char *text, void *training)
     }
     if (count < 2) return cli_refuse(command, "--stages takes the blocks of at least two stages, as in 6,8,8,7");
     t->value[RT_OPTION_pipeline_parallel].whole = (int64_t)count;
+    t->value[RT_OPTION_pipeline_blocks].whole = sum;
     t->value[RT_OPTION_first_stage_blocks].whole = blocks[0] > 0 ? blocks[0] : MDOT_STAGE_WITHOUT_BLOCKS;
     t->value[RT_OPTION_last_stage_blocks].whole = blocks[count - 1] > 0 ? blocks[count - 1] : MDOT_STAGE_WITHOUT_BLOCKS;
     return true;

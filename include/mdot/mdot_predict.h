@@ -299,7 +299,9 @@ typedef struct mdot_configuration {
     /* scaling of losses in fp16, as by torch.amp.GradScaler: each step unscales the gradients and looks for infinite
      * ones. 0 or 1 */
     uint32_t grad_scaler;
-    uint32_t reserved; /* must be 0; reserved for a future member */
+    /* number of blocks in all stages of a pipeline together, up to 2^24, for example the sum of a list of stages; 0:
+     * the job's. INVALID_ARGUMENT unless it is the job's */
+    uint32_t pipeline_blocks;
 } mdot_configuration;
 
 /* Numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or 0. The

@@ -47,6 +47,11 @@ static void divide_blocks(const mdot_job *job, const mdot_configuration *c, doub
 
 static mdot_status check_stages(const mdot_configuration *c, uint32_t blocks, mdot_error *err)
 {
+    if (c->pipeline_blocks > 0 && c->pipeline_blocks != blocks)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the stages of the pipeline have %u blocks in all, and the job has %u: set numbers whose sum "
+                         "is %u",
+                         c->pipeline_blocks, blocks, blocks);
     if (c->pipeline_parallel == 1) return MDOT_OK;
     division d = division_of(c);
     if (d.given + d.sharing <= blocks && (d.sharing > 0 || d.given == blocks)) return MDOT_OK;

@@ -91,7 +91,7 @@ static void project_training(mdot_configuration *c)
         c->precision = MDOT_PRECISION_BF16;
     c->gpu_count /= (int)c->context_parallel;
     rt_set_unread_defaults(c);
-    c->first_stage_blocks = c->last_stage_blocks = 0; /* unlike other counts, where 0 means 1 */
+    c->first_stage_blocks = c->last_stage_blocks = c->pipeline_blocks = 0; /* unlike other counts, where 0 means 1 */
 }
 
 /* The layout in which torch.compile runs the job's convolutions, if it chooses it: the predictor learned compiled

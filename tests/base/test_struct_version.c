@@ -136,7 +136,7 @@ ENDS_WITH(mdot_job_description, reserved);
 ENDS_WITH(mdot_job_freezing, trained_count);
 ENDS_WITH(mdot_job_info, length_name);
 ENDS_WITH(mdot_gpu, fp8_tflops);
-ENDS_WITH(mdot_configuration, reserved);
+ENDS_WITH(mdot_configuration, pipeline_blocks);
 ENDS_WITH(mdot_prediction, loader_ms);
 ENDS_WITH(mdot_calibration_info, job_count);
 ENDS_WITH(mdot_calibration_gpu, half_interval);

@@ -44,13 +44,16 @@ static void stages_are_lists_of_blocks(void **state)
     predict_command *f = *state;
     static const struct {
         const char *stages, *parallel, *error;
-    } cases[] = {{"--stages=3,4,3,2", "--parallel=pp=4,first=3,last=2", NULL},
-                 {"--stages=3,3,4,2", "--parallel=pp=4,first=3,last=2", NULL},
-                 {"--stages=2,2,3,3,2", "--parallel=pp=5,first=2,last=2", NULL},
-                 {"--stages=6,6", "--parallel=pp=2,first=6,last=6", NULL},
+    } cases[] = {{"--stages=3,4,3,2", "--parallel=pp=4,first=3,last=2,blocks=12", NULL},
+                 {"--stages=3,3,4,2", "--parallel=pp=4,first=3,last=2,blocks=12", NULL},
+                 {"--stages=2,2,3,3,2", "--parallel=pp=5,first=2,last=2,blocks=12", NULL},
+                 {"--stages=6,6", "--parallel=pp=2,first=6,last=6,blocks=12", NULL},
                  {"--stages=3,4,2,3", NULL, "not 4 and 2"},
                  {"--stages=2,3,2,4,1", NULL, "not 2 and 4"},
                  {"--stages=2,0,5,5", NULL, "from 1 to"},
+                 {"--stages=2,9,9,2", NULL, "22 blocks in all, and the job has 12"},
+                 {"--stages=3,3,3,2", NULL, "11 blocks in all, and the job has 12"},
+                 {"--stages=0,6,5,0", NULL, "11 blocks in all, and the job has 12"},
                  {"--stages=12", NULL, "at least two stages"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *expected = NULL;

@@ -75,6 +75,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("servers", ctypes.c_uint32),
     ("sync", ctypes.c_int),
     ("grad_scaler", ctypes.c_uint32),
+    ("pipeline_blocks", ctypes.c_uint32),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -138,6 +139,7 @@ COMMANDS: dict[str, str] = {
     "parallel vpp": "virtual_stages",
     "parallel first": "first_stage_blocks",
     "parallel last": "last_stage_blocks",
+    "parallel blocks": "pipeline_blocks",
     "parallel zero": "zero",
     "parallel ps": "servers",
     "sync": "sync",
@@ -205,6 +207,7 @@ ROWS: tuple[Row, ...] = (
     Row("virtual_stages", "virtual_stages", "whole", 0, 65536, "vpp", None, True),
     Row("first_stage_blocks", "first_stage_blocks", "whole", 0, 65536, "first", None, True),
     Row("last_stage_blocks", "last_stage_blocks", "whole", 0, 65536, "last", None, True),
+    Row("pipeline_blocks", "pipeline_blocks", "whole", 0, 16777216, "blocks", None, True),
     Row("zero", "zero_stage", "whole", 0, 3, "zero", None, True),
     Row("servers", "servers", "whole", 0, 65536, "ps", None, True),
     Row("sync", "sync", "choice", 0, 1, "sync", None, True),
@@ -361,6 +364,9 @@ class ConfigurationOptions:
     last_stage_blocks: int = 0
     """Number of blocks in the last stage of a pipeline.
     0 selects the default: an equal share."""
+    pipeline_blocks: int = 0
+    """Number of blocks in all stages of a pipeline, which must be the job's.
+    0 selects the default: the job's."""
     zero: int = 0
     """ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights (3)."""
     servers: int = 0
@@ -425,6 +431,7 @@ class Options(TypedDict, total=False):
     virtual_stages: int
     first_stage_blocks: int
     last_stage_blocks: int
+    pipeline_blocks: int
     zero: int
     servers: int
     sync: str

@@ -58,6 +58,7 @@ EFFECTS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
     "virtual_stages": ((1, 2), {COMMUNICATION, IDLE}),
     "first_stage_blocks": ((0, 5), EVERY),
     "last_stage_blocks": ((0, 5), EVERY),
+    "pipeline_blocks": ((0, 12), set()),
     "zero": ((0, 1, 2, 3), {UPDATE, COMMUNICATION}),
     "servers": ((0, 2, 4), {UPDATE, HOST, COMMUNICATION}),
     "sync": ((), {COMMUNICATION}),

@@ -41,6 +41,7 @@ OPTIONS = [
     ({"pipeline_parallel": 2, "virtual_stages": 2}, ["--parallel=pp=2,vpp=2"]),
     ({"pipeline_parallel": 2, "first_stage_blocks": 5}, ["--parallel=pp=2,first=5"]),
     ({"pipeline_parallel": 4, "last_stage_blocks": 2}, ["--parallel=pp=4,last=2"]),
+    ({"pipeline_parallel": 4, "pipeline_blocks": 12}, ["--parallel=pp=4,blocks=12"]),
     ({"pipeline_parallel": 2, "schedule": "zero-bubble"}, ["--parallel=pp=2", "--schedule=zb-h1"]),
     ({"offload_activations": True}, ["--offload-activations"]),
     ({"framework": "megatron"}, ["--framework=megatron"]),

@@ -92,8 +92,8 @@ static mdot_configuration random_configuration(void)
         const rt_option *o = &rt_options[i];
         if (o->section == RT_SECTION_JOB || o->kind == RT_KIND_VERSION || o->kind == RT_KIND_REAL ||
             i == RT_OPTION_mode || i == RT_OPTION_link || i == RT_OPTION_gpu_count || i == RT_OPTION_node_count ||
-            i == RT_OPTION_framework || i == RT_OPTION_first_stage_blocks ||
-            i == RT_OPTION_last_stage_blocks || /* their own laws follow */
+            i == RT_OPTION_framework || i == RT_OPTION_first_stage_blocks || i == RT_OPTION_last_stage_blocks ||
+            i == RT_OPTION_pipeline_blocks || /* their own laws follow */
             draw(3) > 0)
             continue;
         double value = o->kind == RT_KIND_COUNT ? 1u << draw(3) : draw((uint32_t)o->most + 1);

@@ -201,6 +201,7 @@ static const struct row {
     {"virtual_stages", 2, {A100, .pipeline_parallel = 2}, BOTH, NULL},
     {"first_stage_blocks", 1, {A100, .pipeline_parallel = 2}, BOTH, NULL},
     {"last_stage_blocks", 1, {A100, .pipeline_parallel = 2}, BOTH, NULL},
+    {"pipeline_blocks", BLOCKS, {A100, .pipeline_parallel = 2}, NOTHING, "it is compared with the job's"},
     {"zero_stage", 1, {MIXED, .gpu_count = 8}, BOTH, NULL},
     {"zero_stage", 2, {MIXED, .gpu_count = 8}, BOTH, NULL},
     {"zero_stage", 3, {MIXED, .gpu_count = 8}, BOTH, NULL},
