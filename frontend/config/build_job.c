@@ -247,7 +247,7 @@ static bool read_record(const builder *b, json_object *row, double parameters, m
                                         .logits = number(b, m, LOGITS),
                                         .per_square = number(b, m, SQUARES)};
     }
-    *out_record = (mdot_recorded_memory){types[type].precision, recompute[way], count, moments};
+    *out_record = (mdot_recorded_memory){types[type].precision, recompute[way], count, moments, false};
     return true;
 }
 

@@ -11,9 +11,9 @@
 MDOT_BEGIN_DECLARATIONS
 
 enum {
-    MDOT_PEAK_MOMENTS_MAX = 16,   /* moments per recorded pass */
-    MDOT_RECORDED_MEMORY_MAX = 9, /* recorded passes per job */
-    MDOT_CHECK_TEXT_BYTES = 512   /* bytes in a work check's text */
+    MDOT_PEAK_MOMENTS_MAX = 16,    /* moments per recorded pass */
+    MDOT_RECORDED_MEMORY_MAX = 12, /* recorded passes per job */
+    MDOT_CHECK_TEXT_BYTES = 512    /* bytes in a work check's text */
 };
 
 /* Memory at one moment in a forward and backward pass on one GPU, besides weights, gradients and the optimizer's
@@ -33,6 +33,8 @@ typedef struct mdot_recorded_memory {
     mdot_recompute recompute;        /* this pass's recomputation */
     size_t moment_count;             /* 1 to MDOT_PEAK_MOMENTS_MAX */
     const mdot_peak_moment *moments; /* moment_count moments */
+    /* the pass of compiled code (torch.compile), which recomputes some tensors by itself; `recompute` is SELECTIVE */
+    bool compiled;
 } mdot_recorded_memory;
 
 /* The work check: the job's work against the work of the program from which it was made, at the batch of that run. All
@@ -58,7 +60,8 @@ typedef struct mdot_job_program {
     double frozen_bytes;      /* other parameters; quantised ones count as they are packed */
     double buffer_bytes;      /* buffers other than parameters, for example running means in BatchNormalizations */
     bool has_loss;            /* the graph contains the loss */
-    size_t recorded_count;    /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision or recomputation */
+    size_t
+        recorded_count; /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision, recomputation or compilation */
     const mdot_recorded_memory *recorded; /* memory that was recorded; may be NULL if recorded_count is 0 */
     uint32_t framework;                   /* number of the framework that runs the program; 0: unknown */
     mdot_job_check check;                 /* the job's work against the program's */

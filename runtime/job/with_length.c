@@ -95,7 +95,7 @@ static mdot_status align_programs(const mdot_job *const jobs[RT_LENGTH_COUNT], r
         size_t largest = 0;
         for (int k = 0; k < RT_LENGTH_COUNT; k++) {
             const mdot_recorded_memory *r = &out[k].records[i], *first = &out[0].records[i];
-            if (r->precision != first->precision || r->recompute != first->recompute)
+            if (r->precision != first->precision || r->recompute != first->recompute || r->compiled != first->compiled)
                 return BS_INVALID(err, "the jobs at the lengths have different records of memory");
             if (r->moment_count > largest) largest = r->moment_count;
         }

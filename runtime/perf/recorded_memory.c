@@ -8,14 +8,15 @@
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* The record with the same tensor types and recomputation; otherwise with the same types; otherwise with the same
- * recomputation; otherwise the first. */
-static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted)
+ * recomputation; otherwise the first. Code that recomputes because it is compiled prefers its own record. */
+static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted, bool compiled)
 {
     size_t nearest = 0;
     int best = 0;
     for (size_t i = 0; i < p->program.recorded_count; i++) {
         const mdot_recorded_memory *r = &p->records[i];
-        int score = 2 * (rt_activation_type_of(r->precision) == wanted->type) + (r->recompute == wanted->recompute);
+        int score = 4 * (rt_activation_type_of(r->precision) == wanted->type) +
+                    2 * (r->recompute == wanted->recompute) + (r->compiled == compiled);
         if (score <= best) continue;
         best = score;
         nearest = i;
@@ -80,16 +81,15 @@ static double kept_logits(const mdot_job *job, const rt_resolved_configuration *
     double width = is_fp32 ? WEIGHT_BYTES : HALF_BYTES, copy = is_fp32 ? 0 : WEIGHT_BYTES;
     bool is_sharded = job->analysis->sharding.role[matmul - 1] == RT_ROLE_COLUMNS;
     double parts = resolved->sequence * (is_sharded ? resolved->shard.tensor : 1);
-    if (activation_case->loss == MDOT_LOSS_WHOLE && rt_is_megatron(&resolved->configuration.c)) {
-        double fp32 = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written;
-        return fmin((width + copy) / WEIGHT_BYTES * fp32, recorded) / parts;
-    }
+    double elements = job->operators[matmul - 1].per_sample[MDOT_PHASE_FORWARD].bytes_written / WEIGHT_BYTES;
+    if (activation_case->loss == MDOT_LOSS_WHOLE && rt_is_megatron(&resolved->configuration.c))
+        return fmin((width + copy) * elements, recorded) / parts;
     double composed = is_sharded && resolved->shard.tensor > 1 ? (FULL_TENSORS + 1.0) / FULL_TENSORS : 1;
     if (activation_case->loss == MDOT_LOSS_WHOLE) return composed * recorded / parts;
     double part = rt_loss_part(job, matmul, activation_case->loss);
     if (activation_case->loss == MDOT_LOSS_FUSED) return part * recorded / parts;
     double whole = 2 * width + (FULL_TENSORS - 1) * WEIGHT_BYTES + copy;
-    if (resolved->configuration.c.compiled != 0) return (width + width * part) / whole * recorded / parts;
+    if (resolved->configuration.c.compiled != 0) return fmin((width + width * part) * elements, recorded) / parts;
     return (width + WEIGHT_BYTES + copy * part) / whole * recorded / parts;
 }
 
@@ -99,7 +99,8 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     const rt_program *p = job->program;
     if (p == NULL || p->program.recorded_count == 0) return 0;
     const rt_activation_case *activation_case = &resolved->activation_case;
-    size_t record = nearest_record(p, activation_case);
+    const mdot_configuration *c = &resolved->configuration.c;
+    size_t record = nearest_record(p, activation_case, c->compiled != 0 && c->recompute == MDOT_RECOMPUTE_NOTHING);
     if (!(p->analytic_bytes[record] > 0)) return 0;
     const mdot_recorded_memory *r = &p->records[record];
     double scale = analytic_bytes(job, resolved) / p->analytic_bytes[record];

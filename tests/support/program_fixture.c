@@ -72,6 +72,7 @@ void program_fixture_expect_equal(const mdot_job_program *a, const mdot_job_prog
         const mdot_recorded_memory *p = &a->recorded[i], *q = &b->recorded[i];
         assert_int_equal(p->precision, q->precision);
         assert_int_equal(p->recompute, q->recompute);
+        assert_int_equal(p->compiled, q->compiled);
         assert_int_equal(p->moment_count, q->moment_count);
         for (size_t k = 0; k < p->moment_count; k++) {
             assert_compare(p->moments[k].per_sample, ==, q->moments[k].per_sample);

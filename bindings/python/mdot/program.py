@@ -38,6 +38,8 @@ class RecordedMemory:
     """fp32, amp-fp16 (autocast to either type) or bf16."""
     recompute: str
     moments: tuple[PeakMoment, ...]
+    compiled: bool = False
+    """The pass of code that torch.compile compiled; `recompute` is selective."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +83,7 @@ def to_struct(program: Program, keep: list[Any]) -> c.mdot_job_program:
             at.weight_copies, at.gradients = moment.weight_copies, moment.gradients
             at.logits, at.per_square = moment.logits, moment.per_square
         out.precision, out.recompute = _PRECISION.index(memory.precision), _RECOMPUTE.index(memory.recompute)
-        out.moment_count, out.moments = len(memory.moments), moments
+        out.moment_count, out.moments, out.compiled = len(memory.moments), moments, memory.compiled
         keep.append(moments)
     keep.append(recorded)
     check, text = program.check, encode_text(program.check.modules)
@@ -141,4 +143,5 @@ def _recorded(memory: c.mdot_recorded_memory) -> RecordedMemory:
         _PRECISION[memory.precision],
         _RECOMPUTE[memory.recompute],
         tuple(PeakMoment(m.per_sample, m.per_step, m.weight_copies, m.gradients, m.logits, m.per_square) for m in moments),
+        memory.compiled,
     )

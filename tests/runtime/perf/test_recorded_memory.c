@@ -125,10 +125,10 @@ static void contradicting_options_win_and_are_noted(void **state)
 /* The same types count more than the same recomputation, and of equally near records the first one counts. */
 static void the_nearest_of_several_records_is_used(void **state)
 {
-    static const mdot_peak_moment moment[] = {{.per_sample = 1000, .gradients = .125},
-                                              {.per_sample = 1000, .gradients = .25},
-                                              {.per_sample = 1000, .gradients = .375},
-                                              {.per_sample = 1000, .gradients = .5}};
+    static const mdot_peak_moment moment[] = {
+        {.per_sample = 1000, .gradients = .125}, {.per_sample = 1000, .gradients = .25},
+        {.per_sample = 1000, .gradients = .375}, {.per_sample = 1000, .gradients = .5},
+        {.per_sample = 1000, .gradients = .625}, {.per_sample = 1000, .gradients = .75}};
     static const mdot_recorded_memory fp32 = {.precision = MDOT_PRECISION_FP32,
                                               .moment_count = 1,
                                               .moments = &moment[0]},
@@ -140,19 +140,35 @@ static void the_nearest_of_several_records_is_used(void **state)
                                       bf16 = {.precision = MDOT_PRECISION_BF16,
                                               .recompute = MDOT_RECOMPUTE_BLOCKS,
                                               .moment_count = 1,
-                                              .moments = &moment[3]};
+                                              .moments = &moment[3]},
+                                      selective = {.precision = MDOT_PRECISION_FP32,
+                                                   .recompute = MDOT_RECOMPUTE_SELECTIVE,
+                                                   .moment_count = 1,
+                                                   .moments = &moment[4]},
+                                      compiled = {.precision = MDOT_PRECISION_FP32,
+                                                  .recompute = MDOT_RECOMPUTE_SELECTIVE,
+                                                  .compiled = true,
+                                                  .moment_count = 1,
+                                                  .moments = &moment[5]};
     const struct {
         mdot_recorded_memory records[3];
         mdot_precision precision;
         mdot_recompute recompute;
         double gradients; /* from the record; no scale changes it */
-    } cases[] = {{{fp32, fp32_blocks, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125},
-                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125},
-                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25},
-                 {{fp32_blocks, amp, bf16}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_BLOCKS, .375},
-                 {{amp, bf16, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .125},
-                 {{fp32, amp, fp32_blocks}, MDOT_PRECISION_BF16, MDOT_RECOMPUTE_NOTHING, .125},
-                 {{bf16, fp32_blocks, fp32}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_NOTHING, .125}};
+        uint32_t is_compiled;
+    } cases[] = {{{fp32, fp32_blocks, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0},
+                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0},
+                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 0},
+                 {{fp32_blocks, amp, bf16}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_BLOCKS, .375, 0},
+                 {{amp, bf16, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .125, 0},
+                 {{fp32, amp, fp32_blocks}, MDOT_PRECISION_BF16, MDOT_RECOMPUTE_NOTHING, .125, 0},
+                 {{bf16, fp32_blocks, fp32}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_NOTHING, .125, 0},
+                 {{fp32, selective, compiled}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .75, 1},
+                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 1},
+                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 0},
+                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0},
+                 {{fp32, fp32_blocks, selective}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .625, 1},
+                 {{compiled, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_job *plain = network(-1), *job = NULL;
         const mdot_job_program p = {.struct_size = sizeof p,
@@ -165,8 +181,9 @@ static void the_nearest_of_several_records_is_used(void **state)
                                     .recorded = cases[i].records};
         mdot_error err = {0};
         if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
-        rt_resolved_configuration r =
-            resolve(job, (mdot_configuration){.precision = cases[i].precision, .recompute = cases[i].recompute});
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = cases[i].precision,
+                                                                        .recompute = cases[i].recompute,
+                                                                        .compiled = cases[i].is_compiled});
         mdot_peak_moment out[MDOT_PEAK_MOMENTS_MAX] = {0};
         assert_int_equal(rt_recorded_moments(job, &r, out), 1);
         if (out[0].gradients != cases[i].gradients) fail_msg("case %zu: %g", i, out[0].gradients);

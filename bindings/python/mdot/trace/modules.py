@@ -72,6 +72,13 @@ def prepare(given: Any) -> nn.Module:
     return given
 
 
+def compiled(model: nn.Module) -> list[nn.Module]:
+    """The outermost modules that torch.compile compiles, or else the module itself, without a loss around it."""
+    found = [module for module in model.modules() if _is_compiled(module)]
+    inside = {id(part) for module in found for part in module.modules() if part is not module}
+    return [module for module in found if id(module) not in inside] or [getattr(model, "model", model) if hasattr(model, "loss") and isinstance(model, Shell) else model]
+
+
 def is_compiled(given: Any) -> bool:
     """Whether torch.compile compiles most of an object's parameters: all of it, or modules inside."""
     if inspect.ismethod(given):
@@ -80,9 +87,13 @@ def is_compiled(given: Any) -> bool:
         return False
     inside: dict[int, int] = {}
     for module in given.modules():
-        if type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
+        if _is_compiled(module):
             inside.update((id(p), p.numel()) for p in module.parameters())
     return 2 * sum(inside.values()) > sum(p.numel() for p in given.parameters())
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    return type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
 
 
 def _reason(given: Any) -> str:

@@ -7,6 +7,7 @@ storage object is the release. The bytes follow from shapes alone, so that the r
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import enum
 import functools
@@ -75,6 +76,19 @@ class Allocation:
     """The module of the allocating operator, or of its forward operator."""
 
 
+@dataclasses.dataclass
+class Call:
+    """An operator that allocates or writes memory."""
+
+    func: Any
+    time: int
+    region: int
+    """The compiled module that called it, or its forward operator, by number; 0: none."""
+    read: list[Allocation]
+    made: list[Allocation]
+    """New memory, or operands that it writes."""
+
+
 _MATMULS = (
     "mm", "addmm", "bmm", "baddbmm", "convolution", "_grouped_mm", "native_dropout", "bernoulli", "bernoulli_", "rand_like",
     "embedding", "_scaled_mm",
@@ -117,6 +131,9 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.samples = samples
         """The batch. Memory whose number of elements it divides is proportional to the batch."""
         self.allocations: list[Allocation] = []
+        self.calls: list[Call] = []
+        self._regions: list[tuple[int, int]] = [(0, 0)]
+        """Where compiled modules begin and end, by autograd's numbers of nodes, with the region that follows."""
         self.peak = 0
         """The most bytes that were allocated at once."""
         self._live = 0
@@ -203,12 +220,30 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._logits = max(self._logits, tensor.numel())
             if name in _PRODUCTS and self.backward_start == NEVER and tensor.dtype in self._matmul_bytes:
                 self._matmul_bytes[tensor.dtype] += tensor.numel()
+        self._note_call(func, operands, self.allocations[count:])
         if len(self.allocations) > count and self.backward_start == NEVER:
             self._note_reads(name, self.allocations[count], operands)
         self.clock += 1
         if self.clock > MOST_OPERATORS:
             raise TooLong(f"the step has more than {MOST_OPERATORS:,} operators")
         return out
+
+    def enter_region(self, region: int) -> None:
+        """A compiled module begins, or ends with region 0."""
+        self._regions.append((torch._C._autograd._get_sequence_nr(), region))
+
+    def _region(self) -> int:
+        node = torch._C._current_autograd_node() if self.backward_start != NEVER else None
+        if node is None:
+            return self._regions[-1][1]
+        return self._regions[bisect.bisect_right(self._regions, (node._sequence_nr(), NEVER)) - 1][1]
+
+    def _note_call(self, func: Any, operands: list[torch.Tensor], made: list[Allocation]) -> None:
+        read = [found for tensor in operands for storage in storages(tensor) if (found := self._alive.get(storage._cdata))]
+        if func._schema.is_mutable and not made:
+            made = read[:1]
+        if made:
+            self.calls.append(Call(func, self.clock, self._region(), read, made))
 
     def _note_reads(self, name: str, result: Allocation, operands: list[torch.Tensor]) -> None:
         read = [found for tensor in operands for storage in storages(tensor) if (found := self._alive.get(storage._cdata))]

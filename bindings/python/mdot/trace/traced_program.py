@@ -15,6 +15,7 @@ from mdot.program import Program as JobProgram
 from mdot.program import RecordedMemory, WorkCheck
 from mdot.trace.autocast import HALVES
 from mdot.trace.batch import other_than
+from mdot.trace.compiled import as_compiled
 from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import Graph
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
@@ -171,7 +172,8 @@ def records(
         def add(recompute: str, intervals: list[Interval]) -> None:
             found = moments(intervals, length, timeline.samples, times.get((precision, recompute), ()))
             program.times[precision, recompute] = list(found)
-            made.append(RecordedMemory(precision, recompute, tuple(found.values())))
+            compiled = recompute == "compiled"
+            made.append(RecordedMemory(precision, "selective" if compiled else recompute, tuple(found.values()), compiled))
 
         add("nothing", as_run(timeline))
         if one.recomputed:  # the program chose
@@ -180,6 +182,7 @@ def records(
         if regions:
             add("blocks", by_block(timeline, regions))
         add("selective", selectively(timeline))
+        add("compiled", as_compiled(timeline))
     return tuple(made)
 
 

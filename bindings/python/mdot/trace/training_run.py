@@ -223,7 +223,11 @@ def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCa
     recomputed: dict[str, None] = {}
     stack: list[ModuleCall] = []
 
+    compiled = {id(module): number for number, module in enumerate(modules.compiled(model), 1)}
+
     def enter(module: nn.Module, _: Any) -> None:
+        if id(module) in compiled:
+            timeline.enter_region(compiled[id(module)])
         stack.append(ModuleCall(path.get(module, ""), timeline.clock, timeline.clock, set()))
         timeline.work.enter(stack[-1].path)
 
@@ -231,6 +235,8 @@ def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCa
         if not stack:
             return
         call = stack.pop()
+        if id(module) in compiled:
+            timeline.enter_region(0)
         timeline.work.enter(stack[-1].path if stack else "")
         if timeline.backward_start != NEVER:
             if not stack and call.path:

@@ -115,6 +115,7 @@ class mdot_recorded_memory(Struct):
         ("recompute", c_int),
         ("moment_count", c_size_t),
         ("moments", POINTER(mdot_peak_moment)),
+        ("compiled", c_bool),
     ]
 
 
