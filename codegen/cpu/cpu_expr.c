@@ -3,7 +3,7 @@
  * With lanes > 1, one loop of the kernel represents that many consecutive values. A value is a vector only if it
  * depends on that loop. All other values stay scalar and are splatted when they meet a vector. So index computations
  * and broadcast operands cost as much as in scalar code. Element access depends on how an index changes with the
- * loop: by 0, one scalar load; by one element, one vector load; otherwise one load per lane.
+ * loop: by 0, one scalar load; by one element, one vector load, by two, two of them; otherwise one load per lane.
  *
  * Every shared sub-tree is emitted once per call, regardless of the number of paths to it. Number conversions and
  * the semantics of each operator are in arith.c.
@@ -87,6 +87,18 @@ static LLVMValueRef lane_address(cg_emitter *e, const access *a, int lane)
     return cg_at(e, a->type, a->base, index);
 }
 
+/* Every second element, from two vectors that end with the last one. */
+static LLVMValueRef load_alternate(cg_emitter *e, const access *a, int lanes)
+{
+    LLVMValueRef mask[64], first = lane_address(e, a, 0);
+    LLVMTypeRef vector = cg_vector(e, a->type, lanes);
+    assert(lanes <= 64);
+    for (int i = 0; i < lanes; i++) mask[i] = lane_number(e, 2 * i < lanes ? 2 * i : 2 * i + 1);
+    return LLVMBuildShuffleVector(e->builder, cg_load(e, vector, first, 0),
+                                  cg_load(e, vector, cg_at(e, a->type, first, cg_int(e, lanes - 1)), 0),
+                                  LLVMConstVector(mask, (unsigned)lanes), "");
+}
+
 static LLVMValueRef load(evaluation *v, const pl_expr *expr, bool lane0)
 {
     cg_emitter *e = v->e;
@@ -100,6 +112,8 @@ static LLVMValueRef load(evaluation *v, const pl_expr *expr, bool lane0)
         value = cg_load(e, vector, lane_address(e, &a, 0), 0);
     } else if (a.strided && a.stride == -1) {
         value = reverse(e, cg_load(e, vector, lane_address(e, &a, lanes - 1), 0));
+    } else if (a.strided && a.stride == 2) {
+        value = load_alternate(e, &a, lanes);
     } else {
         value = LLVMGetPoison(vector);
         for (int lane = 0; lane < lanes; lane++) {

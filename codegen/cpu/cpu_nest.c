@@ -4,7 +4,9 @@
  * back to end with the loop, so some points are computed twice and the scalar remainder disappears. Only an extent
  * below one vector, or an in-place nest, needs scalar iterations. A reduction keeps its accumulators in registers.
  * Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are several vectors of
- * partial results, which are folded at the end, with a scalar accumulator for the remainder.
+ * partial results, which are folded at the end, with a scalar accumulator for the remainder. A sum of products whose
+ * one factor is the same for all points of a further output loop computes several of its points side by side, so that
+ * they share the loads of that factor: the weights of a depthwise convolution.
  *
  * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If their
  * extents depend on the length, the nest also has the general form, because lengths below one vector need it. */
@@ -17,6 +19,7 @@
 #include "plan/kernel_kind.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* Accumulators: one per vector of the block, and one scalar. An arg-reduction has values first, then indices. */
 enum { MAX_ACCUMULATORS = 16 };
@@ -27,8 +30,9 @@ typedef struct nest {
     const pl_nest *k;
     cg_vectorisation by;
     cg_scope scope;
-    int order[PL_MAX_LOOPS]; /* reduction loops, the vector loop last */
-    int sliced;              /* output loop that is divided among calls; -1 if there is none */
+    int order[PL_MAX_LOOPS];   /* reduction loops, the vector loop last */
+    int sliced;                /* output loop that is divided among calls; -1 if there is none */
+    int side_loop[2], side[2]; /* output loops with `side` points at once; -1 and 1 if there is none */
 } nest;
 
 static bool reduces_in_lanes(const nest *n) { return n->by.loop >= n->k->loop_count; }
@@ -50,7 +54,8 @@ static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef
     bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->sliced;
     cg_range range = {cg_int(e, 0), cg_dim(e, extent)};
     if (number == n->sliced) range = cg_slice_of(e, range.to);
-    cg_loop_begin(e, &l->loop, range.from, range.to, 1, count, carried, guarded);
+    int64_t step = number == n->side_loop[0] ? n->side[0] : number == n->side_loop[1] ? n->side[1] : 1;
+    cg_loop_begin(e, &l->loop, range.from, range.to, step, count, carried, guarded);
     n->scope.loops[number] = l->loop.index;
     for (int i = 0; i < count; i++) carried[i] = l->loop.carried[i];
 }
@@ -113,25 +118,36 @@ static LLVMValueRef accumulate(nest *n, LLVMValueRef accumulator)
 
 /* ---- Reduction for a block of output vectors, or for one scalar output ------------------------------------------- */
 
-/* The vector loop's index is the block's first. */
-static void accumulate_block(nest *n, int block, LLVMValueRef *acc)
+/* Calls `visit` for each vector of a block and each point side by side. The loops' indices are those of the first. */
+static void for_points(nest *n, int block, void (*visit)(nest *n, int block, int i, LLVMValueRef *acc),
+                       LLVMValueRef *acc)
 {
-    int loop = n->by.loop;
-    LLVMValueRef first = n->scope.lanes > 1 ? n->scope.loops[loop] : NULL;
+    LLVMValueRef first[PL_MAX_LOOPS];
+    memcpy(first, n->scope.loops, sizeof first);
+    int vectors = block / (n->side[0] * n->side[1]);
     for (int i = 0; i < block; i++) {
-        if (first != NULL) n->scope.loops[loop] = offset_by(n->e, first, (int64_t)i * n->scope.lanes);
-        if (cg_reducer_is_arg(n->k->reducer))
-            accumulate_arg(n, &acc[i], &acc[block + i]);
-        else
-            acc[i] = accumulate(n, acc[i]);
+        int at[] = {i / vectors % n->side[0], i / vectors / n->side[0]};
+        for (int s = 0; s < 2; s++)
+            if (n->side[s] > 1) n->scope.loops[n->side_loop[s]] = offset_by(n->e, first[n->side_loop[s]], at[s]);
+        if (n->scope.lanes > 1)
+            n->scope.loops[n->by.loop] = offset_by(n->e, first[n->by.loop], (int64_t)(i % vectors) * n->scope.lanes);
+        visit(n, block, i, acc);
     }
-    if (first != NULL) n->scope.loops[loop] = first;
+    memcpy(n->scope.loops, first, sizeof first);
+}
+
+static void accumulate_point(nest *n, int block, int i, LLVMValueRef *acc)
+{
+    if (cg_reducer_is_arg(n->k->reducer))
+        accumulate_arg(n, &acc[i], &acc[block + i]);
+    else
+        acc[i] = accumulate(n, acc[i]);
 }
 
 static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRef *acc)
 {
     if (depth == n->k->reduce_count) {
-        accumulate_block(n, block, acc);
+        for_points(n, block, accumulate_point, acc);
         return;
     }
     nest_loop loop;
@@ -211,22 +227,24 @@ static LLVMValueRef reduce_along_vectors(nest *n)
 
 /* ---- Points ------------------------------------------------------------------------------------------------------ */
 
-/* One point, or `block` vectors of points from the vector loop's index on. */
+static void store_point(nest *n, int block, int i, LLVMValueRef *acc)
+{
+    (void)block;
+    n->scope.acc[0] = acc[i];
+    cg_expr_stores(n->e, &n->scope, n->plan, n->k->store, n->k->store_count);
+}
+
+/* One point, or `block` vectors of points from the vector loop's index on; times the points side by side. */
 static void emit_points(nest *n, int lanes, int block)
 {
-    cg_emitter *e = n->e;
     LLVMValueRef acc[MAX_ACCUMULATORS] = {NULL};
     n->scope.lanes = lanes;
+    block *= n->side[0] * n->side[1];
     if (n->k->body != NULL && reduces_in_lanes(n))
         acc[0] = reduce_along_vectors(n);
     else if (n->k->body != NULL)
         reduce_block(n, block, acc);
-    LLVMValueRef first = lanes > 1 ? n->scope.loops[n->by.loop] : NULL;
-    for (int i = 0; i < block; i++) {
-        n->scope.acc[0] = acc[i];
-        if (first != NULL) n->scope.loops[n->by.loop] = offset_by(e, first, (int64_t)i * lanes);
-        cg_expr_stores(e, &n->scope, n->plan, n->k->store, n->k->store_count);
-    }
+    for_points(n, block, store_point, acc);
 }
 
 static void emit_strip(nest *n, LLVMValueRef source, LLVMValueRef target, LLVMValueRef last_start, int lanes, int block)
@@ -277,6 +295,43 @@ static void emit_strips(nest *n)
     emit_strip(n, vectors_end, end, NULL, 1, 1);
 }
 
+/* Selects a loop whose points share a factor of the products, one that differs along the vector loop or one that does
+ * not; with at most `most` points at once, a divisor of the extent. */
+static void choose_side(nest *n, int s, bool is_vector, int most)
+{
+    n->side_loop[s] = -1;
+    n->side[s] = 1;
+    for (int loop = n->k->loop_count - 1; loop >= 0 && n->side[s] == 1; loop--) {
+        ir_dim extent = n->k->extent[loop];
+        bool is_shared = false;
+        for (int i = 0; i < 2; i++) {
+            const pl_expr *factor = n->k->body->arg[i];
+            is_shared =
+                is_shared || (!pl_expr_uses_index(factor, loop) && pl_expr_uses_index(factor, n->by.loop) == is_vector);
+        }
+        if (loop == n->by.loop || loop == n->sliced || !is_shared || !ir_dim_is_number(extent)) continue;
+        for (int points = 2; points <= most; points++)
+            if (extent.offset % points == 0) n->side[s] = points;
+        n->side_loop[s] = loop;
+    }
+}
+
+/* A tile of results: points that share the factor with vectors, times two that share the other. */
+static void choose_sides(nest *n)
+{
+    const pl_expr *body = n->k->body;
+    const cg_cpu_target *target = n->e->target;
+    int most = target->tile_rows * target->tile_vectors, block = n->by.block;
+    if (most > MAX_ACCUMULATORS) most = MAX_ACCUMULATORS;
+    if (body == NULL || body->op != PL_MUL || n->by.in_place || n->by.loop < 0 || reduces_in_lanes(n)) return;
+    if (block > 2 && most < 4 * block) n->by.block = 2; /* else too few points share a factor */
+    most /= n->by.block;
+    choose_side(n, 1, false, 2);
+    choose_side(n, 0, true, most / n->side[1]);
+    if (n->side[0] == 1) choose_side(n, 1, false, most);
+    if (n->side[0] == 1 && n->side[1] == 1) n->by.block = block;
+}
+
 static void emit_loops(nest *n)
 {
     const pl_nest *k = n->k;
@@ -284,6 +339,7 @@ static void emit_loops(nest *n)
     n->by = cg_choose_vectorisation(n->plan, k, n->e->target);
     n->scope.vector_loop = n->by.loop;
     n->scope.lanes = 1;
+    choose_sides(n);
     for (int r = k->loop_count; r < k->loop_count + k->reduce_count; r++)
         if (r != n->by.loop) n->order[ordered++] = r;
     if (reduces_in_lanes(n)) n->order[ordered] = n->by.loop;
@@ -346,7 +402,13 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
                  LLVMValueRef scratch)
 {
     const pl_nest *k = &kernel->nest;
-    nest n = {.e = e, .plan = plan, .k = k, .sliced = pl_nest_split_loop(k), .scope.buffers = buffers};
+    nest n = {.e = e,
+              .plan = plan,
+              .k = k,
+              .sliced = pl_nest_split_loop(k),
+              .side_loop = {-1, -1},
+              .side = {1, 1},
+              .scope.buffers = buffers};
     special_form form = special_form_of(plan, k, e->target);
     if (!form.is_product && !form.is_transpose) {
         emit_loops(&n);

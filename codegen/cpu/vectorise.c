@@ -1,8 +1,9 @@
 /* vectorise.c — selects the loop of a nest that becomes vectors, by a rough count of instructions per point.
  *
- * Element access decides. An operand that moves by one element (or 0) along the loop costs one load per vector. Any
- * other costs a load and an insertion per lane. Integer division has no vector instruction. Any other operation
- * costs as much per vector as per scalar. Costs of a reduction's body outweigh those of its stores.
+ * Element access decides. An operand that moves by one element (or 0) along the loop costs one load per vector, and by
+ * two elements two loads and a shuffle. Any other costs a load and an insertion per lane. Integer division has no
+ * vector instruction. Any other operation costs as much per vector as per scalar. Costs of a reduction's body outweigh
+ * those of its stores.
  */
 #include "codegen/cpu/cpu_values.h"
 
@@ -53,7 +54,10 @@ static void count(cost_estimate *s, const pl_expr *expr)
     bool regular = false;
     if (expr->op == PL_LOAD) {
         regular = pl_expr_stride(expr->arg[0], s->loop, &stride);
-        if (!regular || stride < -1 || stride > 1) s->vector_cost += 1.5 * s->lanes;
+        if (regular && stride == 2)
+            s->vector_cost += 2;
+        else if (!regular || stride < -1 || stride > 1)
+            s->vector_cost += 1.5 * s->lanes;
     }
     if (regular) return; /* index computations are scalar, and most of them are outside the loop */
     for (int i = 0; i < pl_expr_operand_count(expr->op); i++) count(s, expr->arg[i]);

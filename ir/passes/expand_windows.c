@@ -1,8 +1,9 @@
 /* expand_windows.c — rewrites convolutions and poolings as sliding windows (mdot.Windows) and a computation on each.
  *
  *   Conv, one group     channels last; windows are the rows of an mdot.Linear
- *   Conv by channel     Σ windows · weights, a reduction
+ *   Conv by channel     channels last; Σ windows · weights, a reduction
  *   Conv of groups      one of the first kind per group
+ *   Conv, few channels  the same reduction over channels and taps, with all dimensions in their place
  *   pooling             the maximum or the mean of each window
  *
  * Linear kernels read windows in place (pl_windows in plan/plan.h), so that nothing is copied. Behind the matmul,
@@ -175,6 +176,78 @@ static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, 
     return bias != NULL ? ir_build_add(b, sum, bias) : sum;
 }
 
+/* Convolves with all dimensions in their place: [batch, group, filter, windows …, channel, taps …], summed over
+ * channels and taps. */
+static ir_value *in_place(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
+{
+    int spatial = c->s.spatial;
+    int64_t summed[1 + IR_MAX_SPATIAL] = {3};
+    x = windows(b, &c->s, padded(b, &c->s, x, 2, 0), 2);
+    if (x == NULL) return NULL;
+    ir_dim window[MDOT_MAX_RANK] = {c->s.batch, ir_dim_number(c->groups), ir_dim_number(1), ir_dim_number(c->channels)};
+    ir_dim kernel[MDOT_MAX_RANK] = {ir_dim_number(c->groups), ir_dim_number(c->filters), ir_dim_number(c->channels)};
+    ir_dim result[MDOT_MAX_RANK] = {c->s.batch, ir_dim_number(c->groups * c->filters)};
+    ir_dim added[MDOT_MAX_RANK] = {result[1]};
+    for (int i = 0; i < spatial; i++) {
+        window[4 + i] = result[2 + i] = c->s.out[i];
+        kernel[3 + i] = added[1 + i] = ir_dim_number(1);
+        window[4 + spatial + i] = kernel[3 + spatial + i] = ir_dim_number(c->s.window.kernel[i]);
+        summed[1 + i] = 4 + spatial + i;
+    }
+    ir_value *products = ir_build_mul(b, ir_build_reshape(b, x, window, 4 + 2 * spatial),
+                                      ir_build_reshape(b, weights, kernel, 3 + 2 * spatial));
+    ir_value *sum = products != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, products, summed, 1 + spatial) : NULL;
+    sum = sum != NULL ? ir_build_reshape(b, sum, result, 2 + spatial) : NULL;
+    return bias != NULL ? ir_build_add(b, sum, ir_build_reshape(b, bias, added, 1 + spatial)) : sum;
+}
+
+/* Would another transpose undo the one of a convolution with channels last: that of a convolution, or the model's? At
+ * most elementwise operators are in between (sink_transposes.c). */
+static bool meets_transpose(const ir_value *value, int left)
+{
+    for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+        const ir_node *node = use->node;
+        if (node == NULL || node->op == NULL || node->outputs[0] == NULL) continue;
+        if (ir_node_opcode(node) == IR_OP_Conv || ir_node_opcode(node) == IR_OP_Transpose) return true;
+        bool goes_on = left > 0 && node->op->lowering == IR_LOWER_POINTWISE;
+        if (goes_on && meets_transpose(node->outputs[0], left - 1)) return true;
+    }
+    return false;
+}
+
+static bool follows_transpose(const ir_value *value, int left)
+{
+    const ir_node *node = value->def;
+    if (node == NULL || node->op == NULL) return false;
+    if (ir_node_opcode(node) == IR_OP_Transpose) return true;
+    if (left == 0 || node->op->lowering != IR_LOWER_POINTWISE) return false;
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL && follows_transpose(node->inputs[i], left - 1)) return true;
+    return false;
+}
+
+/* A matrix product needs the channels last, and columns for whole vectors. A reduction in place has vectors of adjacent
+ * results instead, and needs no transpose. It is as fast per multiplication where rows are long enough, so it is for
+ * small groups, few filters, and convolutions whose transposes no other would undo. Winograd's transform multiplies
+ * less than both. */
+static bool is_in_place(const convolution *c)
+{
+    enum { FEW = 8, FILTERS_OF_A_VECTOR = 16, MOST_CHANNELS = 64, FEWEST_RESULTS = 12, MOST_BETWEEN = 4 };
+    int last = c->s.spatial - 1;
+    const int64_t *stride = c->s.window.stride;
+    if (c->s.spatial > 2 || stride[last] > 2 || (c->groups > 1 && c->channels == 1)) return false;
+    bool is_undone_before = follows_transpose(c->s.node->inputs[0], MOST_BETWEEN);
+    bool is_undone_behind = meets_transpose(c->s.node->outputs[0], MOST_BETWEEN);
+    if (c->groups > 1) return c->channels <= FEW;
+    bool is_wide = !ir_dim_is_number(c->s.out[last]) || c->s.out[last].offset >= FEWEST_RESULTS;
+    bool has_few = c->filters <= FEW || (c->filters <= FILTERS_OF_A_VECTOR && c->channels <= FEW);
+    if (is_wide && has_few && !(is_undone_before && is_undone_behind)) return true;
+    bool is_plain = stride[0] == 1 && stride[last] == 1;
+    bool is_transformed = is_plain && c->taps == 9 && c->channels > FEW && c->s.spatial == 2;
+    bool is_fast = (is_plain && c->taps == 1) || (is_wide && c->channels <= MOST_CHANNELS && !is_transformed);
+    return is_fast && !is_undone_before && !is_undone_behind;
+}
+
 void ir_expand_convolution(ir_builder *b, ir_node *node)
 {
     const ir_type *weights = &node->inputs[1]->type;
@@ -184,8 +257,12 @@ void ir_expand_convolution(ir_builder *b, ir_node *node)
     c.channels = weights->dim[1].offset;
     c.filters = weights->dim[0].offset / c.groups;
     if (c.channels == 0 || c.filters == 0 || c.taps == 0 || !read_sliding(b, node, kernel, &c.s)) return;
-    ir_value *x = padded(b, &c.s, channels_last(b, &c.s, node->inputs[0]), 1, 0);
     ir_value *bias = ir_node_input(node, 2), *result;
+    if (is_in_place(&c)) {
+        ir_replace(b, node->outputs[0], in_place(b, &c, node->inputs[0], node->inputs[1], bias));
+        return;
+    }
+    ir_value *x = padded(b, &c.s, channels_last(b, &c.s, node->inputs[0]), 1, 0);
     if (c.groups == 1)
         result = linear(b, &c, x, node->inputs[1], bias);
     else if (c.channels == 1)

@@ -14,6 +14,11 @@
 
 static const int64_t lengths[] = {1, 2, 9, 40, 0};
 
+/* An image with the channels last, before and behind. */
+#define ROWS(x, weights, attributes)                                                                                   \
+    "r = input f32[" x "]\nx = Transpose(r) {perm=[0, 3, 1, 2]}\nw = weights f32[" weights "]\n"                       \
+    "c = Conv(x, w) {" attributes "}\ny = Transpose(c) {perm=[0, 2, 3, 1]}\nreturn y\n"
+
 /* x [B, 6, L], and weights with the given filters, channels and taps. */
 #define CONV(batch, weights, attributes)                                                                               \
     "x = input f32[" batch ",6,L]\nw = weights f32" weights "\nb = weights f32[12]\n"                                  \
@@ -47,18 +52,24 @@ static void contiguous_windows_are_read_in_place(void **state)
 static void windows_of_images_batches_and_dilations_are_read_in_place(void **state)
 {
     (void)state;
-    assert_kernels(CONV("1", "[12,6,3]", "pads=[4, 0], dilations=[2]"), "linear nest2");
-    assert_kernels(CONV("3", "[12,6,3]", "pads=[1, 1]"), "linear nest3");
-    assert_kernels(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), "linear nest4");
-    assert_kernels(IMAGES("1,6,L,16", "12,6,2,3", "pads=[2, 1, 2, 1], dilations=[3, 1]"), "linear nest4");
-    assert_kernels(IMAGES("1,6,16,L", "12,6,2,2", "pads=[2, 1, 0, 1], dilations=[2, 2]"), "linear nest2");
-    assert_kernels(IMAGES("L,6,12,16", "12,6,1,5", "pads=[0, 2, 0, 2]"), "linear nest3");
-    assert_kernels(IMAGES("1,6,L,17", "12,6,3,3", "pads=[1, 1, 1, 1], strides=[1, 2]"), "linear nest4");
-    assert_kernels(IMAGES("1,4,L,3", "256,4,3,3", "pads=[1, 1, 1, 1]"), "linear nest4");
-    assert_kernels(IMAGES("1,12,L,8", "12,6,3,3", "group=2, pads=[1, 1, 1, 1]"), "linear2 nest3");
+    assert_kernels(BETWEEN("[12,6,3]", "pads=[4, 0], dilations=[2]"), "linear nest");
+    assert_kernels(BETWEEN("[12,6,3]", "pads=[1, 1]"), "linear nest2");
+    assert_kernels(ROWS("1,L,16,6", "12,6,3,3", "pads=[1, 1, 1, 1]"), "linear nest3");
+    assert_kernels(ROWS("1,L,16,6", "12,6,2,3", "pads=[2, 1, 2, 1], dilations=[3, 1]"), "linear nest3");
+    assert_kernels(ROWS("1,16,L,6", "12,6,2,2", "pads=[2, 1, 0, 1], dilations=[2, 2]"), "linear nest");
+    assert_kernels(ROWS("L,12,16,6", "12,6,1,5", "pads=[0, 2, 0, 2]"), "linear nest2");
+    assert_kernels(ROWS("1,L,17,6", "12,6,3,3", "pads=[1, 1, 1, 1], strides=[1, 2]"), "linear nest3");
+    assert_kernels(ROWS("1,L,3,4", "256,4,3,3", "pads=[1, 1, 1, 1]"), "linear nest3");
     /* overlapping windows are not gathered from planes, but others are */
-    assert_kernels(IMAGES("1,6,9,L", "12,6,3,1", "pads=[0, 0, 0, 0]"), "linear nest2");
-    assert_kernels(IMAGES("1,6,9,L", "12,6,1,1", "strides=[2, 1]"), "linear nest2");
+    assert_kernels(ROWS("1,9,L,6", "12,6,3,1", "pads=[0, 0, 0, 0]"), "linear");
+    assert_kernels(ROWS("1,9,L,6", "12,6,1,1", "strides=[2, 1]"), "linear");
+    /* groups, few filters, and convolutions without transposes around them are reductions in place */
+    assert_kernels(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), "nest4");
+    assert_kernels(IMAGES("1,40,L,16", "40,40,5,5", "pads=[2, 2, 2, 2]"), "nest4");
+    assert_kernels(IMAGES("1,40,L,16", "40,40,3,3", "pads=[1, 1, 1, 1]"), "linear nest4");
+    assert_kernels(IMAGES("1,40,L,16", "6,40,3,3", "pads=[1, 1, 1, 1]"), "nest4");
+    assert_kernels(IMAGES("1,12,L,8", "12,6,3,3", "group=2, pads=[1, 1, 1, 1]"), "nest4");
+    assert_kernels(IMAGES("1,40,16,16", "40,40,1,1", "pads=[0, 0, 0, 0]"), "nest");
     /* in full precision and with rounded factors */
     assert_code_agrees_everywhere(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), lengths);
     assert_code_agrees_everywhere(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
