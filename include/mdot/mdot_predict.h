@@ -290,7 +290,7 @@ typedef struct mdot_configuration {
     /* samples per second from one CPU, whose time adds to the loaders', 1e-6 to 1e9; 0: unlimited. A sample takes
      * 1 / loader_rate + 1 / (cpu_rate * cpus). INVALID_ARGUMENT without cpus */
     double cpu_rate;
-    double cpus; /* CPUs for all data loaders, 1e-6 to 1e9; 0: none */
+    double cpus; /* CPUs for all data loaders, 1e-6 to 1e9; 0: none. INVALID_ARGUMENT without cpu_rate */
     /* parameter servers: machines that update the parameters, beside data-parallel workers, 0 to 2^16. Each
      * has a network port with network_gbps, as each worker has. INVALID_ARGUMENT beside other degrees of parallelism,
      * ZeRO and offloading, and for one worker */

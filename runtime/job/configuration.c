@@ -167,8 +167,9 @@ static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
         return BS_INVALID(
             err, "--compile needs PyTorch 2.0 or later, which introduced torch.compile; --torch is " RT_VERSION_FORMAT,
             RT_VERSION_PARTS(c->torch));
-    if (c->cpu_rate > 0 && c->cpus == 0)
-        return BS_INVALID(err, "--cpu-rate needs --cpus, the CPUs of all data loaders together");
+    if ((c->cpu_rate > 0) != (c->cpus > 0))
+        return BS_INVALID(err, c->cpus > 0 ? "--cpus needs --cpu-rate, the samples per second from one CPU"
+                                           : "--cpu-rate needs --cpus, the CPUs of all data loaders together");
     mdot_status status = check_training(c, err);
     if (status == MDOT_OK) status = check_inference(c, err);
     return status == MDOT_OK ? split_optimizer(c, err) : status;

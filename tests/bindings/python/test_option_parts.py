@@ -45,8 +45,8 @@ EFFECTS: dict[str, tuple[tuple[Any, ...], set[str]]] = {
     "host_launch_us": ((10, 40), {HOST, UPDATE, COMMUNICATION, IDLE}),
     "framework": ((), PASSES),
     "loader_rate": ((0, 1, 1e9), {DATA}),
-    "cpu_rate": ((0, 1, 1e9), {DATA}),
-    "cpus": ((0, 1), set()),    # without cpu_rate
+    "cpu_rate": ((1, 1e9), {DATA}),
+    "cpus": ((1e-6, 4), {DATA}),
     "gpus": ((1, 8), EVERY),    # degrees follow
     "data_parallel": ((8,), {COMMUNICATION}),
     "tensor_parallel": ((1, 2), EVERY),
@@ -80,7 +80,7 @@ BASES: tuple[dict[str, Any], ...] = (
      "accumulate": 2},
     {"batch": 8, "precision": "fp8", "optimizer": "adamw", "gpus": 8, "tensor_parallel": 2},
     {"batch": 8, "precision": "mixed-bf16", "optimizer": "adam", "gpus": 4, "pipeline_parallel": 2, "micro_batches": 4},
-    {"batch": 8, "precision": "amp", "cpus": 4},
+    {"batch": 8, "precision": "amp", "cpus": 4, "cpu_rate": 1e6},
     {"batch": 8, "precision": "amp", "gpus": 8, "servers": 2},
     {"batch": 8, "precision": "amp", "gpus": 16, "nodes": 2, "network": 10},
 )

@@ -188,7 +188,7 @@ static const struct row {
     {"framework", MDOT_FRAMEWORK_TRANSFORMER_ENGINE, {A100}, TIME, "as liger"},
     {"framework", MDOT_FRAMEWORK_MEGATRON, {A100}, TIME, "as liger"},
     {"loader_rate", 1, {A100}, TIME, LOADERS},
-    {"cpu_rate", 1, {A100, .cpus = 2}, TIME, LOADERS},
+    {"cpu_rate", 1, {A100, .cpu_rate = 4, .cpus = 2}, TIME, LOADERS},
     {"cpus", 1, {A100, .cpu_rate = 1, .cpus = 2}, TIME, LOADERS},
     {"gpu_count", 8, {A100}, BOTH, NULL},
     {"data_parallel", 8, {A100}, BOTH, NULL},

@@ -447,6 +447,8 @@ static void a_step_takes_as_long_as_its_data_loaders(void **state)
     }
     mdot_job_destroy(job);
     expect_error((mdot_configuration){BASE, .cpu_rate = 100}, "--cpu-rate needs --cpus");
+    expect_error((mdot_configuration){BASE, .cpus = 8}, "--cpus needs --cpu-rate");
+    expect_error((mdot_configuration){BASE, .cpus = 8, .loader_rate = 3}, "--cpus needs --cpu-rate");
     expect_error((mdot_configuration){BASE, .loader_rate = -1}, "--loader-rate");
 }
 
