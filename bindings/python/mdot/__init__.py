@@ -63,6 +63,7 @@ from mdot.library.errors import (
     WaitedForDataWarning,
     Warning,
 )
+from mdot.operators import Load, Operator
 from mdot.planning import Layout, Plan, Training, TrainingCost, plan
 from mdot.prediction import Prediction, Table
 from mdot.predictor import Predictor, explain, largest_batch, predict, sweep

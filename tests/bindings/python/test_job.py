@@ -17,6 +17,9 @@ import mdot
 
 
 class Reading(support.TestCase):
+    def test_every_public_name_of_the_package_exists(self) -> None:
+        self.assertEqual([name for name in mdot.__all__ if not hasattr(mdot, name)], [])
+
     def test_onnx_from_a_file_and_from_bytes_gives_one_job(self) -> None:
         file, data = mdot.Job.from_onnx(support.RESNET), mdot.Job.from_onnx(support.RESNET.read_bytes())
         self.assertEqual(list(file), list(data))
