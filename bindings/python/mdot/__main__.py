@@ -4,6 +4,7 @@ which the wheel contains without the compiler, runs all others (command.py).
     python -m mdot export resnet50 -o resnet50.job
     python -m mdot export transformers:GPT2LMHeadModel --set n_layer=48 --set n_embd=1600 --set n_head=25 --length 1024
     python -m mdot predict resnet50.job --gpu A100,H100 --batch 64,128 --precision amp
+    python -m mdot predict trace.json.gz --gpu H100 --config deepspeed.json
     python -m mdot record-trace trace.json.gz --job resnet50.job --batch 64 --precision amp --table measured.csv
 """
 
@@ -12,12 +13,14 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
 import mdot
 from mdot import command
+from mdot.command_words import as_jobs, with_options
 from mdot.quantities import read_count
 from mdot.recording.overhead import measure
 from mdot.recording.traced_row import record_trace
@@ -44,11 +47,13 @@ def parser() -> argparse.ArgumentParser:
 
     export = commands.add_parser(
         "export",
-        description="MODEL is the name of a torchvision network, timm:NAME, transformers:CLASS or diffusers:CLASS.",
+        description="MODEL is the name of a torchvision network, timm:NAME, transformers:CLASS, diffusers:CLASS, or a trace of "
+        "torch.profiler (record_shapes=True) or Chakra.",
     )
     export.add_argument("model", metavar="MODEL")
     export.add_argument("-o", "--output", metavar="FILE", help="output file; the suffix .onnx selects ONNX (default MODEL.job)")
-    export.add_argument("--batch", type=int, default=2, metavar="N", help="samples of the example inputs (default 2)")
+    export.add_argument("--batch", type=int, metavar="N",
+                        help="samples of the example inputs (default 2), or of the trace (default: its first dimension)")  # fmt: skip
     export.add_argument("--length", type=int, metavar="N", help="number of tokens or frames of a sample")
     export.add_argument("--size", type=int, metavar="N", help="side of an image in pixels")
     export.add_argument("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
@@ -66,6 +71,16 @@ def parser() -> argparse.ArgumentParser:
     traced.add_argument("-g", "--gpu", metavar="NAME", help="GPU model (default: the trace's)")
     add_training(traced)
 
+    explained = commands.add_parser(
+        "explain-trace",
+        description="Prints predicted and measured GPU times by operator. TRACE is a file of torch.profiler, with "
+        "record_shapes=True and steps on a GPU. State how the job trained by the options.",
+    )
+    explained.add_argument("trace", metavar="TRACE")
+    explained.add_argument("-b", "--batch", type=int, metavar="N", help="samples of a step (default: the first dimension)")
+    explained.add_argument("-g", "--gpu", metavar="NAME", help="GPU model (default: the trace's)")
+    add_training(explained)
+
     overhead = commands.add_parser(
         "record-overhead",
         description=f"Fails if recording takes more than {MOST_OVERHEAD:.1%} of a step. Uses CUDA events if PyTorch finds a "
@@ -82,19 +97,24 @@ def _export(parsed: argparse.Namespace) -> None:
     from mdot.trace.onnx_file import serialise
     from mdot.trace.tracer import trace
 
-    network = build(
-        parsed.model, batch=parsed.batch, length=parsed.length, size=parsed.size, settings=dict(parsed.settings)
-    )
+    if Path(parsed.model).is_file() and ".json" in parsed.model:
+        output = Path(parsed.output or parsed.model.partition(".json")[0] + ".job")
+        job = mdot.Job.from_trace(parsed.model, batch=parsed.batch)
+        job.save(output)
+        print(f"{output}: {len(job)} operators, {job.parameters} parameters, batch {job.batch}")
+        return
+    batch = 2 if parsed.batch is None else parsed.batch
+    network = build(parsed.model, batch=batch, length=parsed.length, size=parsed.size, settings=dict(parsed.settings))
     output = Path(parsed.output or parsed.model.replace(":", "-") + ".job")
     if output.suffix == ".onnx":
         kwargs, loss, targets = {**network.kwargs, **network.labels}, network.loss, network.targets
         traced = trace(
-            network.model, network.args, kwargs, loss=loss, targets=targets, batch=parsed.batch, name=network.name
+            network.model, network.args, kwargs, loss=loss, targets=targets, batch=batch, name=network.name
         )
         output.write_bytes(serialise(traced.graph, traced.batch))
         print(f"{output}: {output.stat().st_size} bytes, batch {traced.batch}; {_assumed(network)}")
         return
-    job = mdot.Job.from_network(network, batch=parsed.batch)
+    job = mdot.Job.from_network(network, batch=batch)
     job.save(output)
     print(f"{output}: {len(job)} operators, {job.parameters} parameters, batch {job.batch}; {_assumed(network)}")
 
@@ -113,6 +133,22 @@ def _record_trace(parsed: argparse.Namespace) -> None:
     print(f"{parsed.table}: {at.gpu_name}, batch {at.batch}: {recorded.step_ms:.3f} ms per step, {recorded.note}")
 
 
+def _explain_trace(parsed: argparse.Namespace) -> None:
+    from mdot.recording.trace_file import gpu_of_trace
+    from mdot.trace.replay import compare, network_of
+
+    found = network_of(parsed.trace, parsed.batch)
+    if not found.kernels_ms:
+        raise mdot.InvalidArgumentError(f"{parsed.trace}: the trace has no kernels of a GPU to compare with")
+    name = parsed.gpu or gpu_of_trace(parsed.trace)
+    if name is None:
+        raise mdot.InvalidArgumentError(f"{parsed.trace}: the trace names no GPU; name it with --gpu")
+    for note in found.notes:
+        warnings.warn(note)
+    job = mdot.Job.from_network(found.network, batch=found.batch)
+    print(compare(found, job, mdot.Predictor().explain(job, gpu=name, batch=found.batch, **training_of(vars(parsed)))))
+
+
 def _record_overhead(parsed: argparse.Namespace) -> None:
     found = measure(parsed.step_ms, parsed.steps)
     print(f"{found.clock}: {1e3 * found.cost_ms:.2f} us per step, {100 * found.share:.4f} % of {found.step_ms:g} ms")
@@ -123,6 +159,7 @@ def _record_overhead(parsed: argparse.Namespace) -> None:
 COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
     "export": ("write a network of PyTorch, by its name, as a job without weights", _export),
     "record-trace": ("append the step of a torch.profiler trace to a table of measured steps", _record_trace),
+    "explain-trace": ("set predicted GPU times beside those of a torch.profiler trace", _explain_trace),
     "record-overhead": ("measure the cost of recording a step", _record_overhead),
 }
 """The subcommands in Python, with summaries."""
@@ -130,7 +167,12 @@ COMMANDS: dict[str, tuple[str, Callable[[argparse.Namespace], None]]] = {
 
 def _summaries() -> str:
     width = max(map(len, COMMANDS))
-    return "\n".join(["Commands in Python:", *(f"  {name:<{width}} {text}" for name, (text, _) in COMMANDS.items())])
+    lines = [f"  {name:<{width}} {text}" for name, (text, _) in COMMANDS.items()]
+    return "\n".join(["Commands in Python:", *lines, _MORE])
+
+
+_MORE = """\nThe other commands read a trace of torch.profiler in place of JOB, and --config FILE: the options of a configuration of
+torchtune, axolotl, torchtitan, Megatron-LM, DeepSpeed or Accelerate (.json, .toml, .yaml)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,7 +185,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not words or words in (["--help"], ["-h"], ["help"]):
             return command.show_help(words, _summaries(), sys.stdout if words else sys.stderr)
         if words[0] not in COMMANDS:
-            command.become(words)
+            with tempfile.TemporaryDirectory(prefix="mdot-") as folder:
+                plain = with_options(as_jobs(words, folder))
+                if any(word.startswith(folder) for word in plain):  # a file that has to outlive the command
+                    return command.run(plain)
+            command.become(plain)
         parsed = parser().parse_args(words)
         COMMANDS[parsed.command][1](parsed)
     except (mdot.Error, OSError) as fault:

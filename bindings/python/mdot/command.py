@@ -54,6 +54,16 @@ def become(arguments: Sequence[str]) -> NoReturn:
     os.execv(path, ["mdot", *arguments])
 
 
+def run(arguments: Sequence[str]) -> int:
+    """Runs the executable, and returns the exit status."""
+    return subprocess.run([str(find()), *arguments], check=False).returncode
+
+
+def output(arguments: Sequence[str]) -> str:
+    """What the executable prints on stdout."""
+    return subprocess.run([str(find()), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8", check=False).stdout
+
+
 def show_help(arguments: Sequence[str], extra: str, stream: TextIO) -> int:
     """Prints the executable's list of subcommands, and then `extra`. Returns the executable's exit status."""
     done = subprocess.run([str(find()), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

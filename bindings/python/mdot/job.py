@@ -73,7 +73,7 @@ def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
 class Job:
     """A training job's operator sequence. It is immutable: any number of threads may use one.
 
-    `read`, `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights, and
+    `read`, `from_onnx`, `from_torch`, `from_trace`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights, and
     module names only if they were kept.
     """
 
@@ -317,6 +317,23 @@ class Job:
         labels = ", ".join(network.labels)
         _warn(f"{network.name}: the job has no loss, because the network rejected the assumed {labels}: {reason}")
         return job
+
+    @classmethod
+    def from_trace(cls, path: str | os.PathLike[str], *, batch: int | None = None) -> Job:
+        """Reads the training step in a trace of torch.profiler (record_shapes=True, .json or .json.gz), or in a Chakra host
+        trace (ExecutionTraceObserver). It needs PyTorch, but neither the module's source code nor a GPU.
+
+        A trace of several steps gives its last one. `batch` is the number of samples of the step; by default, it is the
+        first dimension of the first tensor that a call reads. Whatever the trace does not tell is a JobWarning. Raises
+        NotFoundError for a missing file, and MalformedError for a trace without sizes.
+        """
+        from mdot.trace.replay import network_of
+
+        check_number("batch", batch)
+        found = network_of(path, batch)
+        for note in found.notes:
+            _warn(f"{found.network.name}: {note}")
+        return cls.from_network(found.network, batch=found.batch)
 
     @classmethod
     def from_transformers(

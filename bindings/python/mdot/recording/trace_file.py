@@ -26,7 +26,7 @@ from typing import Any, Iterable, Iterator
 from mdot.library.errors import MalformedError, NotFoundError
 
 _STEP = re.compile(r"ProfilerStep#(\d+)")
-_GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
+GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 """Event categories on a GPU, in lower case. The last two are from PyTorch before 1.13."""
 _CUDA_DEVICE = 1
 """PyTorch's number for the device type CUDA, also for AMD's GPUs."""
@@ -59,7 +59,7 @@ class TracedSteps:
 def read_trace(path: str | os.PathLike[str]) -> TracedSteps:
     """Reads a trace, which may be compressed (.json.gz). Raises NotFoundError if the file or its steps are missing, and
     MalformedError for other kinds of files."""
-    trace = _load(Path(path))
+    trace = load(Path(path))
     events = trace.get("traceEvents") if isinstance(trace, dict) else trace
     if not isinstance(events, list):
         raise MalformedError(f"{path}: the file is no trace of torch.profiler: it has no list traceEvents")
@@ -86,7 +86,25 @@ def read_trace(path: str | os.PathLike[str]) -> TracedSteps:
     )
 
 
-def _load(path: Path) -> Any:
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Whether the file seems to be a trace, judged by its first bytes."""
+    try:
+        with open(path, "rb") as plain:
+            packed = plain.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else open(path, "rb") as file:
+            head = file.read(1 << 16)
+    except OSError:
+        return False
+    return head.lstrip()[:1] == b"{" and (b'"traceEvents"' in head or b'"schemaVersion"' in head or b"chakra" in head)
+
+
+def gpu_of_trace(path: str | os.PathLike[str]) -> str | None:
+    """The GPU's name in a trace; None if it has none."""
+    trace = load(Path(path))
+    return _gpu_of(trace, 0) if isinstance(trace, dict) else None
+
+
+def load(path: Path) -> Any:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -98,7 +116,7 @@ def _load(path: Path) -> Any:
         raise MalformedError(f"{path}: the file is no trace of torch.profiler: {fault}") from None
 
 
-def _span(event: dict[str, Any]) -> tuple[float, float] | None:
+def span_of(event: dict[str, Any]) -> tuple[float, float] | None:
     """Begin and end of a complete event, in microseconds."""
     begin, duration = event.get("ts"), event.get("dur", 0)
     if event.get("ph") != "X" or not isinstance(begin, (int, float)) or not isinstance(duration, (int, float)):
@@ -116,7 +134,7 @@ def _steps_of(events: Iterable[dict[str, Any]]) -> dict[int, tuple[float, float]
     steps: dict[int, tuple[float, float]] = {}
     for event in events:
         found = _STEP.fullmatch(str(event.get("name", "")))
-        span = _span(event) if found is not None and "gpu" not in str(event.get("cat", "")) else None
+        span = span_of(event) if found is not None and "gpu" not in str(event.get("cat", "")) else None
         if found is not None and span is not None:
             steps.setdefault(int(found[1]), span)
     return steps
@@ -131,7 +149,7 @@ def _step_us(steps: dict[int, tuple[float, float]]) -> float:
 def _work_of(events: Iterable[dict[str, Any]], first_us: float) -> Iterator[tuple[float, float, int]]:
     """Begin, end and device of the work on GPUs from a moment on."""
     for event in events:
-        span = _span(event) if str(event.get("cat", "")).lower() in _GPU_WORK else None
+        span = span_of(event) if str(event.get("cat", "")).lower() in GPU_WORK else None
         if span is not None and span[0] >= first_us:
             device = _arguments(event).get("device", event.get("pid", 0))
             yield (*span, device if isinstance(device, int) else 0)

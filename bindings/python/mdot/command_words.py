@@ -1,0 +1,88 @@
+"""Words of the command line that the executable cannot read: traces become jobs, and configuration files of other programs
+become options."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, Sequence
+
+from mdot import command
+from mdot.configuration_files import options_from
+from mdot.library.errors import InvalidArgumentError
+from mdot.options import COMMANDS
+
+_WITH_JOB = {"predict", "plan", "extract", "report", "bench"}
+_SHORT = {"b": "batch", "g": "gpu"}
+"""Short names of options."""
+
+
+def as_jobs(words: Sequence[str], folder: str) -> list[str]:
+    """The words with a .job file in `folder` in place of each trace."""
+    made = list(words)
+    for i, word in enumerate(words):
+        if i == 0 or words[0] not in _WITH_JOB or ".json" not in word or not Path(word).is_file():
+            continue
+        from mdot.recording.trace_file import is_trace
+
+        if is_trace(word):
+            from mdot.job import Job
+
+            made[i] = str(Path(folder, Path(word).name.partition(".json")[0] + ".job"))
+            Job.from_trace(word).save(made[i])
+    return made
+
+
+def with_options(words: Sequence[str]) -> list[str]:
+    """The words with the options of each `--config FILE` behind them. Options among the words hold instead of the file's.
+    Prints the options, and the keys that are ignored, on stderr."""
+    made: list[str] = []
+    files: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, equals, path = word.partition("=")
+        if name != "--config":
+            made.append(word)
+            continue
+        files.append(path if equals else next(rest, ""))
+        if not files[-1]:
+            raise InvalidArgumentError("--config requires a file, for example --config deepspeed.json")
+    for path in files:
+        _add_options(made, path)
+    return made
+
+
+def _add_options(words: list[str], path: str) -> None:
+    found = options_from(path)
+    given = {_SHORT.get(word[1:2], "") if word[:2] != "--" else word[2:].partition("=")[0] for word in words if word[:1] == "-"}
+    accepted = set(re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", command.output([words[0], "--help"]), re.M))
+    names = {keyword: name for name, keyword in COMMANDS.items() if name != "gpu-spec"}
+    options, left = [], []
+    kinds: dict[str, Any] = {}
+    for keyword, value in found.options.items():
+        name, _, kind = names[keyword].partition(" ")
+        if name not in accepted:
+            left.append(name)
+        elif kind:
+            kinds[kind] = int(value)
+        elif name not in given and value is not False:
+            options += [f"--{name}"] if value is True else [f"--{name}={value}"]
+    options += _add_parallel(words, kinds)
+    words += options
+    print(f"mdot: {path} ({found.program}): {' '.join(options) or 'no options'}", file=sys.stderr)
+    for title, items in (("ignored keys", found.ignored), (f"no options of mdot {words[0]}", left)):
+        if items:
+            print(f"mdot: {path}: {title}: {', '.join(items)}", file=sys.stderr)
+
+
+def _add_parallel(words: list[str], kinds: dict[str, Any]) -> list[str]:
+    """The words for degrees of parallelism. If the user stated others, the file's are added to them."""
+    place = next((i for i, word in enumerate(words) if word.partition("=")[0] == "--parallel"), None)
+    if place is None:
+        return ["--parallel=" + ",".join(f"{kind}={value}" for kind, value in kinds.items())] if kinds else []
+    place += words[place] == "--parallel"
+    stated = set(re.findall(r"([a-z]+)=", words[place].removeprefix("--parallel=")))
+    stated |= {"zero", "dp"} if "fsdp" in stated else set()
+    words[place] += "".join(f",{kind}={value}" for kind, value in kinds.items() if kind not in stated)
+    return []
