@@ -184,5 +184,48 @@ class Other(unittest.TestCase):
             self.assertRaises(mdot.InvalidArgumentError, read, wrong)
 
 
+
+class ConfigurationFiles(unittest.TestCase):
+    """`--config FILE`: the prediction is that of the same options in words, and each key is an option or is listed."""
+
+    FILES = {
+        "ds.json": ('{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8, "bf16": {"enabled": true}, "steps_per_print": 10, "zero_optimization": {"stage": 2}}', "--batch 4 --accumulate 8 --precision mixed-bf16 --parallel zero=2", "steps_per_print"),
+        "megatron.json": ('{"micro-batch-size": 2, "bf16": true, "num-attention-heads": 8, "optimizer": "adam", "pipeline-model-parallel-size": 2}', "--framework megatron --batch 2 --precision mixed-bf16 --optimizer adamw --parallel pp=2", "num_attention_heads"),
+        "accelerate.json": ('{"distributed_type": "MULTI_GPU", "mixed_precision": "bf16", "num_processes": 4, "debug": false}', "--precision amp-bf16 --gpus 4", "debug"),
+        "titan.json": ('{"training": {"local_batch_size": 2}, "activation_checkpoint": {"mode": "full"}, "parallelism": {"tensor_parallel_degree": 2}, "optimizer": {"name": "AdamW"}, "metrics": {"log_freq": 1}}', "--batch 2 --checkpoint=blocks --parallel tp=2 --optimizer adamw", "metrics.log_freq"),
+        "tune.json": ('{"model": {"x": 1}, "tokenizer": {"y": 2}, "batch_size": 2, "compile": true, "dtype": "bf16"}', "--batch 2 --compile --precision bf16", "tokenizer.y"),
+        "axolotl.json": ('{"base_model": "m", "datasets": [], "micro_batch_size": 2, "gradient_checkpointing": true, "optimizer": "adamw_torch"}', "--batch 2 --checkpoint=blocks --optimizer adamw", "base_model"),
+    }  # fmt: skip
+
+    def test_the_prediction_is_that_of_the_options(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (text, words, ignored) in self.FILES.items():
+                path = Path(folder, name)
+                path.write_text(text)
+                more = ["--gpus", "4"] if "--gpus" not in words and "parallel" in words else []
+                with self.subTest(name):
+                    status, out, messages = ask("predict", "gpt2", "--gpu", "A100", *more, "--config", str(path))
+                    self.assertEqual(status, 0, messages)
+                    wanted = ask("predict", "gpt2", "--gpu", "A100", *more, *words.split())
+                    self.assertEqual(out, wanted[1])
+                    self.assertIn(ignored, next(line for line in messages.splitlines() if "ignored keys" in line))
+
+    def test_words_hold_instead_of_the_file(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "ds.json")
+            path.write_text(self.FILES["ds.json"][0])
+            given = ["predict", "gpt2", "--gpu", "A100", "--gpus", "4", "-b", "16", "--parallel", "dp=4,tp=1"]
+            out = ask(*given, f"--config={path}")[1]
+            wanted = ask(*given[:-1], "dp=4,tp=1,zero=2", "--accumulate", "8", "--precision", "mixed-bf16")[1]
+            self.assertEqual(out, wanted)
+            self.assertIn("no options of mdot extract: ", ask("extract", "gpt2", f"--config={path}")[2])
+
+    def test_invalid_files_are_refused(self) -> None:
+        for words, reason in ((["--config"], "requires a file"), (["--config", "absent.json"], "absent.json: no such file")):
+            status, _, messages = ask("predict", "gpt2", "--gpu", "A100", *words)
+            self.assertEqual(status, 1)
+            self.assertIn(reason, messages)
+
+
 if __name__ == "__main__":
     unittest.main()
