@@ -26,6 +26,7 @@ if [ $# -eq 0 ]; then
     "$python" tests/bindings/python/torch/test_work.py
     MDOT_JOBS=$PWD/weights/jobs "$python" tests/bindings/python/torch/test_ready_jobs.py
     "$python" tests/bindings/python/torch/test_gpu_programs.py
+    "$python" tests/bindings/python/torch/test_traces.py
     "$python" tests/bindings/python/torch/test_recorded_trainings.py
     "$python" tests/bindings/python/torch/test_recorded_on_gpu.py
 fi
