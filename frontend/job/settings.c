@@ -138,6 +138,10 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
         setting[MDOT_SETTING_BIAS] = op->bias != NULL || ir_node_input(node, 2) != NULL;
         return;
     }
+    if (node->inputs[0]->type.rank == 1 || ir_node_input(node, 1)->type.rank == 1) { /* rows times a vector */
+        rows = columns;
+        columns = 1;
+    }
     double flops_per_channel = 2 * (double)elements(out);
     setting[MDOT_SETTING_CHANNELS_IN] =
         flops_per_channel > 0 ? (int64_t)fmin(fe_forward_flops(node) / flops_per_channel, 0x1p62) : 0;
