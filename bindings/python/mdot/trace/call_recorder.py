@@ -18,6 +18,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from mdot.trace import graph as g
 from mdot.trace.autocast import HALVES
 from mdot.trace.budget import Budget
+from mdot.trace.gpu_kernels import CELLS
 from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known_calls import KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
@@ -115,6 +116,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
     def _take_apart(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        cell = CELLS.get(func._schema.name.split("::")[-1])
+        if cell is not None and self.fake:
+            with self:
+                return cell(*args, **kwargs)
         if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
             with self:
                 return func.decompose(*args, **kwargs)

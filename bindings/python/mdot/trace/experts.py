@@ -56,6 +56,7 @@ def remedy_for_loop(model: nn.Module) -> str | None:
     """How to run the experts of a transformers model without the loop, if it has one."""
     for module in model.modules():
         way = getattr(getattr(module, "config", None), "_experts_implementation", None)
-        if way == "eager" and hasattr(module, "set_experts_implementation"):
+        has_experts = any("expert" in type(one).__name__.lower() for one in module.modules())
+        if way == "eager" and has_experts and hasattr(module, "set_experts_implementation"):
             return f"its experts are a loop: call {REMEDY}"
     return None

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 from unittest import mock
 
 import torch
@@ -22,7 +22,7 @@ _REPLACED = ("dropout", "rms_norm", "scaled_dot_product_attention")
 class GpuKernels(TorchFunctionMode):
     """Dropout keeps a mask with one byte per element. RMSNorm is one kernel, which keeps its operand. Attention runs PyTorch's kernel for compute capability 8.0. The
     functions in torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
-    checkpointed region."""
+    checkpointed region. Cells of recurrences are two products and one kernel."""
 
     def __enter__(self) -> Any:
         self._originals = {name: getattr(F, name) for name in _REPLACED}
@@ -36,13 +36,19 @@ class GpuKernels(TorchFunctionMode):
         super().__exit__(*reason)  # type: ignore[no-untyped-call]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self._call(func, *args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func is torch.Tensor.backward:  # it may run the forward function of checkpointed regions again
+            with self:
+                return torch.autograd.backward(args[0], kwargs.pop("gradient", None), **kwargs)
+        return self._call(func, *args, **kwargs)
 
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func in (self._originals["dropout"], torch.dropout):
             return _dropout(func, *args, **kwargs)
         if func in (self._originals["rms_norm"], torch.rms_norm):
             return _normalise(func, *args, **kwargs)
+        if func in (torch.lstm_cell, torch.gru_cell) and not kwargs:
+            return CELLS[func.__name__](*(_in_autocast(one) for one in args))
         return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
 
 
@@ -93,16 +99,42 @@ def unpacked_sequences() -> Iterator[None]:
         yield
 
 
-_LSTM_LAYER = getattr(getattr(torch.ops.aten, "mkldnn_rnn_layer", None), "default", None)
+# ---- Recurrences and norms ---------------------------------------------------------------------------------------------
+
+
+def _lstm_cell(input: Any, state: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Any, Any]:
+    hidden, cell = state
+    made: tuple[Any, Any] = torch.ops.aten._thnn_fused_lstm_cell(F.linear(input, w_ih), F.linear(hidden, w_hh), cell, b_ih, b_hh)[:2]
+    return made
+
+
+def _gru_cell(input: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    return torch.ops.aten._thnn_fused_gru_cell(F.linear(input, w_ih), F.linear(hidden, w_hh), hidden, b_ih, b_hh)[0]
+
+
+CELLS = {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
+"""Cells of recurrences as on CUDA, by ATen's names. The CPU composes them from ten operators and keeps other tensors."""
+
 _RESERVED = 5
 """Tensors like the result in cuDNN's reserve space for a layer of an LSTM, besides the result: gates and cells."""
 
 
-def with_reserve(func: Any, out: Any) -> Any:
-    """The results of a layer of an LSTM, whose last one is the space that the backward pass needs; the CPU has none."""
-    if func is not _LSTM_LAYER:
-        return out
-    return (*out[:3], out[0].new_empty(_RESERVED * out[0].numel()))
+def as_on_cuda(name: str, args: Sequence[Any], out: Any) -> Any:
+    """The results of an operator, with the sizes and types that CUDA's kernel gives those that the backward pass needs."""
+    if name == "mkldnn_rnn_layer":  # the last one is the reserve space, which the CPU lacks
+        return (*out[:3], out[0].new_empty(_RESERVED * out[0].numel()))
+    if name == "log_sigmoid_forward":
+        return out[0], out[1].new_empty(0)
+    if name in ("native_layer_norm", "native_batch_norm") and args[0].dtype in HALVES:
+        return out[0], *(tensor.new_empty(tensor.shape, dtype=torch.float32) for tensor in out[1:])
+    if name == "_embedding_bag":  # the bag of each index, and no places of maxima
+        is_maximum = len(args) > 4 and args[4] == 2
+        return out[0], out[1].new_empty(args[1].numel()), out[2], out[3] if is_maximum else out[3].new_empty(0)
+    return out
+
+
+CHANGED = frozenset({"mkldnn_rnn_layer", "log_sigmoid_forward", "native_layer_norm", "native_batch_norm", "_embedding_bag"})
+"""Operators that `as_on_cuda` changes."""
 
 
 # ---- Attention -------------------------------------------------------------------------------------------------------
@@ -119,9 +151,7 @@ def attend(
     enable_gqa: bool = False,
 ) -> Any:
     """torch.nn.functional.scaled_dot_product_attention by the kernel of a GPU."""
-    if torch.is_autocast_enabled("cpu"):
-        narrow = torch.get_autocast_dtype("cpu")
-        query, key, value, attn_mask = (_narrowed(tensor, narrow) for tensor in (query, key, value, attn_mask))
+    query, key, value, attn_mask = _in_autocast((query, key, value, attn_mask))
     kernel = choose(query, key, value, attn_mask, is_causal, enable_gqa)
     aten = torch.ops.aten
     if kernel == "flash":
@@ -157,6 +187,15 @@ def choose(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, is_grou
 
 def _narrowed(tensor: Any, dtype: torch.dtype) -> Any:
     return tensor.to(dtype) if tensor is not None and tensor.is_floating_point() else tensor
+
+
+def _in_autocast(value: Any) -> Any:
+    """A tensor or a tuple of tensors in the type of autocast, if it is active."""
+    if not torch.is_autocast_enabled("cpu"):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(_in_autocast(one) for one in value)
+    return _narrowed(value, torch.get_autocast_dtype("cpu"))
 
 
 def _additive(mask: Any, query: Any) -> Any:

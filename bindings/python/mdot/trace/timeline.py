@@ -17,7 +17,7 @@ from typing import Any, Iterable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mdot.trace.gpu_kernels import with_reserve
+from mdot.trace.gpu_kernels import CHANGED, as_on_cuda
 from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.work import Work
@@ -200,7 +200,9 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             out = self._kernels.run(func, args, kwargs or {})
         else:
             out = func(*args, **(kwargs or {}))
-        out = with_reserve(func, out)
+        name = _name(func)
+        if name in CHANGED:
+            out = as_on_cuda(name, args, out)
         operands = _tensors(args)
         if kwargs:
             operands += _tensors(tuple(kwargs.values()))
@@ -209,7 +211,6 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._use(storage)
         if self._counts_work:
             self.work.add(func, args, kwargs, out, self.backward_start != NEVER)
-        name = _name(func)
         count = len(self.allocations)
         for tensor in _tensors((out,)):
             for storage in storages(tensor):
