@@ -264,12 +264,13 @@ static void matmuls_have_their_extents(void **state)
     (void)state;
 }
 
-/* A vector is a matrix of one column, and its result a number for each sample. */
-static void a_product_with_a_vector_has_one_row(void **state)
+/* A vector is a matrix of one column, and its result a number for each row of a sample. */
+static void a_product_with_a_vector_has_one_column(void **state)
 {
-    for (int64_t in = 2; in < 9; in++) {
-        char x[16], v[8];
-        snprintf(x, sizeof x, "1,%d", (int)in);
+    for (int64_t in = 2; in < 20; in++) {
+        char x[48], v[8];
+        int batch = (int)(in % 4) + 1, rows = (int)(in % 3);
+        snprintf(x, sizeof x, rows > 0 ? "%d,%d,%d" : "%d,%d", batch, rows > 0 ? rows : (int)in, (int)in);
         snprintf(v, sizeof v, "%d", (int)in);
         onnx_builder *b = onnx_begin(17);
         onnx_input(b, "x", MDOT_DTYPE_F32, x);
@@ -277,8 +278,8 @@ static void a_product_with_a_vector_has_one_row(void **state)
         onnx_node(b, "MatMul", "x,v", "y");
         wanted want = {.setting = {[MDOT_SETTING_CHANNELS_IN] = in,
                                    [MDOT_SETTING_CHANNELS_OUT] = 1,
-                                   [MDOT_SETTING_SIZE_IN] = 1,
-                                   [MDOT_SETTING_SIZE_OUT] = 1,
+                                   [MDOT_SETTING_SIZE_IN] = rows > 0 ? rows : 1,
+                                   [MDOT_SETTING_SIZE_OUT] = rows > 0 ? rows : 1,
                                    [MDOT_SETTING_GROUPS] = 1,
                                    [MDOT_SETTING_INPUTS] = 1}};
         expect(b, "y", "MatMul", &want);
@@ -472,7 +473,7 @@ int main(void)
         cmocka_unit_test(pools_of_four_dimensions_have_the_first_three),
         cmocka_unit_test(maps_have_their_channels_and_sizes),
         cmocka_unit_test(matmuls_have_their_extents),
-        cmocka_unit_test(a_product_with_a_vector_has_one_row),
+        cmocka_unit_test(a_product_with_a_vector_has_one_column),
         cmocka_unit_test(similarities_have_a_row_for_each_sample),
         cmocka_unit_test(priced_calls_have_the_extents_of_one_matrix),
         cmocka_unit_test(empty_factors_divide_nothing),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 import unittest
 import warnings
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 from torch import nn
 
 import mdot
-from mdot.trace import tracer
+from mdot.trace import experts, tracer
 
 LENGTH, EXPERTS, WIDTH, INNER, LAYERS = 64, 4, 64, 96, 2
 
@@ -103,6 +104,23 @@ class Experts(support.TestCase):
         self.assertEqual(len([text for text in reported if re.search(f"depend on computed values: .*; {remedy}", text)]), 1)
         with mock.patch.object(tracer, "MOST_REAL_BYTES", 1), self.assertRaisesRegex(mdot.UnsupportedError, remedy):
             self.read(model, *args, **kwargs)
+
+    def test_a_network_without_experts_has_no_such_remedy(self) -> None:
+        """transformers gives each of its networks a way to run experts."""
+
+        class Plain(nn.Linear):
+            config = types.SimpleNamespace(_experts_implementation="eager")
+
+            def set_experts_implementation(self, way: str) -> None:
+                raise AssertionError(way)
+
+        class Experts(nn.Module):
+            pass
+
+        plain = Plain(8, 8)
+        self.assertIsNone(experts.remedy_for_loop(plain))
+        plain.add_module("experts", Experts())
+        self.assertIsNotNone(experts.remedy_for_loop(plain))
 
 
 if __name__ == "__main__":

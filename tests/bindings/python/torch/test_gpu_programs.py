@@ -146,6 +146,25 @@ class GpuPrograms(support.TestCase):
             wanted = reserve / 25000 * SAMPLES * 100 + result + inputs
             self.assertLess(abs(kept / wanted - 1), tolerance, f"{kind.__name__}: {kept}, not {wanted}")
 
+    def test_cells_keep_what_the_fused_kernels_of_cuda_keep(self) -> None:
+        """Tensors of 16 channels beside the input, and the loss: those of a plain dispatch mode on fake CUDA tensors
+        (lab/mdot_lab/checks/cuda)."""
+        for kind, tensors in ((nn.LSTMCell, 14), (nn.GRUCell, 12)):
+            timeline = run_of(kind(16, 16), 16).timeline
+            kept = sum(a.bytes for a in timeline.allocations if timeline.is_saved(a))
+            self.assertEqual(kept, SAMPLES * 16 * 4 * (tensors + 1) + 4, kind.__name__)
+
+    def test_norms_keep_statistics_in_fp32(self) -> None:
+        for norm, count in ((nn.BatchNorm1d(24), 24), (nn.LayerNorm(24), SAMPLES)):
+            timeline = run(nn.Sequential(nn.Linear(24, 24), norm), (torch.zeros(2, 24),), {}, 2, dtype=torch.bfloat16).timeline
+            kept = [a.bytes for a in timeline.allocations if timeline.is_saved(a)]
+            self.assertEqual(kept.count(4 * count), 2, kept)
+
+    def test_log_sigmoid_keeps_its_operand_alone(self) -> None:
+        timeline = run_of(nn.Sequential(nn.Linear(16, 32), nn.LogSigmoid()), 16).timeline
+        kept = [a.bytes for a in timeline.allocations if timeline.is_saved(a)]
+        self.assertEqual(kept.count(SAMPLES * 32 * 4), 1, kept)
+
     def test_cross_entropy_under_autocast_reads_half_precision(self) -> None:
         found = forward_sizes(run_of(CrossEntropy(64, 512), 64, autocast=True))
         self.assertEqual(found.count(SAMPLES * 512 * 2), 2)  # the logits and their log_softmax
