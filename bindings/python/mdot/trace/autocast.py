@@ -34,6 +34,8 @@ _FP32_RESULT = (
     "cumprod", "cumsum", "linalg_matrix_norm", "linalg_vector_norm", "log_softmax", "prod", "softmax", "sum",
 )  # fmt: skip
 """Read half precision and write fp32, because they have an argument for the type of the result."""
+_PROMOTED = ("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler", "index_put", "scatter_add", "tensordot")
+"""Operands are converted to the widest type among them ("CUDA Ops that promote to the widest input type")."""
 
 
 @contextlib.contextmanager
@@ -46,7 +48,7 @@ def like_cuda() -> Iterator[None]:
 def _overridden() -> Iterator[None]:
     library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     try:
-        for names, make in ((_FP32, _converting), (_FP32_RESULT, _with_fp32_result)):
+        for names, make in ((_FP32, _converting), (_FP32_RESULT, _with_fp32_result), (_PROMOTED, _promoting)):
             for op in _overloads(names):
                 library.impl(op.name().removeprefix("aten::"), make(op), _KEY, allow_override=True)
         for name in _only_on_the_cpu():
@@ -90,6 +92,17 @@ def _converting(op: Any) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with _guard():
             args, kwargs = pytree.tree_map(_full, (args, kwargs))
+            return op(*args, **kwargs)
+
+    return kernel
+
+
+def _promoting(op: Any) -> Callable[..., Any]:
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with _guard():
+            tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+            if any(one.dtype in HALVES for one in tensors) and any(one.dtype == torch.float32 for one in tensors):
+                args, kwargs = pytree.tree_map(_full, (args, kwargs))
             return op(*args, **kwargs)
 
     return kernel
