@@ -165,6 +165,20 @@ class GpuPrograms(support.TestCase):
         kept = [a.bytes for a in timeline.allocations if timeline.is_saved(a)]
         self.assertEqual(kept.count(SAMPLES * 32 * 4), 1, kept)
 
+    def test_autocast_promotes_operands_as_on_cuda(self) -> None:
+        """Half-precision operands beside an fp32 weight become fp32; half-precision ones alone stay as they are."""
+
+        class Mixed(nn.Linear):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                y = super().forward(x)
+                return F.bilinear(y, y, torch.ones(24, 16, 16)) + F.grid_sample(
+                    y.view(-1, 1, 4, 4), torch.zeros(len(y), 4, 6, 2, dtype=y.dtype)
+                ).flatten(1)
+
+        found = forward_sizes(run_of(Mixed(16, 16), 16, autocast=True))
+        self.assertGreaterEqual(found.count(SAMPLES * 24 * 4), 2)  # the product and the sum
+        self.assertEqual(found.count(SAMPLES * 24 * 2), 1)  # the samples of the grid
+
     def test_cross_entropy_under_autocast_reads_half_precision(self) -> None:
         found = forward_sizes(run_of(CrossEntropy(64, 512), 64, autocast=True))
         self.assertEqual(found.count(SAMPLES * 512 * 2), 2)  # the logits and their log_softmax
