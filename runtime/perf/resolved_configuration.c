@@ -174,8 +174,7 @@ static rt_configuration follow_program(const mdot_job *job, const rt_configurati
     bool is_known = programs != MDOT_ATTENTION_PROGRAM;
     if (c->attention == MDOT_ATTENTION_PROGRAM)
         c->attention = is_first ? MDOT_ATTENTION_EAGER : is_known ? programs : MDOT_ATTENTION_FLASH;
-    else if (is_known && c->attention != programs && job->analysis->totals.has_attention)
-        *out_differs = true;
+    if (is_known && c->attention != programs && job->analysis->totals.has_attention) *out_differs = true;
     if (c->framework == MDOT_FRAMEWORK_PROGRAM) {
         uint32_t framework = job->program != NULL ? job->program->program.framework : 0;
         bool is_stated = framework != MDOT_FRAMEWORK_PROGRAM && framework <= MDOT_FRAMEWORK_MEGATRON;

@@ -8,10 +8,11 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-enum { LAYERS = 4, COUNT = LAYERS + 1, CHANNELS = 256, STEPS = 50 };
+enum { LAYERS = 4, COUNT = LAYERS + 1, CHANNELS = 256, HEADS = 4, STEPS = 50 };
 
 /* An activation, and layers of one type. Each reads the one before it. `kernel` is 0 if they lack one. */
 static mdot_job *layers_of(const char *type, int64_t kernel, uint32_t frozen)
@@ -21,7 +22,9 @@ static mdot_job *layers_of(const char *type, int64_t kernel, uint32_t frozen)
     for (uint32_t i = 0; i < COUNT; i++) {
         mdot_job_operator *op = &operators[i];
         *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = i == 0 ? "Gelu" : type};
-        double parameters = i == 0 ? 0 : (double)(4 * CHANNELS * CHANNELS), bytes = 4.0 * STEPS * CHANNELS;
+        bool is_attention = strcmp(type, "Attention") == 0;
+        double parameters = i == 0 || is_attention ? 0 : (double)(4 * CHANNELS * CHANNELS),
+               bytes = 4.0 * STEPS * CHANNELS;
         for (int phase = 0; phase < (i == 0 ? 2 : 3); phase++) {
             op->per_sample[phase] = (mdot_load){2 * STEPS * (parameters + CHANNELS), bytes, bytes};
             op->per_step[phase] = (mdot_load){0, 4 * parameters, 0};
@@ -33,6 +36,8 @@ static mdot_job *layers_of(const char *type, int64_t kernel, uint32_t frozen)
         if (i > 0) {
             op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = CHANNELS;
             op->setting[MDOT_SETTING_KERNEL_W] = kernel;
+            op->setting[MDOT_SETTING_HEADS] = is_attention ? HEADS : 0;
+            op->setting[MDOT_SETTING_HEAD_SIZE] = is_attention ? CHANNELS / HEADS : 0;
         }
         op->inputs = &inputs[i];
         op->input_count = i > 0;
@@ -141,9 +146,13 @@ static void pytorch_1_has_no_fused_attention(void **state)
         for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
             bool is_first = versions[i] > 0 && versions[i] < 200;
             mdot_configuration c = {.struct_size = sizeof c, .batch = 8, .gpu = "A100", .torch = versions[i]};
+            c.precision = MDOT_PRECISION_PYTORCH;
             mdot_attention expected =
                 is_first || programs == MDOT_ATTENTION_EAGER ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH;
-            assert_int_equal(resolve(job, c).configuration.c.attention, expected);
+            rt_resolved_configuration resolved = resolve(job, c);
+            assert_int_equal(resolved.configuration.c.attention, expected);
+            bool differs = programs == MDOT_ATTENTION_FLASH && is_first;
+            assert_int_equal(resolved.differs_from_program, differs);
             c.attention = MDOT_ATTENTION_FLASH;
             assert_int_equal(resolve(job, c).configuration.c.attention, MDOT_ATTENTION_FLASH);
         }
