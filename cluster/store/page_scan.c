@@ -239,7 +239,6 @@ static bool read_frames(scan *s, const char *path)
     unsigned char head[WAL_HEADER], frame[FRAME_HEADER];
     char *name = NULL;
     uint64_t size = 0;
-    s->wal = -1;
     if (asprintf(&name, "%s-wal", path) < 0) return false;
     bool is_open = bs_open_file(name, &s->wal, &size, NULL) == MDOT_OK;
     free(name);
@@ -258,7 +257,7 @@ static bool read_frames(scan *s, const char *path)
 
 static void scan_all(scan *s)
 {
-    uint64_t pages = (s->file_bytes + s->page_bytes - 1) / s->page_bytes;
+    uint64_t pages = s->file_bytes / s->page_bytes + 1; /* the last one may be cut or absent */
     for (uint64_t i = 1; i <= pages && !s->stopped; i++)
         if (read_page(s, (uint32_t)i, false, s->page)) scan_page(s);
     for (uint64_t f = 0; f < s->frame_count && !s->stopped; f++)

@@ -79,7 +79,7 @@ double st_bridge_p(double d)
     double p = 0;
     if (d < 0.2) return 1; /* the series converges slowly there, and the sum is 1 to twelve digits */
     for (int k = 1; k <= 20; k++) p += (k % 2 == 1 ? 2 : -2) * exp(-2.0 * k * k * d * d);
-    return p < 0 ? 0 : p > 1 ? 1 : p;
+    return p > 1 ? 1 : p;
 }
 
 double st_largest_sum(const double *values, const int64_t *time, size_t count, size_t *out_split)

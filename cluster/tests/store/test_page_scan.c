@@ -131,7 +131,7 @@ static size_t fill_record(record *r, flaw kind, size_t most_text, unsigned char 
     unsigned char types[9 * (ST_MAX_WIDTH + 4)];
     size_t size = 0, type_bytes = 0;
     r->table = &st_tables[draw(ST_TABLES)];
-    r->id = 1 + draw_number();
+    r->id = draw(8) == 0 ? INT64_MAX : 1 + draw_number();
     if (kind == ID_WITH_VALUE)
         type_bytes += put_varint(types, put_whole(body, &size, 5));
     else

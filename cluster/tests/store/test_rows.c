@@ -59,28 +59,36 @@ static void rows_are_kept_with_canonical_settings_and_names(void **state)
 
 /* The system's random numbers: as many bytes as this, then an error; below 0: all that are wanted. */
 static ssize_t random_bytes = -1;
+static uint64_t next_random = 1;
 
 ssize_t getrandom(void *buffer, size_t size, unsigned flags)
 {
     (void)flags;
-    static uint64_t next = 1;
     if (random_bytes >= 0 && (size_t)random_bytes < size) return random_bytes > 0 ? random_bytes : -1;
     memset(buffer, 0, size);
-    memcpy(buffer, &next, size < sizeof next ? size : sizeof next);
-    next += UINT64_C(0x9e3779b97f4a7c15);
+    memcpy(buffer, &next_random, size < sizeof next_random ? size : sizeof next_random);
+    next_random += UINT64_C(0x9e3779b97f4a7c15);
     return (ssize_t)size;
+}
+
+static bool expect_uid(void *user, const mdot_store_row *r)
+{
+    assert_true(r->uid == *(uint64_t *)user);
+    return false;
 }
 
 /* Early after boot, too, when the system has no random numbers. */
 static void equal_measurements_are_different_rows(void **state)
 {
     store_fixture *f = *state;
+    uint64_t uid = next_random;
     for (random_bytes = -1; random_bytes < 2; random_bytes++) {
         store_fixture_add(f, store_fixture_row(f, 5));
         store_fixture_add(f, store_fixture_row(f, 5));
     }
     random_bytes = -1;
     assert_int_equal(visit(f, NULL).count, 6);
+    store_expect_ok(mdot_store_visit_rows(f->store, NULL, expect_uid, &uid, &f->err), &f->err);
 }
 
 /* The job's temporary file may be descriptor 0. */

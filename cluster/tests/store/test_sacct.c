@@ -492,7 +492,10 @@ static void wrong_outcomes_and_missing_arguments_are_named(void **state)
     assert_int_equal(mdot_store_import_sacct(f->store, "JobID|State\n", 12, NULL, &small, e), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_store_add_outcomes(f->store, NULL, 0, &small, e), MDOT_INVALID_ARGUMENT);
     store_expect_failure(mdot_store_import_sacct(f->store, "", 0, NULL, NULL, e), e, MDOT_MALFORMED, "sacct");
-    import_text(f, "JobID|State\n1|FAILED\n2|FAILED\n", NULL);
+    static const char faulty[] = "JobID|State\n0|FAULTY\n1|FAILED\n2|FAILED\n";
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    store_expect_ok(mdot_store_import_sacct(f->store, faulty, sizeof faulty - 1, NULL, &counts, e), e);
+    assert_int_equal(counts.malformed_count, 1); /* and reported to nobody */
     store_expect_ok(mdot_store_visit_outcomes(f->store, stop, &visits, e), e);
     assert_int_equal(visits, 1);
 }
