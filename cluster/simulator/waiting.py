@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How much waiting would mdot's time limits save? mdot-waiting is a name of this file.
 
-Simulates a cluster's accounting (`sacct -P`, or any trace of mdot-simulate) under backfill with the requested limits, with
-mdot's, and with exact durations, and writes PREFIX.md, PREFIX.json and PREFIX.svg. A limit by mdot is the predicted duration
-times a margin, plus the startup time, and never longer than the requested one. Jobs without a limit of their own (UNLIMITED,
-Partition_Limit) have the longest one. Failed, cancelled and timed-out jobs keep their requests, because their plans are
-unknown. Waiting is all time in which a job does not progress: a job that its limit cuts off starts anew.
+Simulates a cluster's accounting (`sacct -P`, or any trace of mdot-simulate) under backfill with the requested limits,
+with mdot's, and with exact durations, and writes PREFIX.md, PREFIX.json and PREFIX.svg. A limit by mdot is the predicted
+duration times a margin, plus the startup time, and never longer than the requested one. Jobs without a limit of their own
+(UNLIMITED, Partition_Limit) have the longest one. Failed, cancelled and timed-out jobs keep their requests, because their
+plans are unknown. Waiting is all time in which a job does not progress: a job that its limit cuts off starts anew.
 """
 import argparse
 import csv
@@ -90,7 +90,8 @@ def summarise(setup, jobs):
         if not runs[0][0]:
             raise experiment.Failure(f"{setup.trace}: no job ran")
         mean = lambda measure: statistics.fmean(measure(list(waits.values())) / 3600 for waits, _ in runs)
-        hours = lambda low, high: [wait / 3600 for waits, _ in runs for name, wait in waits.items() if low <= gpus[name] <= high]
+        hours = lambda low, high: [wait / 3600 for waits, _ in runs for name, wait in waits.items()
+                                   if low <= gpus[name] <= high]
         classes = [hours(low, high) for low, high in CLASSES]
         out[source] = {"mean_h": mean(statistics.fmean), "median_h": mean(lambda w: quantile(w, .5)),
                        "p95_h": mean(lambda waits: quantile(waits, .95)), "cut_off": sum(cut for _, cut in runs) / len(runs),
@@ -104,18 +105,20 @@ def class_name(low, high):
 
 def sentence(results):
     requested, ours = results["requested"]["mean_h"], results["mdot"]["mean_h"]
-    change = f"{100 * abs(1 - ours / requested):.0f} % {'less' if ours <= requested else 'more'}" if requested > 0 else "the same"
-    return (f"{results['mdot']['jobs']} jobs waited {requested:.2f} h on average with the requested limits, and {ours:.2f} h with "
-            f"mdot's: {change}. Exact durations: {results['exact']['mean_h']:.2f} h.")
+    change = "the same"
+    if requested > 0:
+        change = f"{100 * abs(1 - ours / requested):.0f} % {'less' if ours <= requested else 'more'}"
+    return (f"{results['mdot']['jobs']} jobs waited {requested:.2f} h on average with the requested limits, and {ours:.2f} h "
+            f"with mdot's: {change}. Exact durations: {results['exact']['mean_h']:.2f} h.")
 
 
 def table(setup, results):
     rows = [f"| {source} | {r['mean_h']:.3f} | {r['median_h']:.3f} | {r['p95_h']:.3f} | {100 * r['cut_off']:.2f} % |"
             for source, r in results.items()]
     size = setup.cluster or f"{setup.gpus} GPUs"
-    return "\n".join([f"# Waiting under time limits\n\n{sentence(results)}\n\nSimulated with {setup.policy} on {size}. Predicted "
-                      f"durations are wrong by {100 * setup.error:g} % in the mean, and\n{100 * setup.share:g} % of the completed "
-                      "jobs use mdot.\n", "| limits | mean wait h | median h | P95 h | cut off |", "| --- " * 5 + "|", *rows, ""])
+    head = (f"# Waiting under time limits\n\n{sentence(results)}\n\nSimulated with {setup.policy} on {size}. Predicted durations "
+            f"are wrong by {100 * setup.error:g} % in the mean, and\n{100 * setup.share:g} % of the completed jobs use mdot.\n")
+    return "\n".join([head, "| limits | mean wait h | median h | P95 h | cut off |", "| --- " * 5 + "|", *rows, ""])
 
 
 def figure(results):
@@ -125,7 +128,8 @@ def figure(results):
                if results["requested"]["classes_h"][i] is not None]
     left, top, height, width = 60, 84, 240, 130
     most = max(max(hours) for _, hours in groups) or 1
-    out = draw.begin(left + len(groups) * width + 20, top + height + 48, left, "Mean wait under backfill, hours, by time limits")
+    out = draw.begin(left + len(groups) * width + 20, top + height + 48, left,
+                     "Mean wait under backfill, hours, by time limits")
     for i, (source, colour) in enumerate(SOURCES.items()):
         out += [f'<rect x="{left + 130 * i}" y="40" width="12" height="12" fill="{colour}"/>',
                 draw.text(left + 130 * i + 18, 50, source)]

@@ -58,11 +58,11 @@ class Accounting:
                      "JobName": draw.choice(["train", "a|b", "é ", ""]), "NodeList": draw.choice(["None assigned", "n[1-2]"])}
             lines.append("|".join(cells[column] for column in columns))
             if draw.random() < .3:
-                lines.append("|".join({**cells, "JobID": name + draw.choice([".batch", ".0", ".extern"]), "State": "COMPLETED"}[c]
-                                      for c in columns))
+                step = {"JobID": name + draw.choice([".batch", ".0", ".extern"]), "State": "COMPLETED"}
+                lines.append("|".join({**cells, **step}[c] for c in columns))
             if draw.random() < .1:
-                lines.append("|".join({**cells, "JobID": f"9{name.split('_')[0].split('+')[0]}_[4-9%2]", "State": "PENDING"}[c]
-                                      for c in columns))
+                tasks = {"JobID": f"9{name.split('_')[0].split('+')[0]}_[4-9%2]", "State": "PENDING"}
+                lines.append("|".join({**cells, **tasks}[c] for c in columns))
         return "\n".join(lines) + "\n"
 
 
@@ -124,7 +124,8 @@ class Answers(unittest.TestCase):
             with self.subTest(seed=seed), tempfile.TemporaryDirectory() as folder:
                 none, _, _ = self.run_on(folder, Accounting(seed), "--share", "0")
                 self.assert_same(none["mdot"], none["requested"])
-                sure, _, _ = self.run_on(folder, Accounting(seed, ["COMPLETED"]), "--error", "0", "--margin", "1", "--startup", "0")
+                sure, _, _ = self.run_on(folder, Accounting(seed, ["COMPLETED"]), "--error", "0", "--margin", "1", "--startup",
+                                         "0")
                 self.assert_same(sure["mdot"], sure["exact"])
                 lost, _, _ = self.run_on(folder, Accounting(seed, ["FAILED", "TIMEOUT"]))
                 self.assert_same(lost["mdot"], lost["requested"])
@@ -132,7 +133,7 @@ class Answers(unittest.TestCase):
     def test_one_command_writes_sentence_table_and_figure(self):
         with tempfile.TemporaryDirectory() as folder:
             results, said, out = self.run_on(folder, Accounting(7), "--policy", "conservative", "--", "--window", "0:50")
-            self.assertRegex(said, r"^50 jobs waited [0-9.]+ h on average with the requested limits, and [0-9.]+ h with mdot's: ")
+            self.assertRegex(said, r"^50 jobs waited [0-9.]+ h on average with the requested limits, and [0-9.]+ h with mdot's")
             with open(out + ".svg", encoding="utf-8") as file:
                 svg = file.read()
             for source in results.values():
@@ -166,8 +167,8 @@ class Answers(unittest.TestCase):
                 path = os.path.join(folder, "t")
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                run = subprocess.run([sys.executable, os.path.join(FOLDER, "waiting.py"), path, "--gpus", "8", "--out", path + "o"],
-                                     capture_output=True, text=True, check=False)
+                command = [sys.executable, os.path.join(FOLDER, "waiting.py"), path, "--gpus", "8", "--out", path + "o"]
+                run = subprocess.run(command, capture_output=True, text=True, check=False)
                 self.assertEqual((run.returncode, run.stdout), (1, ""))
                 self.assertIn(reason, run.stderr)
 
