@@ -52,8 +52,6 @@ def leading_dimensions(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[
     for leaf in pytree.tree_leaves((args, kwargs)):
         if isinstance(leaf, torch.Tensor) and leaf.ndim > 0:
             return tuple(leaf.shape[:2])
-    if any(isinstance(leaf, int) for leaf in pytree.tree_leaves((args, kwargs))):
-        raise InvalidArgumentError("the example inputs hold numbers but no tensor; pass tensors, for example torch.zeros(8, 256)")
     raise InvalidArgumentError("no example input has a batch dimension; pass the number of samples as batch=")
 
 
