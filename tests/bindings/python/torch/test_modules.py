@@ -160,7 +160,7 @@ class Refused(support.TestCase):
 
     def test_unsuitable_inputs_have_a_remedy(self) -> None:
         self.refuse("example inputs are missing: pass a batch of tensors", nn.Linear(8, 8), ())
-        self.refuse("hold numbers but no tensor; pass tensors", nn.Linear(8, 8), (2, 8))
+        self.refuse("no example input is a tensor: pass a batch of tensors", nn.Linear(8, 8), (2, 8))
 
     def test_gradients_in_forward_are_refused(self) -> None:
         class Computes(nn.Module):
@@ -349,7 +349,7 @@ class Losses(support.TestCase):
             mdot.Job.from_torch(model, x, loss=lambda out: out)
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "pass loss="):
             mdot.Job.from_torch(model, x, targets=torch.zeros(2))
-        with self.assertRaisesRegex(mdot.InvalidArgumentError, "loss is of type str"):
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "loss is .mse.: pass a function"):
             mdot.Job.from_torch(model, x, loss="mse")  # type: ignore[arg-type]
 
     def test_large_logits_without_a_loss_give_a_warning(self) -> None:
