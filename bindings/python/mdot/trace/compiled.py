@@ -346,6 +346,7 @@ def as_compiled(timeline: Timeline) -> list[Interval]:
     """The intervals of the step with its compiled modules compiled."""
     step = Step(timeline)
     kept, origins = saved(step)
+    absent = [is_fused and i not in kept for i, is_fused in enumerate(step.dropped)]
     released = [a.end for a in step.tensors]  # when the backward pass has read it, or what is computed from it
     for i, sources in origins.items():
         for j in sources:
@@ -357,21 +358,21 @@ def as_compiled(timeline: Timeline) -> list[Interval]:
         ends[i] = released[i] if as_written or i in kept else a.start
         for call, made in step.readers[i]:
             if (call.time < timeline.backward_start) == forward:
-                ends[i] = max(ends[i], call.time, *(ends[k] for k in made if step.dropped[k]))
-    written = _written_over(step, ends, kept)
+                ends[i] = max(ends[i], call.time, *(ends[k] for k in made if absent[k]))
+    written = _written_over(step, ends, absent)
     intervals = []
     for i, a in enumerate(step.tensors):
-        if a.bytes > 0 and (not step.dropped[i] or i in kept):
+        if a.bytes > 0 and not absent[i]:
             end = min(ends[i] - (i in written), timeline.clock - 1)
             intervals.append(Interval(a.start, max(end, a.start), a.bytes, a.kind))
     return intervals
 
 
-def _written_over(step: Step, ends: Sequence[int], kept: set[int]) -> set[int]:
+def _written_over(step: Step, ends: Sequence[int], absent: Sequence[bool]) -> set[int]:
     """Allocations over which the last reader's kernel writes a result of the same size."""
     written: set[int] = set()
     for i, a in enumerate(step.tensors):
-        if not step.is_output_fusible(i) or (step.dropped[i] and i not in kept):
+        if not step.is_output_fusible(i) or absent[i]:
             continue
         left, seen = list(step.operands[i]), set()
         while left:
@@ -380,7 +381,7 @@ def _written_over(step: Step, ends: Sequence[int], kept: set[int]) -> set[int]:
                 continue
             seen.add(j)
             b = step.tensors[j]
-            if step.dropped[j] and j not in kept:
+            if absent[j]:
                 left += step.operands[j]
             elif j not in written and ends[j] == a.start and b.bytes == a.bytes and b.start < a.start and step.makers[j] is not None:
                 written.add(j)

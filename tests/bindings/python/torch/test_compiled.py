@@ -260,6 +260,25 @@ class Compiled(unittest.TestCase):
                     ratio = saved_by_mdot(timeline_of(model, x)) / saved_by_partitioner(model, x)
                     self.assertLess(abs(ratio - 1), TOLERANCE, f"{name} in {dtype}: {ratio:.3f} of the partitioner's bytes")
 
+    def test_products_end_where_their_saved_sum_begins(self) -> None:
+        """At the end of the forward pass, only saved tensors, inputs and results exist: a frozen product and its adapter's do not."""
+
+        class Adapted(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.base, self.down, self.up = nn.Linear(WIDTH, 256, bias=False), nn.Linear(WIDTH, 8, bias=False), nn.Linear(8, 256, bias=False)
+                self.base.weight.requires_grad_(False)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return F.silu(self.base(x) + 2 * self.up(self.down(x)))
+
+        for name, (make, inputs) in {**NETWORKS, "adapters": (lambda: Scalar(Adapted(), nn.Linear(256, 8), loss=square), rows)}.items():
+            with self.subTest(name):
+                line = timeline_of(make().train(), inputs())
+                alive = sum(i.bytes for i in as_compiled(line) if i.start < line.backward_start <= i.end)
+                given = inputs().numel() * inputs().element_size()
+                self.assertLess(alive, 1.01 * (saved_by_mdot(line) + given) + 4096, f"{name}: {alive} bytes")
+
     def test_a_loss_outside_of_the_compiled_module_keeps_its_tensors(self) -> None:
         """`model.compile()` leaves the loss around it as it is: log-probabilities in fp32 in place of logits in bf16."""
         model = text(gpt)().bfloat16()
