@@ -166,6 +166,14 @@ class Graph:
             self._stopped[value] = self.op("StopGradient", [value], value.shape, value.dtype, domain="mdot")
         return self._stopped[value]
 
+    def mixes_types(self) -> bool:
+        """Whether a product has operands in fp32 and in 16 bits."""
+        for node in self.nodes:
+            types = {value.dtype for value in node.inputs[:2] if value is not None} if node.op in _PRODUCTS else set()
+            if FLOAT in types and types & {FLOAT16, BFLOAT16}:
+                return True
+        return False
+
     def note_types(self, precision: str) -> None:
         """Finds the nodes whose type differs from the program's precision."""
         wanted = {FLOAT} if precision != "pytorch" else {FLOAT16, BFLOAT16}

@@ -45,6 +45,18 @@ class Method(Shell):
         return self.method(*args, **kwargs)
 
 
+class InAutocast(Shell):
+    """Runs a module in 16-bit autocast."""
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype) -> None:
+        super().__init__(model)
+        self.dtype = dtype
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        with torch.autocast("cuda", self.dtype):
+            return self.model(*args, **kwargs)
+
+
 def title(model: nn.Module) -> str:
     """The module's class name, with the running method's name."""
     if isinstance(model, Method):
@@ -76,7 +88,11 @@ def compiled(model: nn.Module) -> list[nn.Module]:
     """The outermost modules that torch.compile compiles, or else the module itself, without a loss around it."""
     found = [module for module in model.modules() if _is_compiled(module)]
     inside = {id(part) for module in found for part in module.modules() if part is not module}
-    return [module for module in found if id(module) not in inside] or [getattr(model, "model", model) if hasattr(model, "loss") and isinstance(model, Shell) else model]
+    if found:
+        return [module for module in found if id(module) not in inside]
+    while isinstance(model, Shell) and (isinstance(model, InAutocast) or hasattr(model, "loss")):
+        model = model.model
+    return [model]
 
 
 def is_compiled(given: Any) -> bool:

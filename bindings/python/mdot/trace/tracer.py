@@ -94,7 +94,7 @@ def trace(
     with failures.explained(model, name, given_args, kwargs), replacements.active(notes):
         try:
             with batches.watch(model) as seen:
-                graph, recorder = _run(model, args, kwargs, name, fake=True)
+                graph, recorder, model = _run_with_types(model, args, kwargs, name, notes)
         except DataDependent as reason:
             _check_runs(model, reason)
             is_fake = False
@@ -155,6 +155,32 @@ def _at_far_prime(
     if made is None or (watched is not None and watched.found) or batches.loses_samples(first, made, batch, far):
         return None
     return (made, far) if batches.is_regular(first, made, batch, far) else None
+
+
+def _run_with_types(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, notes: list[str]
+) -> tuple[Graph, Recorder, nn.Module]:
+    """A run, and the module. If products mix fp32 and 16 bits, which PyTorch accepts in autocast alone, the module is the one
+    inside of autocast."""
+    types = {p.dtype for p in model.parameters() if p.dtype in (torch.float32, torch.float16, torch.bfloat16)}
+    fault: Exception | None = None
+    try:
+        graph, recorder = _run(model, args, kwargs, name, fake=True)
+        if not graph.mixes_types():
+            return graph, recorder, model
+    except DataDependent:
+        raise
+    except Exception as reason:  # a module can raise any
+        if len(types) < 2:
+            raise
+        fault = reason
+    wrapped = modules.InAutocast(model, torch.float16 if torch.float16 in types else torch.bfloat16)
+    try:
+        graph, recorder = _run(wrapped, args, kwargs, name, fake=True)
+    except Exception as reason:
+        raise fault or reason
+    notes.append("products of the module mix fp32 and 16 bits, which needs autocast: it is traced inside of it")
+    return graph, recorder, wrapped
 
 
 def _at_other_batch(

@@ -25,6 +25,7 @@ from torch.utils.checkpoint import checkpoint
 
 import mdot
 from mdot.trace import losses, timeline, training_run
+from mdot.trace.modules import InAutocast
 
 Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 Make = Callable[[int], Made]
@@ -285,6 +286,31 @@ class Memory(support.TestCase):
             with self.subTest("parallel residual", layers=layers):
                 made = [mdot.predict(read(gpt_neox(which, layers)), "A100", 16, checkpoint=None if which else "blocks", **options) for which in (False, True)]
                 self.assertAlmostEqual(made[0].peak_memory_bytes / made[1].peak_memory_bytes, 1.0, delta=0.02)
+
+    def test_products_that_mix_types_run_in_autocast(self) -> None:
+        """Modules with parameters in 16 bits before fp32 ones, as nanochat's embedding, which the program calls inside of autocast:
+        the job is that of the module with autocast inside."""
+        tokens, rows = torch.zeros(4, 16, dtype=torch.long), torch.zeros(4, 16, 32).bfloat16()
+        images = torch.zeros(4, 3, 16, 16).bfloat16()
+        forms: dict[str, tuple[Any, torch.Tensor, torch.dtype]] = {
+            "embedding": (lambda: nn.Sequential(nn.Embedding(50, 32).bfloat16(), nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 50)), tokens, torch.bfloat16),
+            "embedding in fp16": (lambda: nn.Sequential(nn.Embedding(50, 32).half(), nn.Linear(32, 50)), tokens, torch.float16),
+            "first linear": (lambda: nn.Sequential(nn.Linear(32, 48).bfloat16(), nn.GELU(), nn.Linear(48, 8)), rows, torch.bfloat16),
+            "stem": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3).bfloat16(), nn.ReLU(), nn.Conv2d(8, 8, 3)), images, torch.bfloat16),
+            "attention": (lambda: nn.Sequential(nn.Embedding(50, 32).bfloat16(), nn.TransformerEncoderLayer(32, 4, 64, 0.0, batch_first=True)), tokens, torch.bfloat16),
+        }
+        for name, (make, x, dtype) in forms.items():
+            with self.subTest(name):
+                with self.assertWarnsRegex(UserWarning, "mix fp32 and 16 bits"):
+                    outside = mdot.Job.from_torch(make(), (x,), batch=4)
+                with warnings.catch_warnings(record=True) as found:
+                    warnings.simplefilter("always")
+                    inside = mdot.Job.from_torch(InAutocast(make(), dtype), (x,), batch=4)
+                self.assertFalse([str(one.message) for one in found if "opaque" in str(one.message)])
+                assert outside.program is not None and inside.program is not None
+                self.assertEqual(outside.program.check.job_flops, inside.program.check.job_flops)
+                self.assertEqual(outside.program.check.dispatched_flops, inside.program.check.job_flops)
+                self.assertEqual(outside.program.check.recorded_peak, inside.program.check.recorded_peak)
 
     def test_module_with_a_fixed_batch_is_recorded(self) -> None:
         class Fixed(nn.Module):
