@@ -20,7 +20,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mdot_lab.checks.memory import reference, run_networks, run_published, table
+from mdot_lab.checks.memory import reference, run_networks, table
 
 
 def _precisions(text: str) -> list[str]:
@@ -38,6 +38,8 @@ def _networks(options: argparse.Namespace) -> int:
 
 
 def _published(options: argparse.Namespace) -> int:
+    from mdot_lab.checks.memory import run_published  # it imports torch, which fake_cuda.install must precede
+
     rows = run_published.run(options.folder, options.only, options.jobs_folder)
     if options.out is not None:
         run_published.write(options.out, rows)
