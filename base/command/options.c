@@ -38,7 +38,8 @@ static bool set(const line *l, const cli_option *option, char *value)
     return cli_set_values(l->command->name, option, value, lists, l->request);
 }
 
-/* Finds an option by the first `length` letters; an abbreviation must fit exactly one option. */
+/* Finds an option by the first `length` letters, or by another program's name for it; an abbreviation must fit exactly
+ * one option. */
 static const cli_option *find_name(const line *l, const char *name, size_t length, bool *out_ambiguous)
 {
     const cli_option *found = NULL, *option;
@@ -50,6 +51,10 @@ static const cli_option *find_name(const line *l, const char *name, size_t lengt
         count++;
     }
     *out_ambiguous = count > 1;
+    for (const bs_choice_word *word = l->command->option_words; count == 0 && word != NULL && word->word != NULL;
+         word++)
+        if (word->is_same && strlen(word->word) == length && strncmp(word->word, name, length) == 0)
+            return find_name(l, word->name, strlen(word->name), out_ambiguous);
     return count == 1 ? found : NULL;
 }
 
