@@ -97,9 +97,10 @@ typedef struct rt_option {
 #define rt_reduce_type_names rt_gradient_type_names
 #define rt_reduce_type_words rt_gradient_type_words
 
-/* Names of options in other programs. */
+/* Names of options in other programs. Synonyms are accepted, and the others name the nearest option. */
 static const bs_choice_word rt_option_words[] = {
 #define OPTION_WORD(word, name) {word, name, false},
+#define OPTION_SYNONYM(word, name) {word, name, true},
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
 
