@@ -164,8 +164,11 @@ static const cli_option options[] = {
     CLI_GPU_SPEC_OPTION(plan_request, gpus, "a GPU described by its spec values, as in `mdot predict`"),
     CLI_CALL_ROW(
         "parallel", "KIND=N,…", cli_parse_parallel,
-        "degrees of parallelism that the search keeps: dp, tp, pp, ep, cp, vpp, sp, zero; it varies the others",
+        "degrees of parallelism that the search keeps: dp, tp, pp, ep, cp, vpp, sp, zero, ps; it varies the others",
         .takes_list = true),
+    CLI_VALUE_ROW(CLI_CHOICE, "sync", "S", cli_training, value[RT_OPTION_sync],
+                  "with ps: bsp, or asp, where workers do not wait for each other (default bsp)",
+                  .choices = rt_sync_names, .words = rt_sync_words, .takes_list = true),
     CLI_CALL_ROW("link", "LINK", cli_parse_link,
                  "link between the GPUs of a node: pcie, nvlink, or the bandwidth that a collective reaches, in GB/s"),
     CLI_VALUE_ROW(CLI_RATE, "network", "GB/s", cli_training, value[RT_OPTION_network_gbps],
