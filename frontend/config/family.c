@@ -65,7 +65,8 @@ static bool has_setting(const fe_family *family, json_object *config, const char
 {
     const char *equals = strstr(key, "==");
     if (equals == NULL) {
-        json_object *value = fe_member(config, key);
+        json_object *value = NULL;
+        if (json_object_object_get_ex(config, key, &value) && value == NULL && wanted == NULL) return true; /* null */
         if (value == NULL) value = fe_member(fe_member(family->description, "defaults"), key);
         if (json_object_is_type(wanted, json_type_boolean) && json_object_is_type(value, json_type_int))
             return json_object_get_boolean(wanted) == json_object_get_boolean(value);
