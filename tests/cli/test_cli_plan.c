@@ -61,12 +61,17 @@ static void the_cheapest_layout_in_time_is_recommended(void **state)
 static void the_printed_command_predicts_the_layout(void **state)
 {
     predict_command *f = *state;
-    static const char *const sizes[] = {"1", "8", "16"};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    static const char *const cases[][3] = {{"--gpus=1", "--quiet", "--quiet"},
+                                           {"--gpus=8", "--quiet", "--quiet"},
+                                           {"--gpus=16", "--quiet", "--quiet"},
+                                           {"--gpus=8", "--parallel=ps=2", "--sync=bsp"},
+                                           {"--gpus=8", "--parallel=ps=2", "--sync=asp"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double planned[MOST], predicted[1];
-        PLAN(f, "--gpu", "A100", "--gpus", sizes[s], "--samples", "1e6", "--global-batch", "128", "--json");
+        const char *const *c = cases[i];
+        PLAN(f, "--gpu", "A100", c[0], c[1], c[2], "--samples", "1e6", "--global-batch", "128", "--json");
         assert_compare(numbers(f, "step_ms", planned), ==, 1);
-        PLAN(f, "--gpu", "A100", "--gpus", sizes[s], "--samples", "1e6", "--global-batch", "128");
+        PLAN(f, "--gpu", "A100", c[0], c[1], c[2], "--samples", "1e6", "--global-batch", "128");
         char *line = strstr(f->result.out, "mdot predict "), *words[64];
         assert_non_null(line);
         size_t count = 2;

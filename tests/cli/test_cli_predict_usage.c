@@ -165,6 +165,23 @@ static void options_that_exclude_each_other_are_refused(void **state)
     assert_int_equal(f->result.status, USAGE);
 }
 
+static void other_names_of_options_are_accepted(void **state)
+{
+    predict_command *f = *state;
+    static char first[sizeof f->result.out];
+    RUN(f, resnet, "--gpu", "T4", "--frozen", "layer*", "--frozen-weights", "nf4");
+    snprintf(first, sizeof first, "%s", f->result.out);
+    expect_contains(first, "frozen weights");
+    static const char *const lines[][2] = {{"--quantize", "nf4"}, {"--quantize", "qlora"}, {"--quantize=nf4", "-q"}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        RUN(f, resnet, "--gpu", "T4", "--frozen", "layer*", lines[i][0], lines[i][1]);
+        assert_string_equal(f->result.out, first);
+    }
+    RUN(f, resnet, "--gpu", "T4", "--quantize", "int3");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "nf4-single");
+}
+
 static void help_succeeds(void **state)
 {
     predict_command *f = *state;
@@ -187,6 +204,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_values_list_the_accepted_values, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(options_that_exclude_each_other_are_refused, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(other_names_of_options_are_accepted, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(help_succeeds, predict_command_set_up, predict_command_tear_down),
     };
