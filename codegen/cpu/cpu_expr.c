@@ -94,9 +94,9 @@ static LLVMValueRef load_alternate(cg_emitter *e, const access *a, int lanes)
     LLVMTypeRef vector = cg_vector(e, a->type, lanes);
     assert(lanes <= 64);
     for (int i = 0; i < lanes; i++) mask[i] = lane_number(e, 2 * i < lanes ? 2 * i : 2 * i + 1);
-    return LLVMBuildShuffleVector(e->builder, cg_load(e, vector, first, 0),
-                                  cg_load(e, vector, cg_at(e, a->type, first, cg_int(e, lanes - 1)), 0),
-                                  LLVMConstVector(mask, (unsigned)lanes), "");
+    LLVMValueRef low = cg_load(e, vector, first, 0);
+    LLVMValueRef high = cg_load(e, vector, cg_at(e, a->type, first, cg_int(e, lanes - 1)), 0);
+    return LLVMBuildShuffleVector(e->builder, low, high, LLVMConstVector(mask, (unsigned)lanes), "");
 }
 
 static LLVMValueRef load(evaluation *v, const pl_expr *expr, bool lane0)

@@ -194,8 +194,8 @@ static ir_value *in_place(ir_builder *b, const convolution *c, ir_value *x, ir_v
         window[4 + spatial + i] = kernel[3 + spatial + i] = ir_dim_number(c->s.window.kernel[i]);
         summed[1 + i] = 4 + spatial + i;
     }
-    ir_value *products = ir_build_mul(b, ir_build_reshape(b, x, window, 4 + 2 * spatial),
-                                      ir_build_reshape(b, weights, kernel, 3 + 2 * spatial));
+    x = ir_build_reshape(b, x, window, 4 + 2 * spatial);
+    ir_value *products = ir_build_mul(b, x, ir_build_reshape(b, weights, kernel, 3 + 2 * spatial));
     ir_value *sum = products != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, products, summed, 1 + spatial) : NULL;
     sum = sum != NULL ? ir_build_reshape(b, sum, result, 2 + spatial) : NULL;
     return bias != NULL ? ir_build_add(b, sum, ir_build_reshape(b, bias, added, 1 + spatial)) : sum;
