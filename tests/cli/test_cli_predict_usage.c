@@ -116,7 +116,7 @@ static void wrong_values_list_the_accepted_values(void **state)
         {"--network=0", "above 0"},
         {"--parallel=tp", "KIND=N"},
         {"--parallel=xp=2",
-         "unknown value \"xp\"; known are dp, tp, pp, ep, cp, sp, micro, vpp, first, last, zero, ps, fsdp"},
+         "unknown value \"xp\"; known are dp, tp, pp, ep, cp, sp, micro, vpp, first, last, blocks, zero, ps, fsdp"},
         {"--parallel=dp=2,tb=2", "(did you mean tp?)"},
         {"--parallel=tensro=2", "(did you mean tp?)"},
         {"--parallel=expert_paralel=2", "(did you mean ep?)"},
