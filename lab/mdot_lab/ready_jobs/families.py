@@ -408,9 +408,9 @@ def describe_adapters(family: Family, variant: Mapping[str, Any], writer: Writer
 
 def describe(family: Family, folder: Path) -> None:
     import transformers
-    from mdot.job import _setting_names
+    from mdot.operators import setting_names
 
-    writer, names, started = Writer(), _setting_names(), time.process_time()
+    writer, names, started = Writer(), setting_names(), time.process_time()
     made = getattr(transformers, family.network)
     default = made.config_class()
     kinds: Callable[[str], Any] = lambda key: getattr(default, key, family.variants[0][key])  # noqa: E731
