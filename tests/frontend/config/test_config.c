@@ -66,10 +66,13 @@ static void a_ready_job_has_the_published_parameters(void **state)
     static const struct {
         const char *name;
         double parameters;
-    } networks[] = {{"llama-3-8b", 8030261248.0},   {"llama-2-70b", 68976648192.0},      {"gpt2", 124439808.0},
-                    {"t5-base", 222903552.0},       {"bloom-560m", 559214592.0},         {"opt-125m", 125239296.0},
-                    {"phi-3-mini", 3821079552.0},   {"qwen3-30b-a3b", 30532122624.0},    {"smollm3-3b", 3075098624.0},
-                    {"gpt-oss-20b", 20914757184.0}, {"qwen1.5-moe-a2.7b", 14315784192.0}};
+    } networks[] = {
+        {"llama-3-8b", 8030261248.0},   {"llama-2-70b", 68976648192.0},       {"gpt2", 124439808.0},
+        {"t5-base", 222903552.0},       {"bloom-560m", 559214592.0},          {"opt-125m", 125239296.0},
+        {"phi-3-mini", 3821079552.0},   {"qwen3-30b-a3b", 30532122624.0},     {"smollm3-3b", 3075098624.0},
+        {"gpt-oss-20b", 20914757184.0}, {"qwen1.5-moe-a2.7b", 14315784192.0}, {"command-r-35b", 34980831232.0},
+        {"olmoe-1b-7b", 6919161856.0},  {"gpt-neo-1.3b", 1315575808.0},       {"deepseek-v2-lite", 15706484224.0},
+        {"deepseek-v3", 671026404352.0}};
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         mdot_job *job = NULL;
         mdot_error err = {0};

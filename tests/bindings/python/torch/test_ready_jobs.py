@@ -22,7 +22,7 @@ import mdot
 from mdot.trace.models import of_transformers
 
 TOLERANCE = 0.01
-WIDER = {"bloom": 0.025, "mixtral": 0.08, "mpnet": 0.05, "t5": 0.02, "whisper": 0.035}
+WIDER = {"albert": 0.035, "bloom": 0.025, "deepseek_v2": 0.02, "deepseek_v3": 0.02, "gptj": 0.02, "gpt_neo": 0.015, "llama4_text": 0.1, "mixtral": 0.08, "mpnet": 0.05, "t5": 0.02, "whisper": 0.035}
 """Families whose memory differs by more at some batch and length: a record keeps at most 16 moments."""
 LENGTHS, BATCHES = (192, 320), (2, 16)
 SHARED = {"num_hidden_layers": 6, "num_attention_heads": 8, "hidden_size": 320, "intermediate_size": 1100, "vocab_size": 3000, "max_position_embeddings": 512}
@@ -33,27 +33,46 @@ TWO_STACKS = {"d_model": 320, "encoder_layers": 5, "decoder_layers": 7, "encoder
 PATCHES = {"num_channels": 3, "num_hidden_layers": 6, "num_attention_heads": 8, "hidden_size": 320, "intermediate_size": 1100, "image_size": 96, "patch_size": 12, "num_labels": 500}
 GROUPED_WIDTH = {key: value for key, value in GROUPED.items() if key != "head_dim"}
 EXPERTS = {**GROUPED, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 296, "intermediate_size": 1104}
+LATENT = {**SHARED, "num_key_value_heads": 8, "first_k_dense_replace": 2, "moe_intermediate_size": 296, "n_shared_experts": 2, "num_experts_per_tok": 3, "kv_lora_rank": 88, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 56, "num_hidden_layers": 7}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "albert": {**TYPES, "embedding_size": 128},
+    "arcee": GROUPED,
     "bart": {**TWO_STACKS, "max_position_embeddings": 512},
     "bert": TYPES,
     "bloom": {"n_layer": 6, "n_head": 8, "hidden_size": 320, "vocab_size": 3000},
+    "cohere": {**GROUPED_WIDTH, "num_key_value_heads": 8},
+    "deepseek_v2": {**LATENT, "q_lora_rank": None, "n_routed_experts": 12, "n_group": 1, "topk_group": 1},
+    "deepseek_v3": {**LATENT, "q_lora_rank": 144, "n_routed_experts": 48},
     "deit": PATCHES,
+    "dinov2": {**PATCHES, "mlp_ratio": 3},
     "distilbert": {"n_layers": 5, "n_heads": 8, "dim": 320, "hidden_dim": 1100, "vocab_size": 3000, "max_position_embeddings": 512},
     "electra": {**TYPES, "embedding_size": 128},
+    "ernie4_5": {**GROUPED, "tie_word_embeddings": True},
     "falcon": {"num_hidden_layers": 6, "num_attention_heads": 8, "hidden_size": 320, "vocab_size": 3000},
     "gemma": GROUPED,
     "gemma2": GROUPED,
     "gemma3_text": GROUPED,
+    "glm": GROUPED,
+    "glm4": {**GROUPED, "attention_bias": False},
+    "glm4_moe": {**GROUPED, "attention_bias": True, "first_k_dense_replace": 2, "moe_intermediate_size": 296, "n_shared_experts": 2, "num_experts_per_tok": 4, "n_routed_experts": 12, "num_hidden_layers": 7},
     "gpt2": {"n_layer": 7, "n_head": 8, "n_embd": 320, "vocab_size": 3000, "n_positions": 512},
+    "gpt_neo": {"num_layers": 6, "num_heads": 8, "hidden_size": 320, "vocab_size": 3000, "max_position_embeddings": 512, "attention_types": [[["global", "local"], 3]]},
     "gpt_neox": {**SHARED, "hidden_size": 384},
     "gpt_oss": {**EXPERTS, "num_local_experts": 6},
+    "gptj": {"n_layer": 6, "n_head": 8, "n_embd": 320, "vocab_size": 3000, "n_positions": 512, "rotary_dim": 24},
     "granite": {**GROUPED_WIDTH, "tie_word_embeddings": True},
+    "granitemoe": {**GROUPED_WIDTH, "intermediate_size": 296, "num_local_experts": 6, "num_experts_per_tok": 2, "tie_word_embeddings": True},
     "llama": {**GROUPED, "tie_word_embeddings": True, "dtype": "bfloat16"},
+    "llama4_text": {**GROUPED, "intermediate_size": 296, "intermediate_size_mlp": 1104, "num_local_experts": 4, "num_experts_per_tok": 1},
+    "ministral3": GROUPED,
     "mistral": GROUPED,
     "mixtral": {**GROUPED, "intermediate_size": 1104, "num_local_experts": 6, "num_experts_per_tok": 2},
     "mpnet": {**SHARED, "relative_attention_num_buckets": 40},
+    "nemotron": GROUPED,
     "olmo": EQUAL,
     "olmo2": EQUAL,
+    "olmo3": EQUAL,
+    "olmoe": {**EQUAL, "intermediate_size": 296, "num_experts": 6, "num_experts_per_tok": 2},
     "opt": {**SHARED, "ffn_dim": 1100, "word_embed_proj_dim": 320},
     "phi": SHARED,
     "phi3": GROUPED_WIDTH,
@@ -62,6 +81,7 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "qwen3": {**GROUPED, "tie_word_embeddings": False},
     "qwen3_moe": EXPERTS,
     "roberta": TYPES,
+    "seed_oss": GROUPED,
     "smollm3": GROUPED_WIDTH,
     "stablelm": EQUAL,
     "starcoder2": GROUPED,
