@@ -226,6 +226,36 @@ static void a_table_of_groups_has_their_means(void **state)
     mdot_store_free(text);
 }
 
+/* A table may have only the groups that a predictor has not predicted yet. */
+static void predicted_groups_are_left_out_of_a_table(void **state)
+{
+    store_fixture *f = *state;
+    for (int64_t batch = 1; batch <= 4; batch++) {
+        mdot_store_row row = store_fixture_row(f, 5);
+        row.batch = batch;
+        store_fixture_add(f, row);
+    }
+    refresh(f);
+    for (int predicted = 0; predicted <= 4; predicted++) {
+        static const char *const predictors[] = {NULL, "p", "q"};
+        for (int i = 0; i < 3; i++) {
+            mdot_store_export options = {.struct_size = sizeof options,
+                                         .flags = MDOT_STORE_EXPORT_GROUPS,
+                                         .job_folder = "j",
+                                         .unpredicted_by = predictors[i]};
+            char *text = NULL;
+            size_t size, lines = 0;
+            store_expect_ok(mdot_store_export_csv(f->store, &options, &text, &size, &f->err), &f->err);
+            for (const char *c = text; *c != '\0'; c++) lines += *c == '\n';
+            assert_int_equal(lines, 1 + (i == 1 ? 4 - predicted : 4));
+            mdot_store_free(text);
+        }
+        mdot_store_prediction p = {.struct_size = sizeof p, .ms = 2, .lower_ms = 1, .upper_ms = 3};
+        p.group = groups_of(f, NULL).item[predicted % 4].id;
+        store_expect_ok(mdot_store_set_predictions(f->store, "p", &p, 1, &f->err), &f->err);
+    }
+}
+
 /* An interval may be empty but not turned around, and its end may not be infinite. */
 static void predictions_lie_within_their_interval(void **state)
 {
@@ -372,6 +402,7 @@ int main(void)
         CASE(absurd_rows_count_nowhere),
         CASE(filters_select_groups),
         CASE(predictions_lie_within_their_interval),
+        CASE(predicted_groups_are_left_out_of_a_table),
         CASE(groups_and_predictions_come_back_and_arguments_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

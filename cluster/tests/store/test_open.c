@@ -103,6 +103,9 @@ static void other_files_are_refused(void **state)
     FILE *file = fopen(path, "w");
     for (int i = 0; i < 2000; i++) fputs("not a database\n", file);
     fclose(file);
+    char *inside = process_in_folder(path, "x");
+    store_expect_failure(mdot_store_open(inside, NULL, &store, &f->err), &f->err, MDOT_IO, "cannot be opened");
+    free(inside);
     store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot-store recover");
     unlink(path);
     sqlite3 *db = NULL;
