@@ -111,8 +111,7 @@ static bool read_header(const unsigned char *at, const unsigned char *end, uint6
 {
     uint64_t total = 0;
     size_t used = read_varint(at, end, &out->bytes);
-    if (used == 0 || out->bytes > (uint64_t)(end - at) || out->bytes < 4 || out->bytes > 9 * (ST_MAX_WIDTH + 3))
-        return false;
+    if (used == 0 || out->bytes > (uint64_t)(end - at)) return false;
     out->count = 0;
     for (size_t offset = used; offset < out->bytes;) {
         if (out->count == ST_MAX_WIDTH + 2) return false;

@@ -179,7 +179,7 @@ static int by_name(const void *left, const void *right)
     return strcmp(((const column *)left)->name, ((const column *)right)->name);
 }
 
-static char cell[MOST_ROWS][MOST_SETTINGS][40], path[MOST_ROWS][80], identity[MOST_ROWS][2][40];
+static char cell[MOST_ROWS][MOST_SETTINGS][48], path[MOST_ROWS][80], identity[MOST_ROWS][2][40];
 
 /* Lists the columns of a table; with `folder`, jobs are files there, and settings for reading are left out. */
 static void expect_columns(const stored *s, const store_fixture *f, bool is_plain, const char *folder)
