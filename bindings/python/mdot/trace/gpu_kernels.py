@@ -24,15 +24,21 @@ class GpuKernels(TorchFunctionMode):
     functions in torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
     checkpointed region. Cells of recurrences are two products and one kernel."""
 
+    _depth = 0
+
     def __enter__(self) -> Any:
-        self._originals = {name: getattr(F, name) for name in _REPLACED}
-        for name, func in self._originals.items():
-            setattr(F, name, functools.partial(self._call, func))
+        self._depth += 1
+        if self._depth == 1:  # the backward pass enters again
+            self._originals = {name: getattr(F, name) for name in _REPLACED}
+            for name, func in self._originals.items():
+                setattr(F, name, functools.partial(self._call, func))
         return super().__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *reason: Any) -> None:
-        for name, func in self._originals.items():
-            setattr(F, name, func)
+        self._depth -= 1
+        if self._depth == 0:
+            for name, func in self._originals.items():
+                setattr(F, name, func)
         super().__exit__(*reason)  # type: ignore[no-untyped-call]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

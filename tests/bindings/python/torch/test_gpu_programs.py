@@ -117,6 +117,12 @@ class GpuPrograms(support.TestCase):
         self.assertEqual(found.count(SAMPLES * 64 * 4), 3)  # the input, the linear and the mask
         self.assertEqual(found.count(SAMPLES * 64), 0)
 
+    def test_functions_of_pytorch_are_restored(self) -> None:
+        names = ("dropout", "rms_norm", "scaled_dot_product_attention", "linear", "cross_entropy")
+        before = [getattr(F, name) for name in names]
+        run_of(CheckpointedDropout(), 64)
+        self.assertEqual([getattr(F, name) for name in names], before)
+
     def test_hooks_of_the_first_run_are_removed(self) -> None:
         model = Hooked(8, 8)
         run_of(model, 8)
