@@ -51,6 +51,12 @@ static inline double rt_copies(const mdot_configuration *c)
     return (double)c->gpu_count / ((double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel);
 }
 
+/* Samples of an optimizer step over all GPUs, of a configuration with all degrees. */
+static inline double rt_samples_of_step(const mdot_configuration *c)
+{
+    return (double)c->batch * c->data_parallel * c->expert_parallel * (c->accumulate > 0 ? c->accumulate : 1);
+}
+
 static inline bool rt_is_fp8(mdot_precision precision)
 {
     return precision == MDOT_PRECISION_FP8 || precision == MDOT_PRECISION_FP8_ROWWISE ||

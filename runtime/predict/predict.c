@@ -168,8 +168,7 @@ static double loader_ms(const mdot_configuration *c)
 {
     double seconds = c->loader_rate > 0 ? 1 / c->loader_rate : 0; /* for a sample */
     if (c->cpu_rate > 0) seconds += 1 / (c->cpu_rate * c->cpus);
-    double workers = (double)c->gpu_count / c->tensor_parallel / c->pipeline_parallel / c->context_parallel;
-    return MS_PER_SECOND * seconds * workers * c->accumulate * (double)c->batch;
+    return MS_PER_SECOND * seconds * rt_samples_of_step(c);
 }
 
 static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)

@@ -135,7 +135,7 @@ static void price(worker *w, size_t item_index, const rt_search_item *item, size
             w->counts.refused++;
             continue;
         }
-        const kept entry = {.ms_per_sample = w->predictions[i].step_ms / rt_layout_samples(&w->layouts[i]),
+        const kept entry = {.ms_per_sample = w->predictions[i].step_ms / rt_samples_of_step(&w->layouts[i]),
                             .item = item_index,
                             .number = w->numbers[i],
                             .configuration = w->layouts[i],
@@ -328,7 +328,7 @@ mdot_status mdot_plan_get_layout(const mdot_plan *plan, size_t index, mdot_plan_
     mdot_plan_layout layout = {.configuration = *c,
                                .prediction = entry->prediction,
                                .gpu_model = (size_t)(c->gpu_spec - plan->space.gpus),
-                               .samples = rt_layout_samples(c),
+                               .samples = rt_samples_of_step(c),
                                .pipeline_share = waiting / (waiting + c->micro_batches)};
     return bs_fill_struct(&layout_type, &layout, out_layout, NULL);
 }

@@ -55,6 +55,3 @@ typedef struct rt_layouts {
 void rt_layouts_begin(rt_layouts *layouts, const rt_space *space, const rt_search_item *item);
 /* Fills the next layout that divides GPUs and batch. Returns false behind the last. */
 bool rt_layouts_next(rt_layouts *layouts, mdot_configuration *out);
-
-/* Samples of an optimizer step over all GPUs. */
-double rt_layout_samples(const mdot_configuration *c);

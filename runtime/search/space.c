@@ -337,8 +337,3 @@ bool rt_layouts_next(rt_layouts *layouts, mdot_configuration *out)
     }
     return found;
 }
-
-double rt_layout_samples(const mdot_configuration *c)
-{
-    return (double)c->batch * c->data_parallel * c->expert_parallel * (c->accumulate > 0 ? c->accumulate : 1);
-}
