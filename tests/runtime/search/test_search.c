@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "mdot/mdotjob.h"
+#include "runtime/job/configuration.h"
 #include "runtime/search/search.h"
 #include "tests/support/assertions.h"
 
@@ -195,7 +196,7 @@ static void the_counts_add_up(void **state)
         rt_layouts_begin(&layouts, space, &item);
         while (rt_layouts_next(&layouts, &layout)) {
             complete++;
-            assert_compare(rt_layout_samples(&layout), ==, 48);
+            assert_compare(rt_samples_of_step(&layout), ==, 48);
         }
         indivisible += layouts.indivisible;
     }
