@@ -44,8 +44,11 @@ class GpuKernels(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.Tensor.backward:  # it may run the forward function of checkpointed regions again
-            with self:
+            super().__enter__()  # type: ignore[no-untyped-call]
+            try:
                 return torch.autograd.backward(args[0], kwargs.pop("gradient", None), **kwargs)
+            finally:
+                super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return self._call(func, *args, **kwargs)
 
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
