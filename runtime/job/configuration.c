@@ -383,29 +383,18 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     return MDOT_OK;
 }
 
-/* The bytes behind the last option, such as those of `reserved`, are 0. */
-static mdot_status check_reserved(const mdot_configuration *c, mdot_error *err)
-{
-    enum {
-        OPTIONS_END = sizeof(union {
+/* Options reach the end of the struct. Room behind them would be a later version's option: require that it is 0. */
+_Static_assert(sizeof(mdot_configuration) == sizeof(union {
 #define OPTION(field, ...) char field[offsetof(mdot_configuration, field) + sizeof(((mdot_configuration *)0)->field)];
 #include "runtime/job/configuration.def"
-        })
-    };
-    for (size_t i = OPTIONS_END; i < sizeof *c; i++)
-        if (((const char *)c)[i] != 0)
-            return mdot_fail(
-                err, MDOT_INCOMPATIBLE,
-                "the configuration sets a field that this version lacks: set reserved to 0, or use a newer mdot");
-    return MDOT_OK;
-}
+               }),
+               "options fill a configuration");
 
 mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
                                   rt_configuration *out_configuration, mdot_error *err)
 {
     rt_configuration s = {0};
     mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
-    if (status == MDOT_OK) status = check_reserved(&s.c, err);
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
     if (s.c.gpu_spec == NULL)
