@@ -383,13 +383,6 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Options reach the end of the struct. Room behind them would be a later version's option: require that it is 0. */
-_Static_assert(sizeof(mdot_configuration) == sizeof(union {
-#define OPTION(field, ...) char field[offsetof(mdot_configuration, field) + sizeof(((mdot_configuration *)0)->field)];
-#include "runtime/job/configuration.def"
-               }),
-               "options fill a configuration");
-
 mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
                                   rt_configuration *out_configuration, mdot_error *err)
 {
