@@ -299,8 +299,8 @@ typedef struct mdot_configuration {
     /* scaling of losses in fp16, as by torch.amp.GradScaler: each step unscales the gradients and looks for infinite
      * ones. 0 or 1 */
     uint32_t grad_scaler;
-    /* number of blocks in all stages of a pipeline together, up to 2^24, for example the sum of a list of stages; 0:
-     * the job's. INVALID_ARGUMENT unless it is the job's */
+    /* number of blocks in all stages of a pipeline, which must be the job's, up to 2^24; 0: not compared.
+     * INVALID_ARGUMENT for another number */
     uint32_t pipeline_blocks;
 } mdot_configuration;
 

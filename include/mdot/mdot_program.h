@@ -60,8 +60,7 @@ typedef struct mdot_job_program {
     double frozen_bytes;      /* other parameters; quantised ones count as they are packed */
     double buffer_bytes;      /* buffers other than parameters, for example running means in BatchNormalizations */
     bool has_loss;            /* the graph contains the loss */
-    size_t
-        recorded_count; /* at most MDOT_RECORDED_MEMORY_MAX, each of another precision, recomputation or compilation */
+    size_t recorded_count;    /* at most MDOT_RECORDED_MEMORY_MAX, each with other settings */
     const mdot_recorded_memory *recorded; /* memory that was recorded; may be NULL if recorded_count is 0 */
     uint32_t framework;                   /* number of the framework that runs the program; 0: unknown */
     mdot_job_check check;                 /* the job's work against the program's */
