@@ -77,8 +77,11 @@ def _prime_from(least: int) -> int:
 
 def resized(tree: Any, batch: int, other: int) -> Any:
     """The inputs with another number of samples; None if no tensor has the batch as a dimension. The first dimension
-    is a multiple of the batch, or the second one is the batch."""
+    is a multiple of the batch, or the second one is the batch, or a multiple beside a tensor of as many rows whose second one
+    is the batch: words of bags beside their offsets."""
     found = False
+    leaves = [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.ndim > 1]
+    rows = {leaf.shape[0] for leaf in leaves if leaf.shape[1] == batch and leaf.shape[0] % batch != 0}
 
     def resize(leaf: Any) -> Any:
         nonlocal found
@@ -86,16 +89,29 @@ def resized(tree: Any, batch: int, other: int) -> Any:
             return leaf
         axis = 0 if leaf.shape[0] > 0 and leaf.shape[0] % batch == 0 else 1
         if axis == 1 and (leaf.ndim < 2 or leaf.shape[1] != batch):
-            return leaf
+            if leaf.ndim != 2 or leaf.shape[0] not in rows or leaf.shape[1] == 0 or leaf.shape[1] % batch != 0:
+                return leaf
         found = True
         extent = leaf.shape[axis]
         wanted = extent // batch * other
         if leaf.numel() // extent * wanted > MOST_KNOWN:  # its content does not matter
             return torch.empty((*leaf.shape[:axis], wanted, *leaf.shape[axis + 1 :]), dtype=leaf.dtype, device="meta")
-        return leaf.detach().index_select(axis, torch.arange(wanted, device=leaf.device) % extent)
+        places = torch.arange(wanted, device=leaf.device)
+        made = leaf.detach().index_select(axis, places % extent)
+        return made + places // extent * extent * step if (step := _step(leaf, axis)) else made
 
     made = pytree.tree_map(resize, tree)
     return made if found else None
+
+
+def _step(leaf: torch.Tensor, axis: int) -> int:
+    """The distance of evenly spaced places that begin with 0, as the offsets of bags; 0 for other contents."""
+    extent = leaf.shape[axis]
+    if leaf.dtype not in (torch.int32, torch.int64) or leaf.device.type == "meta" or axis != leaf.ndim - 1 or extent < 2:
+        return 0
+    step = int(leaf.reshape(-1)[1])
+    even = torch.arange(extent, dtype=leaf.dtype, device=leaf.device) * step
+    return step if step > 1 and bool((leaf == even).all()) else 0
 
 
 _SELECTIONS = frozenset({"Gather", "GatherElements", "GatherND", "Slice", "Split"})
