@@ -203,14 +203,15 @@ static ir_value *in_place(ir_builder *b, const convolution *c, ir_value *x, ir_v
 
 /* Would another transpose undo the one of a convolution with channels last: that of a convolution, or the model's? At
  * most elementwise operators are in between (sink_transposes.c). */
-static bool meets_transpose(const ir_value *value, int left)
+static bool meets_transpose(const ir_value *value, int left, int *readers_left)
 {
-    for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+    for (const ir_use *use = value->uses; use != NULL && *readers_left > 0; use = use->next) {
         const ir_node *node = use->node;
         if (node == NULL || node->op == NULL || node->outputs[0] == NULL) continue;
+        --*readers_left;
         if (ir_node_opcode(node) == IR_OP_Conv || ir_node_opcode(node) == IR_OP_Transpose) return true;
         bool goes_on = left > 0 && node->op->lowering == IR_LOWER_POINTWISE;
-        if (goes_on && meets_transpose(node->outputs[0], left - 1)) return true;
+        if (goes_on && meets_transpose(node->outputs[0], left - 1, readers_left)) return true;
     }
     return false;
 }
@@ -233,12 +234,12 @@ static bool follows_transpose(const ir_value *value, int left)
 static bool is_in_place(const convolution *c)
 {
     enum { FEW = 8, FILTERS_OF_A_VECTOR = 16, MOST_CHANNELS = 64, FEWEST_RESULTS = 12, MOST_BETWEEN = 4 };
-    int last = c->s.spatial - 1;
+    int last = c->s.spatial - 1, readers_left = 64;
     const int64_t *stride = c->s.window.stride;
     if (c->s.spatial > 2 || stride[last] > 2 || (c->groups > 1 && c->channels == 1)) return false;
-    bool is_undone_before = follows_transpose(c->s.node->inputs[0], MOST_BETWEEN);
-    bool is_undone_behind = meets_transpose(c->s.node->outputs[0], MOST_BETWEEN);
     if (c->groups > 1) return c->channels <= FEW;
+    bool is_undone_before = follows_transpose(c->s.node->inputs[0], MOST_BETWEEN);
+    bool is_undone_behind = meets_transpose(c->s.node->outputs[0], MOST_BETWEEN, &readers_left);
     bool is_wide = !ir_dim_is_number(c->s.out[last]) || c->s.out[last].offset >= FEWEST_RESULTS;
     bool has_few = c->filters <= FEW || (c->filters <= FILTERS_OF_A_VECTOR && c->channels <= FEW);
     if (is_wide && has_few && !(is_undone_before && is_undone_behind)) return true;
