@@ -20,9 +20,10 @@ _REPLACED = ("dropout", "rms_norm", "scaled_dot_product_attention")
 
 
 class GpuKernels(TorchFunctionMode):
-    """Dropout keeps a mask with one byte per element. RMSNorm is one kernel, which keeps its operand. Attention runs PyTorch's kernel for compute capability 8.0. The
-    functions in torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
-    checkpointed region. Cells of recurrences are two products and one kernel."""
+    """Dropout keeps a mask with one byte per element. RMSNorm is one kernel, which keeps its operand. Attention runs PyTorch's
+    kernel for compute capability 8.0. Cells of recurrences are two products and one kernel, and recurrences compute all
+    gradients. The functions in torch.nn.functional are replaced too, because modes are off while the backward pass
+    recomputes a checkpointed region."""
 
     _depth = 0
 
@@ -58,6 +59,8 @@ class GpuKernels(TorchFunctionMode):
             return _normalise(func, *args, **kwargs)
         if func in (torch.lstm_cell, torch.gru_cell) and not kwargs:
             return CELLS[func.__name__](*(_in_autocast(one) for one in args))
+        if func in _RECURRENCES:
+            return func(*_with_gradients(args), **kwargs)
         return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
 
 
@@ -123,6 +126,32 @@ def _gru_cell(input: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
 
 CELLS = {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
 """Cells of recurrences as on CUDA, by ATen's names. The CPU composes them from ten operators and keeps other tensors."""
+
+_RECURRENCES = (torch.gru, torch.rnn_tanh, torch.rnn_relu)
+
+
+class _WithGradient(torch.autograd.Function):
+    """A tensor whose gradient is computed, and then left."""
+
+    @staticmethod
+    def forward(context: Any, tensor: Any, parameter: Any) -> Any:
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(context: Any, gradient: Any) -> Any:
+        return None, None
+
+
+def _with_gradients(args: Sequence[Any]) -> list[Any]:
+    """The arguments of a recurrence. Its backward pass in cuDNN always computes the gradients of the input and of the first
+    state; the CPU, which composes GRU and RNN, leaves them out where nobody needs them."""
+    weights = next((one for one in args if isinstance(one, (list, tuple))), ())
+    parameter = next((one for one in weights if one.requires_grad), None)
+    if parameter is None or not torch.is_grad_enabled():
+        return list(args)
+    operands = [isinstance(one, torch.Tensor) and one.is_floating_point() and not one.requires_grad for one in args]
+    return [_WithGradient.apply(one, parameter) if left else one for one, left in zip(args, operands)]
+
 
 _RESERVED = 5
 """Tensors like the result in cuDNN's reserve space for a layer of an LSTM, besides the result: gates and cells."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+import warnings
 
 import support
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+import mdot
 from mdot.trace.moments import selectively
 from mdot.trace.training_run import SAMPLES, TrainingRun, run
 
@@ -151,6 +153,15 @@ class GpuPrograms(support.TestCase):
             kept = sum(a.bytes for a in timeline.allocations if timeline.is_saved(a) and a.bytes >= 4 * 320 * SAMPLES)
             wanted = reserve / 25000 * SAMPLES * 100 + result + inputs
             self.assertLess(abs(kept / wanted - 1), tolerance, f"{kind.__name__}: {kept}, not {wanted}")
+
+    def test_recurrences_compute_the_gradients_that_cudnn_computes(self) -> None:
+        """Those of the input and of the first state, although nobody reads them; the job's work counts them."""
+        for make in (nn.GRU, nn.RNN, nn.LSTM):
+            for width, layers, both in ((8, 1, False), (64, 1, False), (8, 3, False), (24, 2, True)):
+                with self.subTest(f"{make.__name__}({width}, {layers} layers, {both})"), warnings.catch_warnings():
+                    warnings.simplefilter("error", mdot.Warning)
+                    model = make(width, 16, layers, bidirectional=both, batch_first=True)
+                    mdot.Job.from_torch(model, (torch.zeros(4, 5, width),))
 
     def test_cells_keep_what_the_fused_kernels_of_cuda_keep(self) -> None:
         """Tensors of 16 channels beside the input, and the loss: those of a plain dispatch mode on fake CUDA tensors
