@@ -174,6 +174,9 @@ mdot_status fe_find_family(const char *folder, const char *path, json_object *co
 {
     *out_family = (fe_family){.path = path};
     const char *type = fe_text(config, "model_type");
+    if (type == NULL && (fe_member(config, "traceEvents") != NULL || fe_member(config, "nodes") != NULL))
+        return mdot_fail(err, MDOT_UNSUPPORTED,
+                         "%s: a profiler's trace; make a job of it with Python: `mdot export %s`", path, path);
     if (type == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: model_type is missing; it names the family", path);
     if (folder == NULL)
         return mdot_fail(err, MDOT_NOT_FOUND, "%s: the folder share/mdot/jobs is missing; set MDOT_JOBS to it", path);

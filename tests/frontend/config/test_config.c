@@ -246,6 +246,8 @@ static void an_impossible_configuration_is_refused_with_its_field(void **state)
         {LLAMA(", \"num_hidden_layers\": 1"), MDOT_UNSUPPORTED, "layers"},
         {LLAMA(", \"hidden_act\": \"gelu\""), MDOT_UNSUPPORTED, "hidden_act"},
         {LLAMA(", \"attention_bias\": true"), MDOT_UNSUPPORTED, "attention_bias"},
+        {"{\"traceEvents\": []}", MDOT_UNSUPPORTED, "a profiler's trace; make a job of it with Python: `mdot export"},
+        {"{\"nodes\": []}", MDOT_UNSUPPORTED, "a profiler's trace"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         mdot_job *job = NULL;
