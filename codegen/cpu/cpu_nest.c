@@ -4,9 +4,9 @@
  * back to end with the loop, so some points are computed twice and the scalar remainder disappears. Only an extent
  * below one vector, or an in-place nest, needs scalar iterations. A reduction keeps its accumulators in registers.
  * Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are several vectors of
- * partial results, which are folded at the end, with a scalar accumulator for the remainder. A sum of products whose
- * one factor is the same for all points of a further output loop computes several of its points side by side, so that
- * they share the loads of that factor: the weights of a depthwise convolution.
+ * partial results, which are folded at the end, with a scalar accumulator for the remainder. In a sum of products,
+ * points of an output loop often share one factor, for example the weights of a depthwise convolution. Several of them
+ * are computed side by side, so that one load serves all.
  *
  * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If their
  * extents depend on the length, the nest also has the general form, because lengths below one vector need it. */
