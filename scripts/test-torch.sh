@@ -16,7 +16,7 @@ rm -f build-torch.log
 cmake --build --preset release --target mdot_shared mdotjob_shared mdotc_shared predictor interference mdot_cli -- --quiet
 build=$PWD/build/release
 export PYTHONPATH="$PWD/bindings/python:$PWD/tests/bindings/python" PYTHONDONTWRITEBYTECODE=1 MDOT_CLI="$build/cli/mdot" \
-    MDOT_LIBRARIES="$build/runtime:$build/frontend:$build/compiler" MDOT_PREDICTOR="$build/share/mdot/predictor.mdot"
+    MDOT_LIBRARIES="$build/runtime:$build/frontend:$build/compiler:$build/cli" MDOT_PREDICTOR="$build/share/mdot/predictor.mdot"
 case $python in /*) ;; *) python=$PWD/$python ;; esac
 (cd bindings/python && "$python" -m mypy)
 if [ $# -eq 0 ]; then

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import io
 import json
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -150,6 +151,14 @@ class Traces(support.TestCase):
         text = "\n".join(str(one.message) for one in found)
         self.assertIn("the batch is 3", text)
         self.assertIn("memory is an estimate", text)
+
+    def test_a_command_reads_a_trace_in_place_of_a_job(self) -> None:
+        path = self.folder / "trace.json"
+        record(NETWORKS["perceptron"](), path)
+        command = [sys.executable, "-m", "mdot", "extract", str(path)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, "Linear" in run.stdout), (0, True), run.stderr)
+        self.assertIn("the batch is 3", run.stderr)
 
     def test_impossible_traces_are_refused(self) -> None:
         path = self.folder / "trace.json"
