@@ -20,7 +20,7 @@ from typing import Any, Callable, Sequence
 
 import mdot
 from mdot import command
-from mdot.command_words import as_jobs, with_options
+from mdot.command_words import as_jobs, traces_among, with_options
 from mdot.quantities import read_count
 from mdot.recording.overhead import measure
 from mdot.recording.traced_row import record_trace
@@ -67,9 +67,7 @@ def parser() -> argparse.ArgumentParser:
     traced.add_argument("trace", metavar="TRACE")
     traced.add_argument("-j", "--job", required=True, metavar="FILE", help="a .job or ONNX file")
     traced.add_argument("-t", "--table", default="measured.csv", metavar="FILE.csv", help="table (default measured.csv)")
-    traced.add_argument("-b", "--batch", type=int, metavar="N", help="samples of a pass (default: the batch of the job)")
-    traced.add_argument("-g", "--gpu", metavar="NAME", help="GPU model (default: the trace's)")
-    add_training(traced)
+    _add_step(traced, "the batch of the job")
 
     explained = commands.add_parser(
         "explain-trace",
@@ -77,9 +75,7 @@ def parser() -> argparse.ArgumentParser:
         "record_shapes=True and steps on a GPU. State how the job trained by the options.",
     )
     explained.add_argument("trace", metavar="TRACE")
-    explained.add_argument("-b", "--batch", type=int, metavar="N", help="samples of a step (default: the first dimension)")
-    explained.add_argument("-g", "--gpu", metavar="NAME", help="GPU model (default: the trace's)")
-    add_training(explained)
+    _add_step(explained, "the first dimension")
 
     overhead = commands.add_parser(
         "record-overhead",
@@ -90,6 +86,13 @@ def parser() -> argparse.ArgumentParser:
     overhead.add_argument("--steps", type=argument(read_count), default=20000, metavar="N",
                           help="number of steps (default 20000)")  # fmt: skip
     return whole
+
+
+def _add_step(traced: argparse.ArgumentParser, batch: str) -> None:
+    """Adds the options of a traced step. `batch` names the default."""
+    traced.add_argument("-b", "--batch", type=int, metavar="N", help=f"samples of a pass (default: {batch})")
+    traced.add_argument("-g", "--gpu", metavar="NAME", help="GPU model (default: the trace's)")
+    add_training(traced)
 
 
 def _export(parsed: argparse.Namespace) -> None:
@@ -185,11 +188,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not words or words in (["--help"], ["-h"], ["help"]):
             return command.show_help(words, _summaries(), sys.stdout if words else sys.stderr)
         if words[0] not in COMMANDS:
-            with tempfile.TemporaryDirectory(prefix="mdot-") as folder:
-                plain = with_options(as_jobs(words, folder))
-                if any(word.startswith(folder) for word in plain):  # a file that has to outlive the command
-                    return command.run(plain)
-            command.become(plain)
+            traces = traces_among(words)
+            if traces:
+                with tempfile.TemporaryDirectory(prefix="mdot-") as folder:  # has to outlive the command
+                    return command.run(with_options(as_jobs(words, traces, folder)))
+            command.become(with_options(words))
         parsed = parser().parse_args(words)
         COMMANDS[parsed.command][1](parsed)
     except (mdot.Error, OSError) as fault:

@@ -12,25 +12,27 @@ from mdot import command
 from mdot.configuration_files import options_from
 from mdot.library.errors import InvalidArgumentError
 from mdot.options import COMMANDS
+from mdot.recording.trace_file import is_trace
 
 _WITH_JOB = {"predict", "plan", "extract", "report", "bench"}
 _SHORT = {"b": "batch", "g": "gpu"}
 """Short names of options."""
 
 
-def as_jobs(words: Sequence[str], folder: str) -> list[str]:
+def traces_among(words: Sequence[str]) -> list[int]:
+    """The places of traces among the words of a command that takes a job."""
+    places = range(1, len(words) if words[0] in _WITH_JOB else 1)
+    return [i for i in places if ".json" in words[i] and Path(words[i]).is_file() and is_trace(words[i])]
+
+
+def as_jobs(words: Sequence[str], traces: Sequence[int], folder: str) -> list[str]:
     """The words with a .job file in `folder` in place of each trace."""
+    from mdot.job import Job
+
     made = list(words)
-    for i, word in enumerate(words):
-        if i == 0 or words[0] not in _WITH_JOB or ".json" not in word or not Path(word).is_file():
-            continue
-        from mdot.recording.trace_file import is_trace
-
-        if is_trace(word):
-            from mdot.job import Job
-
-            made[i] = str(Path(folder, Path(word).name.partition(".json")[0] + ".job"))
-            Job.from_trace(word).save(made[i])
+    for i in traces:
+        made[i] = str(Path(folder, Path(words[i]).name.partition(".json")[0] + ".job"))
+        Job.from_trace(words[i]).save(made[i])
     return made
 
 

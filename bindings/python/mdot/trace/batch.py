@@ -76,9 +76,9 @@ def _prime_from(least: int) -> int:
 
 
 def resized(tree: Any, batch: int, other: int) -> Any:
-    """The inputs with another number of samples; None if no tensor has the batch as a dimension. The first dimension
-    is a multiple of the batch, or the second one is the batch, or a multiple beside a tensor of as many rows whose second one
-    is the batch: words of bags beside their offsets."""
+    """The inputs with another number of samples; None if no tensor has the batch as a dimension. The batch is the first
+    dimension, or a factor of it, or the second dimension. It is a factor of the second dimension only beside a tensor with as
+    many rows that has the batch there: words of bags beside their offsets."""
     found = False
     leaves = [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.ndim > 1]
     rows = {leaf.shape[0] for leaf in leaves if leaf.shape[1] == batch and leaf.shape[0] % batch != 0}

@@ -3,7 +3,8 @@
 Three properties of Inductor decide it. Neighbouring pointwise operators and reductions run in one kernel, so that the
 tensors between them do not exist. AOTAutograd's partitioner (min_cut_rematerialization_partition) saves each forward
 tensor that a matmul of the backward pass reads, and for all other readers the cheapest tensors from which fused kernels
-compute the rest again. A kernel writes its result over an operand of the same size that nobody reads afterwards.
+compute the rest again. A kernel writes its result in place of an operand of the same size, if the operand has no later
+reader.
 
 Operators outside of compiled modules run as in eager mode."""
 
@@ -155,8 +156,8 @@ class Step:
         return _is_fusible(maker.func) and (_is_fusible(reader.func) or _name(reader) in _JOINED)
 
     def first_barrier(self, i: int, is_forward: bool) -> tuple[int, int]:
-        """The time of the first reader behind the allocation, directly or not, that no kernel joins with its operand; and
-        the last reader's time. The last one limits the search."""
+        """The time of the first direct or indirect reader that runs in another kernel than its operand; and that of the last
+        direct reader, which limits the search."""
         begun = self.timeline.backward_start
         direct = [(call, made) for call, made in self.readers[i] if (call.time < begun) == is_forward]
         last = max((call.time for call, _ in direct), default=-1)

@@ -27,7 +27,7 @@ _TYPES = {
 _BACKWARD = "autograd::engine::evaluate_function"
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
 _APART = ("Optimizer.", "enumerate(DataLoader)")
-"""Regions of a step that are no part of the forward pass."""
+"""Regions of a step outside of the forward pass."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Place:
 
 
 def _resized(operator: Any, args: list[Any], old: int, new: int) -> list[Any]:
-    """The arguments with sizes for another batch: that of the first size which is a multiple of the old one."""
+    """The arguments with sizes for another batch: the first size that is a multiple of the old batch changes."""
     made = list(args)
     for i, (declared, value) in enumerate(zip(operator._schema.arguments, args)):
         if declared.name == "end" and value == old and operator._schema.name == "aten::arange":
@@ -356,7 +356,7 @@ class Profiled:
 
 
 def network_of(path: str | os.PathLike[str], batch: int | None = None) -> Profiled:
-    """The network of a trace, its batch, and notes on what the trace does not tell. `batch` is by default the first
+    """The network of a trace, its batch, and notes on facts that the trace lacks. `batch` is by default the first
     dimension of the first tensor that a call reads."""
     found = read_forward_pass(path)
     weights = {one.shape for one in found.trained}
