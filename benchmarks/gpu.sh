@@ -4,7 +4,7 @@
 #   benchmarks/gpu.sh pack [--pack DIR] [--build DIR] [--model FILE.onnx] [--targets T,…] [--buckets N,…]
 #   benchmarks/gpu.sh run  [--pack DIR] [--out DIR] [--budget SECONDS] [--python PROGRAM] [--lengths N,…]
 #
-# `pack` runs on the build machine. It builds everything that `run` needs: artefacts, cubins and programs, under 64 MB in
+# `pack` runs on the build machine. It builds everything that `run` needs: artefacts and programs, under 64 MB in
 # one folder (build/gpu in the working tree). It needs mdot's build dependencies and NVRTC. `run` needs that folder, this
 # working tree, NVIDIA's driver and Python. It uses PyTorch, ONNX Runtime and compute-sanitizer if they are installed. It
 # writes results.json, table.md and plot.svg, most important results first, and stops when the budget (default 540 s) is
@@ -63,11 +63,10 @@ pack() {
         "$root/scripts/install-deps.sh"
         build="$root/build/release"
         (cd "$root" && cmake --preset release > /dev/null)
-        cmake --build "$build" --target mdot_cli mdot_shared gpu_cubins gpu_bench gpu_check
+        cmake --build "$build" --target mdot_cli mdot_shared gpu_bench gpu_check
     fi
     mkdir -p "$pack"
-    rm -f "$pack"/*.cubin "$pack"/*.mdot "$pack"/*.onnx "$pack/pack.jsonl"
-    "$build/benchmarks/gpu/gpu_cubins" "$pack" "$tools/floors.h" "$tools/floors.cu" "$targets"
+    rm -f "$pack"/*.mdot "$pack"/*.onnx "$pack/pack.jsonl"
     find_model
     compile "$pack/reference.onnx" reference bf16
     compile "$pack/reference.onnx" reference fp32 # for verification
@@ -129,7 +128,7 @@ find_programs() {
     bench="$out/built/gpu_bench" check="$out/built/gpu_check" library="$out/built/libmdot.so"
     set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c \
         -ldl -lm -lpthread
-    cc -o "$bench" "$tools/gpu_bench.c" "$tools/gpu_device.c" "$tools/result_rows.c" "$tools/subject.c" "$tools/floors.c" \
+    cc -o "$bench" "$tools/gpu_bench.c" "$tools/gpu_device.c" "$tools/result_rows.c" "$tools/subject.c" \
         "$tools/latency.c" "$@"
     cc -o "$check" "$root/tests/gpu_bench/gpu_check.c" "$tools/result_rows.c" "$tools/subject.c" "$@"
     cc -shared -o "$library" "$@"
@@ -186,17 +185,16 @@ run() {
     step machine 60 "$bench" machine --rows "$rows"
     [ "$failed" -eq 0 ] || fail "$(tail -n 1 "$log")"
     step "check, bf16" 90 "$check" --name reference --artefact "$pack/reference.bf16.mdot" --rows "$rows"
-    step latency 120 "$bench" latency --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
+    step latency 120 "$bench" latency --name reference --artefact "$pack/reference.bf16.mdot" \
         --seconds "$(share 20)" --rows "$rows"
-    step floors 120 "$bench" floors --folder "$pack" --seconds "$(share 30)" --rows "$rows"
     step "check, fp32" 90 "$check" --name reference --artefact "$pack/reference.fp32.mdot" --rows "$rows"
-    step batch 90 "$bench" batch --name reference --artefact "$pack/reference.bf16.mdot" --folder "$pack" \
+    step batch 90 "$bench" batch --name reference --artefact "$pack/reference.bf16.mdot" \
         --seconds "$(share 30)" --rows "$rows"
     if [ -f "$pack/predictor.bf16.mdot" ]; then
         step "check, shipped predictor" 60 "$check" --name predictor --artefact "$pack/predictor.bf16.mdot" \
             --rows "$rows"
         step "latency, shipped predictor" 60 "$bench" latency --name predictor --artefact "$pack/predictor.bf16.mdot" \
-            --folder "$pack" --seconds "$(share 30)" --rows "$rows"
+            --seconds "$(share 30)" --rows "$rows"
     fi
     sanitize memcheck
     sanitize racecheck

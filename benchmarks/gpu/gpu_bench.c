@@ -1,9 +1,8 @@
 /* gpu_bench.c — gpu_bench: the part of `gpu.sh run` that is written in C. It needs only libc and NVIDIA's driver.
  *
- *     gpu_bench machine                                          GPU and driver
- *     gpu_bench floors   --folder PACK                           lower bounds of times
- *     gpu_bench latency  --artefact FILE --folder PACK           host to host, and the kernel's part
- *     gpu_bench batch    --artefact FILE --folder PACK           launches of many
+ *     gpu_bench machine                           GPU and driver
+ *     gpu_bench latency  --artefact FILE           host to host, and the kernel's part
+ *     gpu_bench batch    --artefact FILE           launches of many
  *
  * Options: --name NAME, the artefact's name in rows; --seconds S, the time for measurements; --rows FILE, a file to
  * append to.
@@ -19,21 +18,20 @@
 typedef struct command {
     const char *name;
     mdot_status (*run)(const bench_options *options, FILE *out, mdot_error *err);
-    bool takes_folder, takes_artefact;
+    bool takes_artefact;
 } command;
 
 static const command commands[] = {
-    {"machine", bench_machine, false, false},
-    {"floors", bench_floors, true, false},
-    {"latency", bench_latency, true, true},
-    {"batch", bench_batch, true, true},
+    {"machine", bench_machine, false},
+    {"latency", bench_latency, true},
+    {"batch", bench_batch, true},
 };
 
 mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err)
 {
     (void)options;
     gpu_device c;
-    mdot_status status = gpu_device_open(&c, NULL, err);
+    mdot_status status = gpu_device_open(&c, err);
     if (status == MDOT_OK) {
         row_begin(out, "machine");
         row_text(out, "device", c.name);
@@ -50,8 +48,8 @@ mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *e
 static int usage(const char *problem, const char *what)
 {
     fprintf(stderr,
-            "gpu_bench: %s%s\nusage: gpu_bench machine|floors|latency|batch [--folder PACK] [--artefact FILE]\n"
-            "                 [--name NAME] [--seconds S] [--rows FILE]\n",
+            "gpu_bench: %s%s\nusage: gpu_bench machine|latency|batch [--artefact FILE] [--name NAME] [--seconds S]\n"
+            "                 [--rows FILE]\n",
             problem, what);
     return 2;
 }
@@ -73,7 +71,6 @@ static int parse(int argc, char **argv, arguments *a)
         const char *name;
         const char **value;
     } known[] = {
-        {"--folder", &a->options.folder},
         {"--artefact", &a->options.artefact},
         {"--name", &a->options.name},
         {"--seconds", &seconds},
@@ -91,7 +88,6 @@ static int parse(int argc, char **argv, arguments *a)
     a->options.seconds = seconds != NULL ? strtod(seconds, &end) : 10;
     if (seconds != NULL && (end == seconds || *end != '\0' || !(a->options.seconds >= 0)))
         return usage("--seconds takes a number, not ", seconds);
-    if (a->command->takes_folder && a->options.folder == NULL) return usage("--folder is missing", "");
     if (a->command->takes_artefact && a->options.artefact == NULL) return usage("--artefact is missing", "");
     if (a->options.name == NULL) a->options.name = a->options.artefact;
     return 0;

@@ -91,14 +91,6 @@ def checks_table(sections):
          "right"], rows)
 
 
-def floors_table(sections):
-    rows = []
-    for row in sections.get("floor", []):
-        numbers = [us(row["p50_us"]), us(row["p99_us"]), int(row["count"])] if "p50_us" in row else [outcome(row), "", ""]
-        rows.append([row["title"], int(row["blocks"]), int(row["bytes"]) if "bytes" in row else "", *numbers])
-    return "## Floors\n\n" + table(["measurement", "blocks", "bytes", "p50 µs", "p99 µs", "samples"], rows)
-
-
 def latency_table(sections):
     rows = []
     for section in ("latency", "kernel"):
@@ -154,10 +146,6 @@ def curves(sections):
     for row in sections.get("peer", []):
         if "p50_us" in row and row["side"] != "mdot" and row["length"] > 0:
             out.setdefault(row["side"], {})[row["length"]] = row["p50_us"]
-    lengths = sorted({length for curve in out.values() for length in curve})
-    for row in sections.get("floor", []):
-        if row["name"] == "launch_answer" and "p50_us" in row and lengths:
-            out["floor: a launch that answers"] = {length: row["p50_us"] for length in lengths}
     return out
 
 
@@ -170,7 +158,7 @@ def main():
     with open(os.path.join(args.folder, "results.json"), "w", encoding="utf-8") as stream:
         json.dump(sections, stream, indent=1)
         stream.write("\n")
-    parts = [heading, steps_table, checks_table, latency_table, peers_table, floors_table, batch_table]
+    parts = [heading, steps_table, checks_table, latency_table, peers_table, batch_table]
     with open(os.path.join(args.folder, "table.md"), "w", encoding="utf-8") as stream:
         stream.write("\n".join(part(sections) for part in parts))
     title = "Latency of one prediction, host call to host result, median"

@@ -5,11 +5,7 @@ import os
 import sys
 import xml.etree.ElementTree as xml
 
-FLOORS = [("launch_synchronise", 1), ("launch_answer", 1), ("cooperative_answer", 1), ("cooperative_answer", 32),
-          ("cooperative_answer", 132), ("graph_node", 1), ("resident_poll", 1), ("grid_barrier", 32),
-          ("grid_barrier", 64), ("grid_barrier", 132), ("flag", 2), ("cluster_barrier", 8), ("cluster_barrier", 16),
-          ("push", 8), ("parameter", 1), ("copy", 1), ("mapped", 1), ("parameter", 1), ("copy", 1), ("mapped", 1)]
-STEPS = ["machine", "check, bf16", "latency", "floors", "check, fp32", "batch", "memcheck", "racecheck", "peers"]
+STEPS = ["machine", "check, bf16", "latency", "check, fp32", "batch", "memcheck", "racecheck", "peers"]
 PEERS = ["torch eager", "torch.compile, reduce-overhead", "torch.compile, one CUDA graph", "ONNX Runtime CUDA, fp32",
          "ONNX Runtime CUDA, CUDA graph"]
 LENGTHS = [16, 32]
@@ -18,14 +14,6 @@ LENGTHS = [16, 32]
 def expect(condition, what):
     if not condition:
         sys.exit(f"missing in the results: {what}")
-
-
-def check_floors(results, table):
-    floors = results["floor"]
-    expect([(row["name"], row["blocks"]) for row in floors] == FLOORS, "every floor, in its order")
-    for row in floors:
-        expect(row.get("p50_us", -1) >= 0 or row["name"] == "graph_node", f"a number for {row}")
-        expect(f"| {row['title']} | {row['blocks']} |" in table, f"a line of the table for {row['title']}")
 
 
 def check_answers(results):
@@ -68,13 +56,12 @@ def main():
     steps = [row["name"] for row in results["step"]]
     expect([name for name in steps if "shipped" not in name] == STEPS, f"every step: {steps}")
     expect(all(row["status"] == 0 or "note" in row for row in results["step"]), "that every step went well")
-    check_floors(results, table)
     check_answers(results)
     check_latency(results)
     check_peers(results)
     plot = xml.parse(os.path.join(folder, "plot.svg")).getroot()
     lines = plot.findall("{http://www.w3.org/2000/svg}polyline")
-    expect(len(lines) >= 4, "mdot, its kernel, the CPU and a floor in the plot")
+    expect(len(lines) >= 3, "mdot, its kernel and the CPU in the plot")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 /* fake_gpu.c — the fake libcuda (tests/fake_cuda) with additional functions for benchmarks/gpu, as a library without
  * setup. If MDOT_LIBCUDA names it, the packed programs run as on a GPU. An artefact's kernels are its CPU code, found
- * through the loaded image. The floor kernels return the values expected by floors.c. Reported times are fictitious. If
- * MDOT_FAKE_SPOIL is set, the artefact's answers are wrong, which the checks must detect. Complaints of the fake driver
- * are printed when the process ends, which then fails. */
-#include "benchmarks/gpu/floors.h"
+ * through the loaded image. Reported times are fictitious. If MDOT_FAKE_SPOIL is set, the artefact's answers are
+ * wrong, which the checks must detect. Complaints of the fake driver are printed when the process ends, which then
+ * fails. */
 #include "benchmarks/gpu/gpu_device.h"
 #include "runtime/core/cpu.h"
 #include "runtime/core/table_reader.h"
@@ -11,7 +10,6 @@
 
 #include <elf.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +18,6 @@
 #define DECLARE(name, suffix, parameters) FAKE_CUDA_API int name##suffix parameters;
 GPU_SYMBOL_MAP(DECLARE)
 #undef DECLARE
-int cuLaunchCooperativeKernel(rt_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                              unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes,
-                              rt_cu_stream stream, void **parameters);
 
 /* ---- An artefact's kernels --------------------------------------------------------------------------------------- */
 
@@ -149,69 +144,9 @@ static bool register_artefact(const void *image)
     return found != NULL;
 }
 
-/* ---- Kernels of the lower bounds --------------------------------------------------------------------------------- */
-
-/* The count expected by floors.c. For a grid it depends on the number of blocks. */
-typedef struct rounds {
-    unsigned right, right_a_block;
-} rounds;
-
-static void run_rounds(void *user, int64_t length, const unsigned char *weights, const void *const *inputs,
-                       void *const *outputs)
-{
-    enum { CYCLES = 1500, CYCLES_A_US = 1500 };
-    const rounds *r = user;
-    (void)weights, (void)inputs;
-    floor_result *result = outputs[0];
-    result->rounds = (unsigned)length;
-    result->elapsed_cycles = (unsigned long long)length * CYCLES;
-    result->elapsed_ns = result->elapsed_cycles * 1000 / CYCLES_A_US;
-    for (int64_t i = 0; i < length; i++) result->cycles[i] = CYCLES;
-    result->check = r->right + r->right_a_block * fake_cuda_last_launch().blocks;
-}
-
-static void run_sum(void *user, int64_t length, const unsigned char *weights, const void *const *inputs,
-                    void *const *outputs)
-{
-    const uint32_t *in_parameter = user, *words = inputs[0];
-    (void)weights;
-    uint32_t count = in_parameter != NULL ? *in_parameter : (uint32_t)length, sum = 0;
-    for (uint32_t i = 0; i < count; i++) sum += words[i];
-    ((floor_result *)outputs[0])->check = sum;
-}
-
-static void register_floors(void)
-{
-    static rounds of_grid = {0, FLOOR_CHECKS}, of_cluster = {FLOOR_CHECKS, 0}, of_signals = {FLOOR_ROUNDS, 0};
-    static uint32_t small = FLOOR_SMALL_WORDS, large = FLOOR_LARGE_WORDS;
-    static const struct {
-        const char *name;
-        fake_cuda_body *body;
-        void *user;
-        mdot_abi_cuda_kernel abi;
-    } kernels[] = {
-        {"floor_grid_barrier", run_rounds, &of_grid, {.threads = FLOOR_THREADS}},
-        {"floor_cluster_barrier_8", run_rounds, &of_cluster, {.threads = FLOOR_THREADS}},
-        {"floor_cluster_barrier_16", run_rounds, &of_cluster, {.threads = FLOOR_THREADS}},
-        {"floor_push", run_rounds, &of_signals, {.threads = FLOOR_THREADS}},
-        {"floor_flag", run_rounds, &of_signals, {.threads = 32}},
-        {"floor_memory_input", run_sum, NULL, {.threads = FLOOR_THREADS}},
-        {"floor_small_parameter",
-         run_sum,
-         &small,
-         {.threads = FLOOR_THREADS, .inline_input_bytes = 4 * FLOOR_SMALL_WORDS}},
-        {"floor_large_parameter",
-         run_sum,
-         &large,
-         {.threads = FLOOR_THREADS, .inline_input_bytes = 4 * FLOOR_LARGE_WORDS}},
-    };
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        fake_cuda_register(kernels[i].name, &kernels[i].abi, kernels[i].body, kernels[i].user);
-}
-
 static void register_kernels(const void *image)
 {
-    if (!register_artefact(image)) register_floors();
+    if (!register_artefact(image)) abort();
 }
 
 __attribute__((constructor)) static void begin(void) { fake_cuda_on_load(register_kernels); }
@@ -223,142 +158,7 @@ __attribute__((destructor)) static void end(void)
     _exit(70);
 }
 
-/* ---- Persistent kernel ------------------------------------------------------------------------------------------- */
-
-typedef struct resident {
-    const uint32_t *request;
-    uint32_t *done;
-} resident;
-
-static pthread_t resident_thread;
-static bool is_resident;
-
-static void *serve(void *argument)
-{
-    const resident *r = argument;
-    uint32_t request = 0;
-    while (request != FLOOR_STOP) {
-        request = __atomic_load_n(r->request, __ATOMIC_ACQUIRE);
-        __atomic_store_n(r->done, request, __ATOMIC_RELEASE);
-        sched_yield();
-    }
-    return NULL;
-}
-
-static int start_resident(const mdot_abi_cuda_call *call)
-{
-    static resident r;
-    int result = machine_enter_context("cuLaunchCooperativeKernel");
-    const object *request = machine_find_address(call->input, sizeof(uint32_t));
-    const object *done = machine_find_address(call->done, sizeof(uint32_t));
-    if (result == RT_CU_SUCCESS && (request == NULL || done == NULL)) result = INVALID_VALUE;
-    if (result == RT_CU_SUCCESS) {
-        r = (resident){machine_pointer(request, call->input), machine_pointer(done, call->done)};
-        is_resident = pthread_create(&resident_thread, NULL, serve, &r) == 0;
-    }
-    return machine_leave(result);
-}
-
-/* ---- Launches and graphs of launches ----------------------------------------------------------------------------- */
-
-typedef struct launch {
-    rt_cu_function function;
-    unsigned blocks, threads;
-    mdot_abi_cuda_call call;
-} launch;
-
-struct gpu_graph_object { /* kernels whose parameters contain no inputs */
-    int count;
-    launch launches[64];
-};
-struct gpu_graph_exec_object {
-    struct gpu_graph_object graph;
-};
-static struct gpu_graph_object *capturing;
-
-static const char *name_of(rt_cu_function function) { return ((const object *)function)->name; }
-
-int cuLaunchKernel(rt_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes, rt_cu_stream stream,
-                   void **parameters, void **extra)
-{
-    if (extra != NULL) return INVALID_VALUE;
-    if (capturing != NULL) {
-        if (capturing->count == 64) return INVALID_VALUE;
-        launch *l = &capturing->launches[capturing->count++];
-        *l = (launch){function, grid_x, block_x, {0}};
-        memcpy(&l->call, parameters[0], sizeof l->call);
-        return RT_CU_SUCCESS;
-    }
-    if (strcmp(name_of(function), "floor_empty") == 0) return RT_CU_SUCCESS;
-    if (strcmp(name_of(function), "floor_resident") == 0) return start_resident(parameters[0]);
-    if (is_resident) {
-        pthread_join(resident_thread, NULL);
-        is_resident = false;
-    }
-    return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, dynamic_shared_bytes,
-                                     stream, parameters);
-}
-
-int cuStreamBeginCapture_v2(rt_cu_stream stream, int mode)
-{
-    (void)stream, (void)mode;
-    if (capturing != NULL) return INVALID_VALUE;
-    capturing = calloc(1, sizeof *capturing);
-    return capturing != NULL ? RT_CU_SUCCESS : RT_CU_OUT_OF_MEMORY;
-}
-
-int cuStreamEndCapture(rt_cu_stream stream, gpu_graph *out_graph)
-{
-    (void)stream;
-    *out_graph = capturing;
-    capturing = NULL;
-    return RT_CU_SUCCESS;
-}
-
-int cuGraphInstantiateWithFlags(gpu_graph_exec *out_exec, gpu_graph graph, unsigned long long flags)
-{
-    if (flags != 0) return INVALID_VALUE;
-    *out_exec = malloc(sizeof **out_exec);
-    if (*out_exec == NULL) return RT_CU_OUT_OF_MEMORY;
-    (*out_exec)->graph = *graph;
-    return RT_CU_SUCCESS;
-}
-
-int cuGraphLaunch(gpu_graph_exec exec, rt_cu_stream stream)
-{
-    int result = RT_CU_SUCCESS;
-    for (int i = 0; i < exec->graph.count && result == RT_CU_SUCCESS; i++) {
-        launch *l = &exec->graph.launches[i];
-        void *parameters[] = {&l->call};
-        result = cuLaunchKernel(l->function, l->blocks, 1, 1, l->threads, 1, 1, 0, stream, parameters, NULL);
-    }
-    return result;
-}
-
-int cuGraphExecDestroy(gpu_graph_exec exec)
-{
-    free(exec);
-    return RT_CU_SUCCESS;
-}
-
-int cuGraphDestroy(gpu_graph graph)
-{
-    free(graph);
-    return RT_CU_SUCCESS;
-}
-
-/* ---- Copies and events ------------------------------------------------------------------------------------------- */
-
-/* The copy is complete before later launches in the stream. */
-int cuMemcpyHtoDAsync_v2(rt_cu_address to, const void *from, size_t size_bytes, rt_cu_stream stream)
-{
-    int result = machine_enter_context("cuMemcpyHtoD");
-    const object *o = machine_find_address(to, size_bytes);
-    if (result == RT_CU_SUCCESS && (o == NULL || machine_find(STREAM, stream) == NULL)) result = INVALID_VALUE;
-    if (result == RT_CU_SUCCESS) memcpy(machine_pointer(o, to), from, size_bytes);
-    return machine_leave(result);
-}
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
 
 struct gpu_event_object {
     bool is_recorded;
