@@ -73,6 +73,12 @@ mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *
     return status;
 }
 
+double sc_cluster_watts(const sc_type *type, double clock)
+{
+    if (clock == 0 || type->idle_watts == 0) return type->watts;
+    return type->idle_watts + (type->watts - type->idle_watts) * clock * clock * clock;
+}
+
 int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type)
 {
     int widest = 0;

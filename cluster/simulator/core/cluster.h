@@ -17,9 +17,10 @@ typedef enum sc_level { SC_LEVEL_NODE, SC_LEVEL_DOMAIN, SC_LEVEL_RACK, SC_LEVEL_
 
 typedef struct sc_type {
     char *name;
-    int gpus;     /* in all nodes together */
-    double watts; /* power of a GPU while a job holds it; 0: unknown */
-    double price; /* of a GPU and hour while a job holds it, in any currency; 0: unknown */
+    int gpus;          /* in all nodes together */
+    double watts;      /* power of a GPU while a job holds it, at the highest clock; 0: unknown */
+    double idle_watts; /* the part that does not depend on the clock; 0: unknown, the clock stays */
+    double price;      /* of a GPU and hour while a job holds it, in any currency; 0: unknown */
 } sc_type;
 
 typedef struct sc_cluster {
@@ -47,6 +48,10 @@ bool sc_cluster_has_topology(const sc_cluster *cluster);
 
 /* Returns the type's index, or type_count if it is unknown. Case does not matter: V100 and v100 are one type. */
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
+
+/* Returns a GPU's power at a clock relative to the highest one (0: the highest). The part above idle_watts follows the
+ * third power of the clock, because voltage follows the clock and dynamic power is clock times voltage squared. */
+double sc_cluster_watts(const sc_type *type, double clock);
 
 /* Returns the number of GPUs in the type's largest node. */
 int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type);

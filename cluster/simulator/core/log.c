@@ -35,7 +35,9 @@ void sc_log_job(FILE *log, const sc_view *view, sc_decision decision, uint32_t j
     }
     fputc(',', log);
     bs_csv_write_text(log, view->cluster->types[state->type].name);
-    fprintf(log, ",%d,,", state->gpus);
+    fprintf(log, ",%d,", state->gpus);
+    if (state->clock > 0 && state->clock < 1) fprintf(log, "clock %.2g", state->clock);
+    fputc(',', log);
     for (size_t i = 0; i < state->part_count; i++) {
         const sc_part *part = &view->parts[state->first_part + i];
         fprintf(log, "%s%s:%d", i > 0 ? " " : "", view->cluster->nodes[part->node].name, part->gpus);

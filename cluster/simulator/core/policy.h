@@ -28,6 +28,7 @@ typedef struct sc_state { /* state of a job */
     uint32_t partner;      /* while it runs: the job on the same GPUs, or SC_NONE */
     double speed;          /* work per second */
     double batch;          /* batch size that the policy chose; 0: the job's own */
+    double clock;          /* GPU clock over the highest one; 0: the highest */
     double busy_s;         /* end of the restart; the job does no work until then */
     double due_s;          /* time of completion */
     double limit_s;        /* seconds from start to cut; INFINITY: never */
@@ -78,6 +79,7 @@ typedef struct sc_grant {
     uint32_t partner;              /* the job on the same GPUs, or SC_NONE */
     bool shares;                   /* the GPUs are those of the grant before it */
     double batch;                  /* batch size of a job whose kind has a scaling; 0: the job's own */
+    double clock;                  /* GPU clock over the highest one; 0: the highest */
 } sc_grant;
 
 /* Returns the work that a job still plans to do. It exceeds the remaining work if the job will end early; policies
@@ -110,6 +112,8 @@ void sc_plan_share(sc_plan *plan, uint32_t job);
 void sc_plan_take(sc_plan *plan, uint32_t node, int gpus);
 /* Sets the batch size of the last granted job, without a restart. */
 void sc_plan_set_batch(sc_plan *plan, double batch);
+/* Sets the GPU clock of the last granted job, above 0 and at most 1, without a restart. */
+void sc_plan_set_clock(sc_plan *plan, double clock);
 /* Rejects a job, which leaves without running. */
 void sc_plan_reject(sc_plan *plan, uint32_t job);
 

@@ -70,6 +70,8 @@ void sc_plan_take(sc_plan *plan, uint32_t node, int gpus)
 
 void sc_plan_set_batch(sc_plan *plan, double batch) { plan->grants[plan->grant_count - 1].batch = batch; }
 
+void sc_plan_set_clock(sc_plan *plan, double clock) { plan->grants[plan->grant_count - 1].clock = clock; }
+
 void sc_plan_reject(sc_plan *plan, uint32_t job) { plan->rejected[plan->rejected_count++] = job; }
 
 static void sort_parts(sc_part *parts, size_t count)

@@ -79,6 +79,7 @@ static void advance(simulation *s, double to_s)
         double held_gpu_s = span_s * state->gpus * (state->partner == SC_NONE ? 1 : .5);
         state->attained_gpu_s += held_gpu_s;
         s->result.held_gpu_s[state->type] += held_gpu_s;
+        s->result.joules += held_gpu_s * sc_cluster_watts(&s->cluster->types[state->type], state->clock);
         state->used_gpu_s += (span_s - busy_s) * state->gpus * state->efficiency;
     }
     s->view.now_s = to_s;
@@ -239,7 +240,8 @@ static void set_speed(const simulation *s, sc_state *state, const sc_grant *gran
 {
     const sc_job *job = &s->workload->jobs[grant->job];
     int width = turns_of(s, grant) > 0 ? job->gpus : grant->gpus;
-    state->speed = speed_of(s, grant);
+    state->speed = speed_of(s, grant) / sc_workload_clock_slowdown(job, grant->clock);
+    state->clock = grant->clock;
     state->efficiency = scaling_of(s, grant) != NULL ? 1
                                                      : state->speed * width / grant->gpus /
                                                            sc_workload_speed(s->workload, job, grant->type, width);
@@ -251,7 +253,7 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
     sc_state *state = &s->states[grant->job];
     bool ran = state->phase == SC_RUNNING, is_first = state->start_s == INFINITY;
     bool is_same = stays(s, state, before, grant);
-    double now_s = s->view.now_s, old_batch = state->batch;
+    double now_s = s->view.now_s, old_batch = state->batch, old_clock = state->clock;
     state->batch = grant->batch;
     state->first_part = grant->first_part;
     state->part_count = grant->part_count;
@@ -270,9 +272,11 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
                    grant->job);
     }
     /* The efficiency of a batch changes as the job goes on. */
-    bool has_new_speed = state->partner != grant->partner || scaling_of(s, grant) != NULL;
+    bool has_new_speed =
+        state->partner != grant->partner || state->clock != grant->clock || scaling_of(s, grant) != NULL;
     if (is_same && has_new_speed) set_speed(s, state, grant);
     if (is_same && grant->batch != old_batch) sc_log_job(s->options->log, &s->view, SC_DECISION_BATCH, grant->job);
+    if (is_same && grant->clock != old_clock) sc_log_job(s->options->log, &s->view, SC_DECISION_CLOCK, grant->job);
     state->partner = grant->partner;
     /* With whole steps, the rest may end later than it would outside of rounds. */
     if (!is_same || has_new_speed || s->policy->round_s > 0)

@@ -35,6 +35,7 @@ typedef struct sc_result {
     size_t notes; /* number of decisions with a note, for example a fallback */
     double decision_s;
     double held_gpu_s[SC_MAX_TYPES]; /* by all jobs */
+    double joules;                   /* of GPUs while jobs held them, by types with watts */
 } sc_result;
 
 /* Runs all jobs. INVALID_ARGUMENT: no GPU type of the cluster fits a job, or the policy does not support the
@@ -70,7 +71,8 @@ void sc_plan_finish(sc_plan *plan, const sc_view *view);
     X(MOVE, "move")   /* to another type or width, with no pause except the restart */                                 \
     X(BATCH, "batch") /* another batch on the same GPUs */                                                             \
     X(PREEMPT, "preempt")                                                                                              \
-    X(CUT, "cut") /* off at the time limit */                                                                          \
+    X(CLOCK, "clock") /* another GPU clock on the same GPUs */                                                         \
+    X(CUT, "cut")     /* off at the time limit */                                                                      \
     X(COMPLETE, "complete")                                                                                            \
     X(NOTE, "note") /* a policy's remark on the decision */
 

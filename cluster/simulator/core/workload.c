@@ -109,6 +109,12 @@ double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsign
     return width < SC_SPEEDS ? fmax(1, kind->spread[type][width]) : 1;
 }
 
+double sc_workload_clock_slowdown(const sc_job *job, double clock)
+{
+    double share = job->clock_share > 0 ? job->clock_share : 1;
+    return clock > 0 ? 1 - share + share / clock : 1;
+}
+
 double sc_workload_planned(const sc_job *job) { return fmax(1, job->planned); }
 
 double sc_workload_rack_spread(const sc_job *job) { return fmax(1, job->rack_spread); }

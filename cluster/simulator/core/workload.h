@@ -43,6 +43,7 @@ typedef struct sc_job {
     double scaling;               /* speed on g GPUs of an elastic job without a kind: (g / gpus)^scaling */
     double cpus, memory_gb;       /* for drf; 0: it needs none */
     double batch;                 /* batch size if the kind has a scaling; 0: as in the reference steps */
+    double clock_share;           /* part of a step whose time follows the GPU's clock; 0: unknown, all of it */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */
     double spread;                /* slowdown on several nodes relative to one; 0: as the kind */
@@ -95,6 +96,9 @@ double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32
 /* Stores it. `width` is below SC_WIDTHS. */
 mdot_status sc_workload_set_pair_speed(sc_workload *workload, uint32_t kind, uint32_t other, unsigned type,
                                        unsigned width, double speed, mdot_error *err);
+
+/* Returns the slowdown of a job at a GPU clock relative to the highest one (0: the highest), at least 1. */
+double sc_workload_clock_slowdown(const sc_job *job, double clock);
 
 /* Returns planned work over true work, at least 1. */
 double sc_workload_planned(const sc_job *job);

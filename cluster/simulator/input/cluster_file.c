@@ -91,8 +91,8 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
     status = bs_csv_need(&csv, "node", &node, err);
     if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type, err);
     if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus, err);
-    int watts = bs_csv_find(&csv, "watts"), price = bs_csv_find(&csv, "price"), domain = bs_csv_find(&csv, "domain"),
-        rack = bs_csv_find(&csv, "rack");
+    int watts = bs_csv_find(&csv, "watts"), idle_watts = bs_csv_find(&csv, "idle_watts"),
+        price = bs_csv_find(&csv, "price"), domain = bs_csv_find(&csv, "domain"), rack = bs_csv_find(&csv, "rack");
     const int totals[] = {bs_csv_find(&csv, "cpus"), bs_csv_find(&csv, "memory_gb")};
     names domains = {0}, racks = {0};
     bool is_row = true;
@@ -114,6 +114,11 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
         } else {
             sc_type *t = &cluster.types[sc_cluster_find_type(&cluster, csv.field[type])];
             if (watts >= 0) status = read_figure(&csv, watts, 1, t, &t->watts, err);
+            if (status == MDOT_OK && idle_watts >= 0)
+                status = read_figure(&csv, idle_watts, 1e-3, t, &t->idle_watts, err);
+            if (status == MDOT_OK && t->idle_watts > t->watts)
+                status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "type %s has %g idle_watts, but only %g watts", t->name,
+                                     t->idle_watts, t->watts);
             if (status == MDOT_OK && price >= 0) status = read_figure(&csv, price, 1e-6, t, &t->price, err);
         }
         for (int i = 0; status == MDOT_OK && i < 2; i++) {

@@ -111,12 +111,11 @@ mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster,
     if (last_s > first_s) summary.used = used_gpu_s / (cluster->gpus * (last_s - first_s));
     bool has_watts = true, has_price = true;
     for (unsigned type = 0; type < cluster->type_count; type++) {
-        summary.energy_kwh += result->held_gpu_s[type] * cluster->types[type].watts / 3.6e6;
         summary.cost += result->held_gpu_s[type] * cluster->types[type].price / 3600;
         has_watts &= result->held_gpu_s[type] == 0 || cluster->types[type].watts > 0;
         has_price &= result->held_gpu_s[type] == 0 || cluster->types[type].price > 0;
     }
-    if (!has_watts) summary.energy_kwh = 0;
+    summary.energy_kwh = has_watts ? result->joules / 3.6e6 : 0;
     if (!has_price) summary.cost = 0;
     if (result->decisions > 0) summary.decision_us = 1e6 * result->decision_s / (double)result->decisions;
     free(jct_s);
