@@ -38,8 +38,8 @@ typedef struct cli_option {
     int64_t least, most;
     const char *const *choices;  /* names for CLI_CHOICE, terminated by NULL */
     const bs_choice_word *words; /* other words for the choices; may be NULL */
-    const char *fallback;        /* value if only the name is given; a value must then follow '='. NULL: the value is
-                                 * required */
+    const char *fallback;        /* value if only the name is given; other values than choices must then follow '='.
+                                 * NULL: the value is required */
     bool (*call)(const char *command, char *value, void *place); /* returns false after a usage error */
     const char *excludes, *needs; /* another option that must be absent, or present, together with this one */
     const char *heading;          /* heading before this option and those that follow */

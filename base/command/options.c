@@ -97,6 +97,14 @@ static bool keep_value(line *l, const cli_option *option, const char *value)
     return true;
 }
 
+/* Returns the next argument if it is a choice of the option, as in "--checkpoint blocks"; otherwise NULL. */
+static char *next_choice(line *l, const cli_option *option)
+{
+    const char *const *choice = l->at < l->argc ? option->choices : NULL;
+    while (choice != NULL && *choice != NULL && strcmp(*choice, l->argv[l->at]) != 0) choice++;
+    return choice != NULL && *choice != NULL ? l->argv[l->at++] : NULL;
+}
+
 static bool apply(line *l, const cli_option *option, const char *spelling, char *value)
 {
     size_t index = 0;
@@ -109,6 +117,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
                    (option->takes_list && option->kind == CLI_CALL && l->command->lists != 0);
     if (l->is_set[index] && !repeats) return cli_refuse(l->command->name, "option %s is given twice", spelling);
     l->is_set[index] = true;
+    if (option->fallback != NULL && value == NULL) value = next_choice(l, option);
     if (option->fallback != NULL && value == NULL) {
         char fallback[64]; /* a copy, because values may be changed in place */
         snprintf(fallback, sizeof fallback, "%s", option->fallback);

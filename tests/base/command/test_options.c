@@ -272,13 +272,19 @@ static void choices_ignore_case_and_accept_synonyms(void **state)
     expect_refused("-f --choice Scarlet", "unknown value \"Scarlet\" (did you mean red?)");
 }
 
-/* If only the name is given, the option takes its fallback, and the next word stays an argument. */
+/* Behind the name alone, the option takes its fallback, and the next word stays an argument unless it is a choice. */
 static void a_value_is_optional_if_there_is_a_fallback(void **state)
 {
     (void)state;
-    reading *g = read_words("--maybe green");
+    for (int i = 0; i < 3; i++) {
+        reading *g = read_words((const char *[]){"--maybe greens", "greens --maybe", "--maybe -- green"}[i]);
+        assert_true(g->read);
+        assert_int_equal(g->r.maybe, 0);
+        assert_int_equal(g->operands.count, 1);
+    }
+    reading *g = read_words("--maybe green green");
     assert_true(g->read);
-    assert_int_equal(g->r.maybe, 0);
+    assert_int_equal(g->r.maybe, 1);
     assert_int_equal(g->operands.count, 1);
     assert_int_equal(read_words("--maybe=green")->r.maybe, 1);
     expect_refused("--maybe=", "known are red, green");
