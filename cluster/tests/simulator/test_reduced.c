@@ -117,6 +117,39 @@ static void themis_renews_leases_on_the_same_type(void **state)
     sc_workload_free(&w);
 }
 
+/* Ten equal jobs of any width on eight GPUs. An auction is open to two of them. Alone, each would be twice as fast, so
+ * each winner of four keeps a half. The next two win two each and keep one; the next ones need their last GPU. */
+static void themis_lets_winners_pay(void **state)
+{
+    (void)state;
+    enum { JOBS = 10 };
+    double jobs[JOBS][3];
+    for (int i = 0; i < JOBS; i++) memcpy(jobs[i], (const double[3]){0, 4, 36000}, sizeof jobs[i]);
+    sc_workload w = workload_make((const double(*)[3])jobs, JOBS);
+    for (int i = 0; i < JOBS; i++) {
+        w.jobs[i].least_gpus = 1;
+        w.jobs[i].most_gpus = 8;
+        w.jobs[i].scaling = 1;
+    }
+    sc_cluster c;
+    sc_result r;
+    char *log = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&log, &size);
+    sc_estimator oracle = sc_estimator_oracle();
+    assert_non_null(stream);
+    assert_int_equal(sc_cluster_make_pool(8, &c, NULL), MDOT_OK);
+    assert_int_equal(sc_simulate(&w, &c, &sc_policy_themis, &oracle, &(sc_run_options){.log = stream}, &r, NULL),
+                     MDOT_OK);
+    fclose(stream);
+    expect_contains(log, "0,start,0,gpu,2,,pool:2,\n0,start,1,gpu,2,,pool:2,\n0,start,2,gpu,1,,pool:1,\n"
+                         "0,start,3,gpu,1,,pool:1,\n0,start,4,gpu,1,,pool:1,\n0,start,5,gpu,1,,pool:1,\n");
+    free(log);
+    sc_result_free(&r);
+    sc_cluster_free(&c);
+    sc_workload_free(&w);
+}
+
 static void hydra_serves_the_least_cost(void **state)
 {
     (void)state;
@@ -318,6 +351,7 @@ int main(void)
         cmocka_unit_test(themis_serves_the_least_fairly_treated_job),
         cmocka_unit_test(a_lone_job_takes_the_fastest_type),
         cmocka_unit_test(themis_renews_leases_on_the_same_type),
+        cmocka_unit_test(themis_lets_winners_pay),
         cmocka_unit_test(hydra_serves_the_least_cost),
         cmocka_unit_test(allox_finds_the_least_sum),
         cmocka_unit_test(gandiva_lets_jobs_take_turns),
