@@ -32,9 +32,14 @@ if(TARGET mdotd)
   install(FILES ../LICENSE DESTINATION share/doc/mdotd OPTIONAL COMPONENT service)
 endif()
 if(TARGET job_submit_mdot)
-  install(TARGETS job_submit_mdot spank_mdot LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/slurm-wlm COMPONENT slurm)
+  # Slurm's PluginDir in Debian, whatever prefix this build was configured for
+  set(plugin_folder ${CMAKE_INSTALL_LIBDIR})
+  if(CMAKE_LIBRARY_ARCHITECTURE)
+    set(plugin_folder lib/${CMAKE_LIBRARY_ARCHITECTURE})
+  endif()
+  install(TARGETS job_submit_mdot spank_mdot LIBRARY DESTINATION ${plugin_folder}/slurm-wlm COMPONENT slurm)
   install(
-    FILES slurm/README.md slurm/INCENTIVES.md
+    FILES slurm/README.md slurm/INCENTIVES.md slurm/mdot.conf docs/run-in-slurm.md
     DESTINATION share/doc/mdot-slurm
     COMPONENT slurm)
   install(FILES ../LICENSE DESTINATION share/doc/mdot-slurm OPTIONAL COMPONENT slurm)
