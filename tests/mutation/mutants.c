@@ -563,6 +563,8 @@ static int combine(const char *path, char **numbers, size_t number_count)
         while (i + count < number_count && find_function(&s, chosen[i + count].from, &other) && other.name == f.name)
             count++;
         print_range(&s, at, s.tokens[f.first].from);
+        print_range(&s, s.tokens[f.first].from, s.tokens[f.close].to); /* declares it, because copies may call it */
+        printf(";");
         for (size_t k = 0; k < count; k++) print_copy(&s, &f, &chosen[i + k]);
         print_choice(&s, &f, chosen + i, count);
         at = s.tokens[f.begin].to;

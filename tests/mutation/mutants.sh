@@ -38,6 +38,10 @@ int main(void)
     printf("%d %d\n", pick(1, twice, "1 < 2"), pick(3, twice, ""));
     return 0;
 }
+static unsigned sum_to(unsigned n)
+{
+    return n == 0 ? 0 : n + sum_to(n - 1);
+}
 C
 cd "$work"
 "$mutants" list 1 0 small.c > list
@@ -76,4 +80,7 @@ other=$(awk -F '\t' '$5 == "(a > 2) -> (0)" { print $2 }' list)
 [ "$(./combined | tail -n 1)" = "2 10" ] || fail "combined: $(./combined)"
 [ "$(MDOT_MUTANT=$number ./combined | tail -n 1)" = "2 3" ] || fail "mutant $number: $(MDOT_MUTANT=$number ./combined)"
 [ "$(MDOT_MUTANT=$other ./combined | tail -n 1)" = "2 3" ] || fail "mutant $other: $(MDOT_MUTANT=$other ./combined)"
+# A function that calls itself.
+"$mutants" combine small.c $(awk -F '\t' '$3 == 35 { print $2 }' list) > combined.c
+"$compiler" -w -Werror=implicit-function-declaration -o combined combined.c || fail "a function that calls itself"
 if "$mutants" write small.c 9999 2> /dev/null; then fail "an unknown number is accepted"; fi
