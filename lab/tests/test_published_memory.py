@@ -126,6 +126,23 @@ def test_schedules_of_batches_leave_the_number_of_gpus_open():
     assert "GPUs" in megatron_golden.read({**_megatron(**{"step-batch-size-schedule": "0:384"}), "gpus": ""}).missing
 
 
+@pytest.mark.parametrize("top, layers, tensor, hidden", [(1, 12, 2, 512), (2, 12, 2, 512), (2, 6, 1, 1024), (4, 3, 4, 256)])
+def test_grouped_products_have_four_workspaces_and_keep_what_probabilities_multiply(top, layers, tensor, hidden):
+    def beside(gpu, software, **more):
+        a = {"num-layers": layers, "hidden-size": hidden, "num-attention-heads": 8, "seq-length": 1024, "micro-batch-size": 4,
+             "tensor-model-parallel-size": tensor, "num-experts": 8, "moe-router-topk": top, "transformer-impl": "transformer_engine", **more}
+        row = {"model": "moe: x", "source": "a@1:test_cases/moe/x", "software": software}
+        network = megatron_golden.network(row, a, "")
+        return megatron_golden.beside(row, a, "CUBLAS_WORKSPACE_CONFIG=:4096:8", gpu, network)
+
+    new, old, kept = "NGC PyTorch 25.05", "NGC PyTorch 24.01", 2 * 4096 * top * 4 * hidden * layers / tensor
+    grouped = {"moe-grouped-gemm": True}
+    assert beside("A100", new, **grouped) - beside("A100", old, **grouped) == 16 * 2**20 + kept
+    assert beside("H100", new, **grouped) - beside("A100", new, **grouped) == 140 * 2**20
+    assert beside("H100", new, **grouped, swiglu=True) - beside("H100", new, swiglu=True) == 128 * 2**20
+    assert beside("H100", new) == beside("H100", old)
+
+
 @pytest.mark.parametrize("mib, is_left_out", (("5527.0", True), ("79000", False), (None, False)))
 def test_failures_with_an_empty_card_are_no_label(mib, is_left_out):
     notes = {"oom": True, "method": "full", "nvidia_smi_mib": mib}
