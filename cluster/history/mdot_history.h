@@ -116,6 +116,19 @@ mdot_status mdot_history_save(const mdot_history *history, const char *path, mdo
 mdot_status mdot_history_load(const char *path, const mdot_history_options *options, mdot_history **out_history,
                               mdot_error *err);
 
+/* Boosted trees that correct estimates: an artefact with an input numbers, f32 [1, 13], and an output log_s, f32 [1, 3]
+ * (history_trees.c; lab/mdot_lab/durations trains them). The caller closes the trees; NULL is allowed there. One thread
+ * may use them at a time.
+ *
+ * @errors those of mdot_predictor_open and mdot_run for another artefact */
+typedef struct mdot_history_trees mdot_history_trees;
+
+mdot_status mdot_history_trees_open(const char *path, mdot_history_trees **out_trees, mdot_error *err);
+void mdot_history_trees_close(mdot_history_trees *trees);
+/* Corrects an estimate for the job in about a microsecond. Leaves it as it is if the trees give no numbers. */
+void mdot_history_trees_correct(const mdot_history_trees *trees, const mdot_history_job *job,
+                                mdot_history_estimate *io_estimate);
+
 #ifdef __cplusplus
 }
 #endif

@@ -47,12 +47,13 @@ typedef struct loaded {
     sl_site site;
     mdot_predictor *predictor;
     mdot_calibration *calibration; /* may be NULL */
+    mdot_history_trees *trees;     /* may be NULL */
     mdot_context *context;
 } loaded;
 
 struct sl_controller {
     pthread_mutex_t files; /* held while files are read; protects the watched files */
-    watched site_file, predictor_file, calibration_file;
+    watched site_file, predictor_file, calibration_file, trees_file;
     bool was_tried;        /* the files have been read, or tried, once */
     pthread_mutex_t turn;  /* held by a caller: callers take turns */
     pthread_mutex_t mutex; /* protects all fields below; fields read by the thread stay constant while it works */
@@ -111,6 +112,7 @@ static void empty_task(task *t)
 static void forget(loaded *files)
 {
     mdot_calibration_destroy(files->calibration);
+    mdot_history_trees_close(files->trees);
     mdot_context_destroy(files->context);
     mdot_predictor_close(files->predictor);
 }
@@ -210,11 +212,13 @@ static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
     watch(&c->site_file, c->site_file.path);
     watch(&c->predictor_file, "");
     watch(&c->calibration_file, "");
+    watch(&c->trees_file, "");
     mdot_status status = sl_site_read(c->site_file.path, &successor.site, err);
     if (status == MDOT_OK) status = sl_check_trusted(c->site_file.path, err);
     if (status != MDOT_OK) return status;
     watch(&c->predictor_file, successor.site.predictor);
     watch(&c->calibration_file, successor.site.calibration);
+    watch(&c->trees_file, successor.site.trees);
     status = sl_check_trusted(successor.site.predictor, err);
     if (status == MDOT_OK)
         status = open_predictor(successor.site.predictor, &successor.predictor, &successor.context, err);
@@ -222,6 +226,10 @@ static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
         status = sl_check_trusted(successor.site.calibration, err);
         if (status == MDOT_OK)
             status = open_calibration(successor.site.calibration, successor.predictor, &successor.calibration, err);
+    }
+    if (status == MDOT_OK && successor.site.trees[0] != '\0') {
+        status = sl_check_trusted(successor.site.trees, err);
+        if (status == MDOT_OK) status = mdot_history_trees_open(successor.site.trees, &successor.trees, err);
     }
     if (status == MDOT_OK)
         *out = successor;
@@ -244,7 +252,7 @@ mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error
     *out_is_new = false;
     pthread_mutex_lock(&c->files);
     if (!c->was_tried || has_changed(&c->site_file) || has_changed(&c->predictor_file) ||
-        has_changed(&c->calibration_file)) {
+        has_changed(&c->calibration_file) || has_changed(&c->trees_file)) {
         status = read_again(c, &successor, err);
         if (status == MDOT_OK) {
             pthread_mutex_lock(&c->mutex);
@@ -403,13 +411,14 @@ static bool copy(const char *text, const char **out_copy)
     return text == NULL || *out_copy != NULL;
 }
 
-/* Looks the job up in the history (some microseconds). */
+/* Looks the job up in the history (some microseconds). The caller holds c->mutex. */
 static void ask_history(const sl_controller *c, const sl_submission *submission, task *t)
 {
     char user[SL_USER_BYTES];
     sl_gpus gpus = sl_gpus_of(submission);
     mdot_history_job job = sl_durations_job(submission, &gpus, floor(seconds_of(CLOCK_REALTIME)), user);
-    sl_durations_ask(c->durations, &job, &t->history);
+    if (sl_durations_ask(c->durations, &job, &t->history) && c->in_use.trees != NULL)
+        mdot_history_trees_correct(c->in_use.trees, &job, &t->history);
 }
 
 /* Makes the task from the environment and `submission`. The caller empties it, also after a failure. */

@@ -11,8 +11,8 @@ typedef struct sl_controller sl_controller;
 sl_controller *sl_controller_create(const char *site_path);
 void sl_controller_destroy(sl_controller *controller);
 
-/* Reads mdot.conf, the predictor and its calibration if one of the files has changed; otherwise it costs three calls of
- * stat. On failure the previous state stays in use. The same fault is reported once, and later calls return OK.
+/* Reads mdot.conf, the predictor, its calibration and trees if one of the files has changed; otherwise it costs four
+ * calls of stat. On failure the previous state stays in use. The same fault is reported once, later calls return OK.
  * `*out_is_new` is true if files were read. Call it without slurmctld's locks, because a file system may take long to
  * answer; submissions go on meanwhile. The files must belong to root or to this process's user (sl_check_trusted). */
 mdot_status sl_controller_refresh(sl_controller *controller, bool *out_is_new, mdot_error *err);

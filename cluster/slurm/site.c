@@ -103,6 +103,7 @@ static mdot_status read_site_key(const reader *r, const char *key, const char *v
         return read_text(r, key, value, site->calibration, sizeof site->calibration);
     if (strcasecmp(key, "Outcomes") == 0) return read_text(r, key, value, site->outcomes, sizeof site->outcomes);
     if (strcasecmp(key, "History") == 0) return read_text(r, key, value, site->history, sizeof site->history);
+    if (strcasecmp(key, "Trees") == 0) return read_text(r, key, value, site->trees, sizeof site->trees);
     if (strcasecmp(key, "UserMilliseconds") == 0) return read_number(r, key, value, 0, 60000, &site->user_ms);
     if (strcasecmp(key, "Quantile") == 0) return read_number(r, key, value, .01, .999, &site->quantile);
     if (strcasecmp(key, "Margin") == 0) return read_number(r, key, value, .1, 100, &site->margin);
@@ -195,6 +196,7 @@ static mdot_status check(const reader *r, const sl_site *site)
         return refuse(r, "Calibration is not an absolute path");
     if (site->outcomes[0] != '\0' && site->outcomes[0] != '/') return refuse(r, "Outcomes is not an absolute path");
     if (site->history[0] != '\0' && site->history[0] != '/') return refuse(r, "History is not an absolute path");
+    if (site->trees[0] != '\0' && site->trees[0] != '/') return refuse(r, "Trees is not an absolute path");
     if (site->place_count == 0) return refuse(r, "no Partition line");
     if (!(site->shortest_s > 0 && site->shortest_s < site->longest_s && isfinite(site->longest_s)))
         return refuse(r, "PriorityShortest must be less than PriorityLongest");

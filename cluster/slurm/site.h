@@ -29,6 +29,7 @@ typedef struct sl_site {
     char calibration[SL_PATH_BYTES]; /* file from `mdot calibrate`; may be empty */
     char outcomes[SL_PATH_BYTES];    /* user record file (user_records.h); empty: the plugin's default */
     char history[SL_PATH_BYTES];     /* job duration file (user_records.h); empty: the plugin's default */
+    char trees[SL_PATH_BYTES];       /* trees that correct durations (mdot_history.h); may be empty */
     size_t most_job_bytes;
     size_t most_work;             /* one prediction's operators times places */
     double user_ms;               /* a user's prediction time per minute */

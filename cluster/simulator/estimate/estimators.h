@@ -82,18 +82,6 @@ double sc_error_sigma(double mean_error);
 /* A trace's job as a history sees it. Texts are borrowed. A job without a user has its group as its user. */
 mdot_history_job sc_history_job_of(const sc_job *job);
 
-/* ---- Trees ------------------------------------------------------------------------------------------------------- */
-
-/* Boosted trees that correct a history's answers: an artefact with an input numbers, f32 [1, 13], and an output log_s,
- * f32 [1, 3] (trees.c). */
-typedef struct sc_trees sc_trees;
-
-/* The caller closes the trees; NULL is allowed there. */
-mdot_status sc_trees_open(const char *path, sc_trees **out_trees, mdot_error *err);
-void sc_trees_close(sc_trees *trees);
-/* Leaves the estimate as it is if the trees give no numbers. */
-void sc_trees_correct(const sc_trees *trees, const mdot_history_job *job, mdot_history_estimate *io_estimate);
-
 /* ---- Job row ----------------------------------------------------------------------------------------------------- */
 
 /* A training job as a table row: file and training configuration, for libmdot. */

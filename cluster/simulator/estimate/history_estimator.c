@@ -33,7 +33,7 @@ typedef struct arrived {
 typedef struct history {
     mdot_history *jobs;
     arrived *arrived;
-    sc_trees *trees; /* NULL: none */
+    mdot_history_trees *trees; /* NULL: none */
 } history;
 
 static void destroy(void *memory)
@@ -42,7 +42,7 @@ static void destroy(void *memory)
     if (self == NULL) return;
     mdot_history_destroy(self->jobs);
     free(self->arrived);
-    sc_trees_close(self->trees);
+    mdot_history_trees_close(self->trees);
     free(self);
 }
 
@@ -51,7 +51,7 @@ static void ask(const history *self, const sc_workload *workload, uint32_t job)
     mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
     mdot_history_estimate *estimate = &self->arrived[job].estimate;
     mdot_history_ask(self->jobs, &question, estimate, NULL);
-    if (self->trees != NULL) sc_trees_correct(self->trees, &question, estimate);
+    if (self->trees != NULL) mdot_history_trees_correct(self->trees, &question, estimate);
 }
 
 /* Traces are checked when they are read, so a history accepts all jobs. If memory runs out, the history lacks a job or
@@ -142,13 +142,13 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
 mdot_status sc_estimator_make_trees(const sc_workload *workload, const char *path, sc_estimator *out_estimator,
                                     mdot_error *err)
 {
-    sc_trees *trees = NULL;
-    BS_TRY(sc_trees_open(path, &trees, err));
+    mdot_history_trees *trees = NULL;
+    BS_TRY(mdot_history_trees_open(path, &trees, err));
     mdot_status status = sc_estimator_make_history(workload, out_estimator, err);
     if (status == MDOT_OK)
         ((history *)out_estimator->self)->trees = trees;
     else
-        sc_trees_close(trees);
+        mdot_history_trees_close(trees);
     return status;
 }
 

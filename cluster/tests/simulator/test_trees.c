@@ -1,4 +1,4 @@
-/* test_trees.c — a history's durations, corrected by trees: data/durations.onnx gives jobs on four or more GPUs e times
+/* test_trees.c — a history's durations, corrected by trees: durations.onnx gives jobs on four or more GPUs e times
  * the history's median, with a spread of their own (lab/tests/test_durations.py draws such jobs). */
 #include <math.h>
 #include <setjmp.h>
@@ -77,19 +77,19 @@ static void certain_histories_stay(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), *path = compile(folder);
-    sc_trees *trees;
+    mdot_history_trees *trees;
     mdot_error err = {0};
-    if (sc_trees_open(path, &trees, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (mdot_history_trees_open(path, &trees, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int gpus = 0; gpus <= 1; gpus++) {
         mdot_history_job job = {.struct_size = sizeof job, .gpus = gpus};
         mdot_history_estimate certain = {.struct_size = sizeof certain, .median_s = 100}, spread = certain;
-        sc_trees_correct(trees, &job, &certain);
+        mdot_history_trees_correct(trees, &job, &certain);
         assert_true(certain.median_s == 100 && certain.lower_scale == 0 && certain.upper_scale == 0);
         spread.lower_scale = spread.upper_scale = 1;
-        sc_trees_correct(trees, &job, &spread);
+        mdot_history_trees_correct(trees, &job, &spread);
         assert_true(isfinite(spread.median_s) && isfinite(spread.lower_scale) && isfinite(spread.upper_scale));
     }
-    sc_trees_close(trees);
+    mdot_history_trees_close(trees);
     free(path);
     process_remove_folder(folder);
 }
@@ -97,12 +97,12 @@ static void certain_histories_stay(void **state)
 static void other_artefacts_are_refused(void **state)
 {
     (void)state;
-    sc_trees *trees = NULL;
+    mdot_history_trees *trees = NULL;
     mdot_error err = {0};
-    assert_int_equal(sc_trees_open(MDOT_INTERFERENCE, &trees, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_history_trees_open(MDOT_INTERFERENCE, &trees, &err), MDOT_INVALID_ARGUMENT);
     assert_null(trees);
-    assert_int_equal(sc_trees_open("no-such.mdot", &trees, &err), MDOT_NOT_FOUND);
-    sc_trees_close(NULL);
+    assert_int_equal(mdot_history_trees_open("no-such.mdot", &trees, &err), MDOT_NOT_FOUND);
+    mdot_history_trees_close(NULL);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* test_controller.c — the state of the plugin in slurmctld: files that change, and hostile jobs. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/simulator/support/numbers.h"
@@ -265,6 +267,61 @@ static void files_that_other_users_may_change_are_refused(void **state)
     sl_controller_destroy(c);
 }
 
+/* The median in the comment on a request without steps, of a user whose jobs on these GPUs took 1,000 s. */
+static double median_s(sl_controller *c, const char *gpus)
+{
+    sl_decision d;
+    mdot_error err = {0};
+    sl_submission submission = {.partitions = "a", .user = 77, .per_job = gpus, .name = "train"};
+    if (sl_controller_decide(c, (const char *[]){job_text}, 1, &submission, &d, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    const char *found = strstr(d.comment, " history_s=");
+    if (found == NULL) fail_msg("%s", d.comment);
+    return strtod(found + strlen(" history_s="), NULL);
+}
+
+/* durations.onnx gives jobs on four or more GPUs e times the history's median (tests/simulator/test_trees.c). */
+static void trees_correct_the_durations(void **state)
+{
+    (void)state;
+    char *path = NULL, *line = NULL;
+    process_result result;
+    bool is_new;
+    mdot_error err = {0};
+    double now = (double)time(NULL); /* older jobs lose weight */
+    assert_true(asprintf(&path, "%s/durations.mdot", folder) > 0 && asprintf(&line, "Trees=%s", path) > 0);
+    sl_controller *c = make_controller("");
+    for (int i = 0; i < 200; i++) {
+        char user[SL_USER_BYTES];
+        sl_submission submission = {.user = 77, .name = "train", .per_job = i % 2 == 0 ? "gres:gpu:1" : "gres:gpu:8"};
+        sl_gpus gpus = sl_gpus_of(&submission);
+        mdot_history_job job = sl_durations_job(&submission, &gpus, now - 2000. * (200 - i), user);
+        sl_durations_add(sl_controller_durations(c), &job, MDOT_ENDED_COMPLETED, 900 + i % 7 * 40, job.submit_s + 1000);
+    }
+    double before[] = {median_s(c, "gres:gpu:1"), median_s(c, "gres:gpu:8")};
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_NOT_FOUND);
+    expect_contains(err.message, "durations.mdot");
+    process_run((const char *const[]){MDOT_CLI, "compile", MDOT_CLUSTER_DIR "/tests/simulator/data/durations.onnx",
+                                      "-o", path, "-q", NULL},
+                &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+    if (sl_controller_refresh(c, &is_new, &err) != MDOT_OK) fail_msg("%s", err.message);
+    assert_true(is_new); /* the file appeared */
+    double after[] = {median_s(c, "gres:gpu:1"), median_s(c, "gres:gpu:8")};
+    assert_float_equal(log(after[1] / before[1]) - log(after[0] / before[0]), 1, .1);
+    assert_int_equal(chmod(path, 0666), 0);
+    write_site(MDOT_SHIPPED_PREDICTOR, line);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "durations.mdot may be changed by other users");
+    write_site(MDOT_SHIPPED_PREDICTOR, "Trees=" MDOT_INTERFERENCE);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT); /* another artefact */
+    sl_controller_destroy(c);
+    assert_int_equal(unlink(path), 0);
+    free(line);
+    free(path);
+}
+
 int main(void)
 {
     alarm(240); /* a deadlock ends the program, also on a busy machine before the limit of ctest */
@@ -275,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_calibration_of_the_predictor_is_applied),
         cmocka_unit_test(the_site_file_names_the_records),
         cmocka_unit_test(a_missing_file_keeps_the_controller_running),
+        cmocka_unit_test(trees_correct_the_durations),
         cmocka_unit_test(files_that_other_users_may_change_are_refused),
     };
     return cmocka_run_group_tests(tests, controller_set_up, controller_tear_down);

@@ -68,13 +68,14 @@ static void every_line_sets_its_field(void **state)
     (void)state;
     sl_site s = reads("# a site\n\nPredictor=/a/p.mdot # "
                       "there\nCalibration=/a/site.cal\nquantile=0.9\nMargin=1.5\nStartup=1:30\nLimitDoubtful=yes\n"
-                      "LimitByHistory=yes\nMaxOperators=77\n"
+                      "LimitByHistory=yes\nTrees=/a/durations.mdot\nMaxOperators=77\n"
                       "PriorityWeight=1000\nPriorityOrder=time\nPriorityShortest=2\nPriorityLongest=2-0\nChoose=cost\n"
                       "MaxJobBytes=5000\nMaxMilliseconds=7\n"
                       "Partition=x Gpu=a100 Type=A100 MaxTime=1-12:30 Price=2.5\n"
                       "  Partition=y\tGpu=NVIDIA-H100-SXM-80GB MaxTime=UNLIMITED Price=8");
     assert_string_equal(s.predictor, "/a/p.mdot");
     assert_string_equal(s.calibration, "/a/site.cal");
+    assert_string_equal(s.trees, "/a/durations.mdot");
     expect_number(s.quantile, .9);
     expect_number(s.margin, 1.5);
     expect_number(s.startup_s, 90);
@@ -175,6 +176,7 @@ static void faults_name_their_line(void **state)
     refuses(LEAST "Partition=b Gpu=A100 MaxTime=0\n", MDOT_MALFORMED, "Partition=b has MaxTime=0");
     refuses("Outcomes=here\n" LEAST, MDOT_MALFORMED, "Outcomes is not an absolute path");
     refuses("History=here\n" LEAST, MDOT_MALFORMED, "History is not an absolute path");
+    refuses("Trees=here\n" LEAST, MDOT_MALFORMED, "Trees is not an absolute path");
     refuses("LimitByHistory=perhaps\n" LEAST, MDOT_MALFORMED, "LimitByHistory is \"perhaps\"");
     refuses(LEAST "Partition=b Gpu=A101 MaxTime=1\n", MDOT_INVALID_ARGUMENT, ":3: ");
     refuses(LEAST "Partition=b Gpu=A100 MaxTime=1 Color=red\n", MDOT_MALFORMED,

@@ -1,9 +1,11 @@
-/* trees.c — corrects a history's durations by boosted trees, an artefact that lab/mdot_lab/durations trains.
+/* history_trees.c — corrects a history's durations by boosted trees, an artefact that lab/mdot_lab/durations trains.
  *
  * The trees read the history's answer (quantiles, finest key and its weight), the GPUs and the time of submission, so
  * that users, groups and names count through the history, and a site's trees need no list of them. They give the 5, 50
  * and 95 % quantiles. The corrected estimate keeps the history's tails, with new scales for both sides. */
-#include "simulator/estimate/estimators.h"
+#include "history/mdot_history.h"
+
+#include "mdot/mdot.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,12 +13,13 @@
 enum { QUANTILES = 7, NUMBERS = QUANTILES + 6, ANSWERS = 3 };
 #define LEAST_SCALE 1e-3
 
-struct sc_trees {
+struct mdot_history_trees {
     mdot_predictor *predictor;
     mdot_context *context;
 };
 
-static mdot_status ask(const sc_trees *trees, const float numbers[NUMBERS], float answers[ANSWERS], mdot_error *err)
+static mdot_status ask(const mdot_history_trees *trees, const float numbers[NUMBERS], float answers[ANSWERS],
+                       mdot_error *err)
 {
     static const int64_t dims[] = {1, NUMBERS};
     const mdot_input in = {.name = "numbers", .dtype = MDOT_DTYPE_F32, .rank = 2, .dims = dims, .data = numbers};
@@ -24,22 +27,23 @@ static mdot_status ask(const sc_trees *trees, const float numbers[NUMBERS], floa
     return mdot_run(trees->context, 0, &in, 1, &out, 1, err);
 }
 
-mdot_status sc_trees_open(const char *path, sc_trees **out_trees, mdot_error *err)
+mdot_status mdot_history_trees_open(const char *path, mdot_history_trees **out_trees, mdot_error *err)
 {
-    sc_trees *trees = calloc(1, sizeof *trees);
+    mdot_history_trees *trees = calloc(1, sizeof *trees);
     float answers[ANSWERS];
     if (trees == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = mdot_predictor_open(path, NULL, &trees->predictor, err);
+    const mdot_open_options on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
+    mdot_status status = mdot_predictor_open(path, &on_cpu, &trees->predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(trees->predictor, &trees->context, err);
     if (status == MDOT_OK) status = ask(trees, (const float[NUMBERS]){0}, answers, err);
     if (status == MDOT_OK)
         *out_trees = trees;
     else
-        sc_trees_close(trees);
+        mdot_history_trees_close(trees);
     return status;
 }
 
-void sc_trees_close(sc_trees *trees)
+void mdot_history_trees_close(mdot_history_trees *trees)
 {
     if (trees == NULL) return;
     mdot_context_destroy(trees->context);
@@ -47,7 +51,7 @@ void sc_trees_close(sc_trees *trees)
     free(trees);
 }
 
-void sc_trees_correct(const sc_trees *trees, const mdot_history_job *job, mdot_history_estimate *e)
+void mdot_history_trees_correct(const mdot_history_trees *trees, const mdot_history_job *job, mdot_history_estimate *e)
 {
     static const double probabilities[QUANTILES] = {.05, .1, .25, .5, .75, .9, .95}, day_s = 86400;
     float numbers[NUMBERS], answers[ANSWERS];
