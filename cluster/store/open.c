@@ -37,6 +37,8 @@ bool st_is_network(unsigned long file_system)
         0x00c36400, /* Ceph */
         0x01021997, /* 9p */
         0x5346414f, /* AFS */
+        0x6b414653, /* AFS of the Linux kernel */
+        0x73757245, /* Coda */
         0x7461636f, /* OCFS2 */
         0x01161970, /* GFS2 */
         0xaad7aaea, /* PanFS */

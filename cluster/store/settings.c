@@ -30,7 +30,7 @@ bool st_next_setting(const char **io_at, st_setting *out)
     while (*cursor == '\n') cursor++;
     size_t length = strcspn(cursor, "\n");
     const char *equals = memchr(cursor, '=', length);
-    if (length == 0 || equals == NULL || equals == cursor) return false;
+    if (equals == NULL || equals == cursor) return false;
     *out = (st_setting){.name = cursor,
                         .name_length = (size_t)(equals - cursor),
                         .value = equals + 1,
@@ -86,7 +86,7 @@ char *st_sort_settings(const char *settings, const char **out_fault)
     st_setting *list = malloc(maximum * sizeof *list);
     *out_fault = NULL;
     if (list == NULL) return NULL;
-    while (count < maximum && st_next_setting(&cursor, &list[count])) count++;
+    while (st_next_setting(&cursor, &list[count])) count++;
     while (*cursor == '\n') cursor++;
     if (*cursor != '\0') {
         *out_fault = "a setting is not of the form name=value";

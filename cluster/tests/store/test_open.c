@@ -13,6 +13,8 @@
 #include "tests/store/support/store_fixture.h"
 #include "tests/support/process.h"
 
+#include <errno.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,12 +60,59 @@ static void a_network_file_system_gets_a_rollback_journal(void **state)
     store_expect_ok(mdot_store_add_job(store, f->job, "x", NULL, &f->err), &f->err);
     mdot_store_close(store);
     free(path);
-    assert_true(st_is_network(0x65735546)); /* FUSE */
-    assert_true(st_is_network(0x6969));
-    assert_true(st_is_network(0x0bd00bd0));
-    assert_true(st_is_network(0xfffffffffe534d42ul)); /* a sign-extended number */
-    assert_false(st_is_network(0xef53));              /* ext4 */
-    assert_false(st_is_network(0x01021994));          /* tmpfs */
+}
+
+/* Numbers by Linux's header where it has them, otherwise by the file systems' own sources. */
+static void file_systems_of_a_network_are_known(void **state)
+{
+    (void)state;
+    static const unsigned long shared[] = {NFS_SUPER_MAGIC,         SMB_SUPER_MAGIC,        CIFS_SUPER_MAGIC,
+                                           SMB2_SUPER_MAGIC,        CEPH_SUPER_MAGIC,       V9FS_MAGIC,
+                                           AFS_SUPER_MAGIC,         AFS_FS_MAGIC,           OCFS2_SUPER_MAGIC,
+                                           FUSE_SUPER_MAGIC,        0x01161970 /* GFS2 */,  0x786f4256 /* VirtualBox */,
+                                           CODA_SUPER_MAGIC,        198183888 /* Lustre */, 0x47504653 /* "GPFS" */,
+                                           0x19830326 /* BeeGFS */, 0xaad7aaea /* PanFS */, 0xbacbacbc /* vmhgfs */};
+    static const unsigned long local[] = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
+                                          TMPFS_MAGIC,           RAMFS_MAGIC,          F2FS_SUPER_MAGIC,
+                                          OVERLAYFS_SUPER_MAGIC, 0x2fc12fc1 /* ZFS */, SQUASHFS_MAGIC,
+                                          ISOFS_SUPER_MAGIC,     MSDOS_SUPER_MAGIC,    PROC_SUPER_MAGIC};
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        if (!st_is_network(shared[i])) fail_msg("%lx is local", shared[i]);
+        assert_true(st_is_network(shared[i] | 0xffffffff00000000ul)); /* a sign-extended number */
+        assert_false(st_is_network(shared[i] + 1) || st_is_network(shared[i] - 1));
+    }
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if (st_is_network(local[i])) fail_msg("%lx is shared", local[i]);
+}
+
+/* Every reason for which the name itself cannot be followed, with every way to open. */
+static void a_path_that_cannot_be_followed_has_its_reason(void **state)
+{
+    store_fixture *f = *state;
+    char *loop = process_in_folder(f->folder, "loop"), *inside = process_in_folder(f->path, "x"), *name, *length;
+    static char letters[300];
+    memset(letters, 'a', sizeof letters - 1);
+    name = process_in_folder(f->folder, letters);
+    assert_int_equal(symlink("loop", loop), 0);
+    length = strdup(letters);
+    const struct {
+        const char *path;
+        int reason;
+    } cases[] = {{inside, ENOTDIR}, {loop, ELOOP}, {name, ENAMETOOLONG}, {length, ENAMETOOLONG}};
+    static const uint32_t flags[] = {0, MDOT_STORE_READ_ONLY, MDOT_STORE_EXISTING};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t k = 0; k < sizeof flags / sizeof *flags; k++) {
+            const mdot_store_options options = {.struct_size = sizeof options, .flags = flags[k]};
+            mdot_store *store = NULL;
+            mdot_status status = mdot_store_open(cases[i].path, &options, &store, &f->err);
+            store_expect_failure(status, &f->err, MDOT_IO, strerror(cases[i].reason));
+            expect_contains(f->err.message, cases[i].path);
+            assert_null(store);
+        }
+    free(loop);
+    free(inside);
+    free(name);
+    free(length);
 }
 
 static void flags_are_respected(void **state)
@@ -98,14 +147,13 @@ static void other_files_are_refused(void **state)
     store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_IO, "not a regular file");
     unlink(path);
     store_expect_failure(mdot_store_open(f->folder, NULL, &store, &f->err), &f->err, MDOT_IO, "not a regular file");
-    assert_int_equal(mdot_store_open("/nonexistent/folder/x", NULL, &store, &f->err), MDOT_IO);
+    char *absent = process_in_folder(f->folder, "absent/folder/x");
+    assert_int_equal(mdot_store_open(absent, NULL, &store, &f->err), MDOT_IO);
+    free(absent);
     assert_int_equal(mdot_store_open("", NULL, &store, &f->err), MDOT_INVALID_ARGUMENT);
     FILE *file = fopen(path, "w");
     for (int i = 0; i < 2000; i++) fputs("not a database\n", file);
     fclose(file);
-    char *inside = process_in_folder(path, "x");
-    store_expect_failure(mdot_store_open(inside, NULL, &store, &f->err), &f->err, MDOT_IO, "cannot be opened");
-    free(inside);
     store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot-store recover");
     unlink(path);
     sqlite3 *db = NULL;
@@ -331,7 +379,9 @@ static void a_migration_of_the_newest_version_changes_nothing(void **state)
     uint32_t from = 0;
     store_expect_ok(mdot_store_migrate(f->path, &from, &f->err), &f->err);
     assert_int_equal(from, 1);
-    assert_int_equal(mdot_store_migrate("/nonexistent", &from, &f->err), MDOT_NOT_FOUND);
+    char *absent = process_in_folder(f->folder, "absent.store");
+    assert_int_equal(mdot_store_migrate(absent, &from, &f->err), MDOT_NOT_FOUND);
+    free(absent);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
@@ -391,6 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_new_store_is_durable),
         CASE(a_network_file_system_gets_a_rollback_journal),
+        CASE(file_systems_of_a_network_are_known),
+        CASE(a_path_that_cannot_be_followed_has_its_reason),
         CASE(flags_are_respected),
         CASE(other_files_are_refused),
         CASE(an_older_store_is_migrated_only_on_request),

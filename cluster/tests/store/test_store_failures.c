@@ -15,283 +15,44 @@
 #include "store/records.h"
 #include "store/settings.h"
 #include "store/statistics.h"
-#include "tests/store/support/store_fixture.h"
+#include "tests/store/support/store_operations.h"
 #include "tests/support/process.h"
 
 #include <unistd.h>
 
-/* What a call answered: a hash over all values. */
-static uint64_t answer;
+/* ---- Statements ------------------------------------------------------------------------------------------------- */
 
-static void note_real(double value) { answer = st_hash(answer, &value, sizeof value); }
+static uint64_t statements; /* a bit for each text of SQL that ran */
 
-static void note_text(const char *text) { answer = st_hash(answer, text, strlen(text) + 1); }
-
-static bool take_row(void *user, const mdot_store_row *r)
+/* For each connection, by sqlite3_auto_extension. */
+static int note_statement(unsigned kind, void *user, void *statement, void *text)
 {
-    (void)user;
-    note_real(r->ms);
-    note_text(r->note);
-    note_text(r->name);
-    return true;
+    static uint64_t known[64];
+    const char *sql = text;
+    size_t i = 0;
+    (void)kind, (void)user, (void)statement;
+    if (strncmp(sql, "SELECT*", 7) == 0) return 0; /* SQLite reads its list of tables when it needs to */
+    const uint64_t hash = st_hash(1, sql, strlen(sql));
+    while (known[i] != 0 && known[i] != hash) i++;
+    assert_true(i < 63);
+    known[i] = hash;
+    statements |= (uint64_t)1 << i;
+    return 0;
 }
 
-static bool take_job(void *user, const mdot_store_job *j)
+static int trace(sqlite3 *db, char **message, const struct sqlite3_api_routines *api)
 {
-    (void)user;
-    note_text(j->digest);
-    return true;
+    (void)message, (void)api;
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, note_statement, NULL);
 }
 
-static bool take_outcome(void *user, const mdot_store_outcome *o)
+/* A call that succeeds in spite of a failure has run each of its statements. */
+static void expect_all_statements(const store_operation *o, uint64_t all, long at)
 {
-    (void)user;
-    note_text(o->job_id);
-    return true;
+    if (statements != all)
+        fail_msg("%s, failure %ld: statements %llx of %llx ran, without an error", o->name, at,
+                 (unsigned long long)statements, (unsigned long long)all);
 }
-
-static bool take_group(void *user, const mdot_store_group *g)
-{
-    (void)user;
-    note_real(g->ms);
-    note_real(g->predicted_ms);
-    note_text(g->settings);
-    return true;
-}
-
-static bool take_drift(void *user, const mdot_store_drift *d)
-{
-    (void)user;
-    note_text(d->software);
-    note_text(d->previous_software);
-    note_real(d->change_p + 3 * d->level_p + 7 * d->software_p + 11 * d->change_ratio + (double)d->dated_row_count);
-    return true;
-}
-
-static bool take_host(void *user, const mdot_store_host *h)
-{
-    (void)user;
-    note_text(h->host);
-    note_real(h->p);
-    return true;
-}
-
-static void note_line(void *user, size_t line, const char *reason)
-{
-    (void)user;
-    note_real((double)line);
-    note_text(reason);
-}
-
-/* ---- One call of each function ----------------------------------------------------------------------------------- */
-
-static mdot_status check(store_fixture *f, mdot_error *err) { return mdot_store_check(f->store, err); }
-
-static mdot_status info(store_fixture *f, mdot_error *err)
-{
-    mdot_store_info i = MDOT_INIT(mdot_store_info);
-    mdot_status status = mdot_store_get_info(f->store, &i, err);
-    if (status == MDOT_OK) note_real((double)i.row_count);
-    return status;
-}
-
-static mdot_status visit_rows(store_fixture *f, mdot_error *err)
-{
-    return mdot_store_visit_rows(f->store, NULL, take_row, NULL, err);
-}
-
-static mdot_status visit_jobs(store_fixture *f, mdot_error *err)
-{
-    return mdot_store_visit_jobs(f->store, take_job, NULL, err);
-}
-
-static mdot_status visit_outcomes(store_fixture *f, mdot_error *err)
-{
-    return mdot_store_visit_outcomes(f->store, take_outcome, NULL, err);
-}
-
-static mdot_status visit_groups(store_fixture *f, mdot_error *err)
-{
-    return mdot_store_visit_groups(f->store, NULL, "p", take_group, NULL, err);
-}
-
-static mdot_status find_drift(store_fixture *f, mdot_error *err)
-{
-    return mdot_store_find_drift(f->store, "p", take_drift, NULL, err);
-}
-
-static mdot_status find_hosts(store_fixture *f, mdot_error *err)
-{
-    return mdot_store_find_hosts(f->store, take_host, NULL, err);
-}
-
-static mdot_status get_job(store_fixture *f, mdot_error *err)
-{
-    void *bytes = NULL;
-    size_t size = 0;
-    mdot_status status = mdot_store_get_job(f->store, f->digest, &bytes, &size, err);
-    if (status == MDOT_OK) answer = st_hash(answer, bytes, size);
-    if (status != MDOT_OK) assert_null(bytes);
-    mdot_store_free(bytes);
-    return status;
-}
-
-static mdot_status export(store_fixture *f, uint32_t flags, mdot_error *err)
-{
-    mdot_store_export o = {.struct_size = sizeof o, .flags = flags, .job_folder = flags != 0 ? "jobs" : NULL};
-    char *text = NULL;
-    size_t size = 0;
-    mdot_status status = mdot_store_export_csv(f->store, &o, &text, &size, err);
-    if (status == MDOT_OK) note_text(text);
-    if (status != MDOT_OK) assert_null(text);
-    mdot_store_free(text);
-    return status;
-}
-
-static mdot_status export_rows(store_fixture *f, mdot_error *err) { return export(f, 0, err); }
-
-static mdot_status export_groups(store_fixture *f, mdot_error *err) { return export(f, MDOT_STORE_EXPORT_GROUPS, err); }
-
-static mdot_status add_rows(store_fixture *f, mdot_error *err)
-{
-    mdot_store_row rows[] = {store_fixture_row(f, 5), store_fixture_row(f, 6)};
-    rows[0].settings = "precision=bf16\ngpus=4";
-    size_t added = 0;
-    mdot_status status = mdot_store_add_rows(f->store, rows, 2, &added, err);
-    note_real((double)added);
-    return status;
-}
-
-static mdot_status add_job(store_fixture *f, mdot_error *err)
-{
-    char digest[MDOT_STORE_DIGEST_BYTES];
-    mdot_status status = mdot_store_add_job(f->store, f->other, "again", digest, err);
-    if (status == MDOT_OK) note_text(digest);
-    return status;
-}
-
-static mdot_status add_outcomes(store_fixture *f, mdot_error *err)
-{
-    const mdot_store_outcome o[] = {{.struct_size = sizeof *o, .job_id = "8"},
-                                    {.struct_size = sizeof *o, .job_id = "9"}};
-    mdot_store_import counts = MDOT_INIT(mdot_store_import);
-    mdot_status status = mdot_store_add_outcomes(f->store, o, 2, &counts, err);
-    note_real((double)counts.added_count);
-    return status;
-}
-
-static mdot_status import_csv(store_fixture *f, mdot_error *err)
-{
-    static char text[16384];
-    static const mdot_job *jobs[300];
-    size_t length = (size_t)sprintf(text, "job,gpu,batch,precision,ms\n");
-    for (int i = 0; i < 300; i++) {
-        jobs[i] = i % 2 == 0 ? f->job : f->other;
-        length += (size_t)sprintf(text + length, "a%d,A100,%d,amp,%d\n", i % 2, 1 + i % 3, 7 + i);
-    }
-    mdot_store_import counts = MDOT_INIT(mdot_store_import);
-    mdot_status status = mdot_store_import_csv(f->store, text, length, f->path, jobs, 300, &counts, err);
-    note_real((double)counts.added_count);
-    return status;
-}
-
-static mdot_status import_row(store_fixture *f, mdot_error *err)
-{
-    static const char text[] = "job,gpu,batch,ms\na,A100,77,5\n";
-    const mdot_job *const jobs[] = {f->job};
-    mdot_store_import counts = MDOT_INIT(mdot_store_import);
-    mdot_status status = mdot_store_import_csv(f->store, text, sizeof text - 1, f->path, jobs, 1, &counts, err);
-    note_real((double)counts.added_count);
-    return status;
-}
-
-static mdot_status import_sacct(store_fixture *f, mdot_error *err)
-{
-    static const char text[] = "JobID|State|Elapsed\n1|COMPLETED|00:01:00\n2|DONE|00:01:00\n3|FAILED|00:01:00\n";
-    mdot_store_accounting options = {.struct_size = sizeof options, .name = f->path, .malformed = note_line};
-    mdot_store_import counts = MDOT_INIT(mdot_store_import);
-    mdot_status status = mdot_store_import_sacct(f->store, text, sizeof text - 1, &options, &counts, err);
-    note_real((double)counts.added_count);
-    return status;
-}
-
-static mdot_status refresh(store_fixture *f, mdot_error *err)
-{
-    mdot_store_refresh_report report = MDOT_INIT(mdot_store_refresh_report);
-    mdot_status status = mdot_store_refresh(f->store, &report, err);
-    note_real((double)report.new_row_count);
-    return status;
-}
-
-static mdot_status set_predictions(store_fixture *f, mdot_error *err)
-{
-    const mdot_store_prediction p[] = {{.struct_size = sizeof *p, .group = 1, .ms = 2, .lower_ms = 1, .upper_ms = 3},
-                                       {.struct_size = sizeof *p, .group = 2, .ms = 2, .lower_ms = 1, .upper_ms = 3}};
-    return mdot_store_set_predictions(f->store, "q", p, 2, err);
-}
-
-static mdot_status open_again(store_fixture *f, mdot_error *err)
-{
-    mdot_store *store = NULL;
-    mdot_status status = mdot_store_open(f->path, NULL, &store, err);
-    if (status != MDOT_OK) assert_null(store);
-    mdot_store_close(store);
-    return status;
-}
-
-static mdot_status read_refreshed(store_fixture *f, mdot_error *err)
-{
-    const mdot_store_options reading = {.struct_size = sizeof reading, .flags = MDOT_STORE_READ_ONLY};
-    mdot_store *store = NULL;
-    mdot_status status = mdot_store_open(f->path, &reading, &store, err);
-    if (status == MDOT_OK) status = mdot_store_refresh(store, NULL, err);
-    mdot_store_close(store);
-    return status;
-}
-
-/* Recovers the damaged copy that make_ready wrote. */
-static mdot_status recover(store_fixture *f, mdot_error *err)
-{
-    char path[1024], damaged[1024];
-    snprintf(path, sizeof path, "%s.new", f->path);
-    snprintf(damaged, sizeof damaged, "%s.damaged", f->path);
-    mdot_store_recovery r = MDOT_INIT(mdot_store_recovery);
-    mdot_status status = mdot_store_recover(damaged, path, &r, err);
-    note_real((double)r.row_count);
-    if (status != MDOT_OK && access(path, F_OK) == 0) fail_msg("a part of a store is left: %s", err->message);
-    unlink(path);
-    return status;
-}
-
-typedef struct operation {
-    const char *name;
-    mdot_status (*run)(store_fixture *f, mdot_error *err);
-    bool has_own_connection;
-} operation;
-
-static const operation operations[] = {{"check", check, false},
-                                       {"info", info, false},
-                                       {"visit_rows", visit_rows, false},
-                                       {"visit_jobs", visit_jobs, false},
-                                       {"visit_outcomes", visit_outcomes, false},
-                                       {"visit_groups", visit_groups, false},
-                                       {"find_drift", find_drift, false},
-                                       {"find_hosts", find_hosts, false},
-                                       {"get_job", get_job, false},
-                                       {"export_rows", export_rows, false},
-                                       {"export_groups", export_groups, false},
-                                       {"add_rows", add_rows, false},
-                                       {"add_job", add_job, false},
-                                       {"add_outcomes", add_outcomes, false},
-                                       {"import_csv", import_csv, false},
-                                       {"import_row", import_row, false},
-                                       {"import_sacct", import_sacct, false},
-                                       {"refresh", refresh, false},
-                                       {"set_predictions", set_predictions, false},
-                                       {"open", open_again, true},
-                                       {"read_refreshed", read_refreshed, true},
-                                       {"recover", recover, true}};
-enum { OPERATIONS = sizeof operations / sizeof *operations, READERS = 11 /* the first ones */ };
 
 /* ---- The store -------------------------------------------------------------------------------------------------- */
 
@@ -352,7 +113,10 @@ static int64_t records(store_fixture *f)
 }
 
 /* Whether a second call does the same as the first one. */
-static bool repeats(const operation *o) { return o < operations + READERS || o->run == refresh || o->run == recover; }
+static bool repeats(const store_operation *o)
+{
+    return o < store_operations + STORE_READERS || o->run == store_try_refresh || o->run == store_try_recover;
+}
 
 /* Copies the store without its header, so that only the search finds records. */
 static void write_damaged(store_fixture *f)
@@ -369,43 +133,45 @@ static void write_damaged(store_fixture *f)
 }
 
 /* Gives a refresh a row to place, and a recovery a damaged store; counts the records. */
-static int64_t make_ready(const operation *o, store_fixture *f)
+static int64_t make_ready(const store_operation *o, store_fixture *f)
 {
-    if (o->run == recover) write_damaged(f);
+    if (o->run == store_try_recover) write_damaged(f);
     static const char sql[] = "DELETE FROM members WHERE row = (SELECT max(id) FROM rows)";
-    if (o->run == refresh) assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+    if (o->run == store_try_refresh) assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
     return records(f);
 }
 
 /* Runs an operation without a failure, and returns the answer. */
-static uint64_t right_answer(const operation *o, store_fixture *f)
+static uint64_t right_answer(const store_operation *o, store_fixture *f)
 {
     mdot_error err = {0};
-    if (o->run == refresh) store_expect_ok(refresh(f, &err), &err); /* rows of other operations */
+    if (o->run == store_try_refresh)
+        store_expect_ok(store_try_refresh(f, &err), &err); /* rows of other store_operations */
     make_ready(o, f);
-    answer = 1;
+    store_answer = 1;
+    statements = 0;
     store_expect_ok(o->run(f, &err), &err);
-    return answer;
+    return store_answer;
 }
 
 /* Expects a failure that released everything and changed nothing. */
-static void expect_clean_failure(const operation *o, store_fixture *f, mdot_status status, mdot_status wanted,
+static void expect_clean_failure(const store_operation *o, store_fixture *f, mdot_status status, mdot_status wanted,
                                  const mdot_error *err, int64_t before, long at)
 {
     if (status != wanted || strstr(err->message, status == MDOT_OUT_OF_MEMORY ? "memory" : "interrupted") == NULL ||
-        (o->run != add_job && strstr(err->message, f->path) == NULL)) /* libmdot writes the file of a job */
+        (o->run != store_try_add_job && strstr(err->message, f->path) == NULL)) /* libmdot writes the file of a job */
         fail_msg("%s, failure %ld: %s: \"%s\"", o->name, at, mdot_status_name(status), err->message);
     if (sqlite3_next_stmt(f->store->db, NULL) != NULL) fail_msg("%s, failure %ld: a statement is left", o->name, at);
     if (sqlite3_get_autocommit(f->store->db) == 0) fail_msg("%s, failure %ld: a transaction is left", o->name, at);
     if (records(f) != before) fail_msg("%s, failure %ld: records changed", o->name, at);
-    if (process_count_files(f->folder) != 3 + (o->run == recover))
+    if (process_count_files(f->folder) != 3 + (o->run == store_try_recover))
         fail_msg("%s, failure %ld: a file is left", o->name, at);
 }
 
 /* A call that opens stores itself waits for the disk. */
-static long next_place(const operation *o, long at)
+static long next_place(const store_operation *o, long at)
 {
-    return at + 1 + (o->run == import_row ? 0 : at / (o->has_own_connection ? 2 : 8));
+    return at + 1 + (o->run == store_try_import_row ? 0 : at / (o->has_own_connection ? 2 : 8));
 }
 
 /* ---- Interruptions ---------------------------------------------------------------------------------------------- */
@@ -424,8 +190,8 @@ static int interrupt(void *user)
 static void an_interrupted_statement_changes_nothing(void **state)
 {
     store_fixture *f = *state;
-    for (size_t i = 0; i < OPERATIONS; i++) {
-        const operation *o = &operations[i];
+    for (size_t i = 0; i < STORE_OPERATIONS; i++) {
+        const store_operation *o = &store_operations[i];
         if (o->has_own_connection) continue;
         for (long at = 1;; at = next_place(o, at)) {
             mdot_error err = {0};
@@ -478,21 +244,23 @@ static void sqlite_free(void *memory)
 static void sqlites_memory_runs_out_cleanly(void **state)
 {
     store_fixture *f = *state;
-    for (size_t i = 0; i < OPERATIONS; i++) {
-        const operation *o = &operations[i];
-        const uint64_t right = repeats(o) ? right_answer(o, f) : 0;
+    for (size_t i = 0; i < STORE_OPERATIONS; i++) {
+        const store_operation *o = &store_operations[i];
+        const uint64_t right = right_answer(o, f), all = statements;
         int failures = 0;
         for (long at = 1;; at = next_place(o, at)) {
             mdot_error err = {0};
             const int64_t before = make_ready(o, f);
-            answer = 1;
+            store_answer = 1;
+            statements = 0;
             grants = 0;
             refuse_at = at;
             mdot_status status = o->run(f, &err);
             refuse_at = 0;
+            if (status == MDOT_OK) expect_all_statements(o, all, at);
             if (status != MDOT_OK)
                 expect_clean_failure(o, f, status, MDOT_OUT_OF_MEMORY, &err, before, at), failures++;
-            else if (repeats(o) && answer != right) /* SQLite can do without some */
+            else if (repeats(o) && store_answer != right) /* SQLite can do without some */
                 fail_msg("%s, failure %ld: another answer", o->name, at);
             if (grants < at) {
                 store_expect_ok(status, &err);
@@ -540,28 +308,30 @@ void free(void *memory)
 static void the_librarys_memory_runs_out_cleanly(void **state)
 {
     store_fixture *f = *state;
-    for (size_t i = 0; i < OPERATIONS; i++) {
-        const operation *o = &operations[i];
-        const uint64_t right = repeats(o) ? right_answer(o, f) : 0;
+    for (size_t i = 0; i < STORE_OPERATIONS; i++) {
+        const store_operation *o = &store_operations[i];
+        const uint64_t right = right_answer(o, f), all = statements;
         for (long at = 1;; at = next_place(o, at)) {
             mdot_error err = {0};
             const int64_t before = make_ready(o, f);
             const long held = own_blocks;
-            answer = 1;
+            store_answer = 1;
+            statements = 0;
             own_grants = 0;
             own_refuse_at = at;
             mdot_status status = o->run(f, &err);
             own_refuse_at = 0;
             const long calls = own_grants;
+            if (status == MDOT_OK) expect_all_statements(o, all, at);
             if (own_blocks != held) fail_msg("%s, failure %ld: memory is lost", o->name, at);
             if (calls < at) {
                 store_expect_ok(status, &err);
                 break;
             }
             if (status != MDOT_OK) expect_clean_failure(o, f, status, MDOT_OUT_OF_MEMORY, &err, before, at);
-            if (status == MDOT_OK && repeats(o) && answer != right) /* qsort and files can do without */
+            if (status == MDOT_OK && repeats(o) && store_answer != right) /* qsort and files can do without */
                 fail_msg("%s, failure %ld: another answer", o->name, at);
-            if (status == MDOT_OK && o->run == import_row &&
+            if (status == MDOT_OK && o->run == store_try_import_row &&
                 right_answer(o, f) != st_hash(1, &(double){0}, sizeof(double)))
                 fail_msg("%s, failure %ld: an import added rows that it does not know again", o->name, at);
         }
@@ -612,9 +382,10 @@ static void helpers_say_that_memory_ran_out(void **state)
 static void the_calls_give_their_answers(void **state)
 {
     store_fixture *f = *state;
-    for (size_t i = 0; i < OPERATIONS; i++) {
-        uint64_t first = right_answer(&operations[i], f);
-        if (i < READERS && first != right_answer(&operations[i], f)) fail_msg("%s", operations[i].name);
+    for (size_t i = 0; i < STORE_OPERATIONS; i++) {
+        uint64_t first = right_answer(&store_operations[i], f);
+        if (i < STORE_READERS && first != right_answer(&store_operations[i], f))
+            fail_msg("%s", store_operations[i].name);
     }
     assert_int_equal(store_count(f->store).row_count, 301 + 2 + 300 + 1);
     assert_int_equal(store_count(f->store).outcome_count, 1 + 2 + 2);
@@ -630,6 +401,7 @@ int main(void)
     counting.xRealloc = sqlite_realloc;
     counting.xFree = sqlite_free;
     sqlite3_config(SQLITE_CONFIG_MALLOC, &counting);
+    sqlite3_auto_extension((void (*)(void))trace);
     const struct CMUnitTest tests[] = {
         CASE(the_calls_give_their_answers),         CASE(an_interrupted_statement_changes_nothing),
         CASE(sqlites_memory_runs_out_cleanly),
