@@ -32,26 +32,20 @@ static bool insert(recovery *r, const st_table *table, int64_t id, const st_valu
     return r->status == MDOT_OK;
 }
 
-/* Follows a table to the end or to the first damage; then from the end backwards. */
-static void copy_table(recovery *r, int table_at, bool is_forward)
+/* Follows a table to the end or to the first damage. The search of the pages finds the records behind it. */
+static void copy_table(recovery *r, const st_table *table)
 {
-    const st_table *table = &st_tables[table_at];
     sqlite3_stmt *select = NULL;
-    char *sql = sqlite3_mprintf("%s ORDER BY id %s", table->select, is_forward ? "ASC" : "DESC");
-    if (sql == NULL) return;
-    bool is_ready = st_prepare(r->old, sql, &select, NULL) == MDOT_OK;
-    sqlite3_free(sql);
-    int code = SQLITE_DONE;
-    while (is_ready && r->status == MDOT_OK && (code = sqlite3_step(select)) == SQLITE_ROW) {
+    bool is_ready = st_prepare(r->old, table->select, &select, NULL) == MDOT_OK;
+    while (is_ready && r->status == MDOT_OK && sqlite3_step(select) == SQLITE_ROW) {
         st_value values[ST_MAX_WIDTH];
-        bool is_new = false;
+        bool is_new;
         if (st_read_sealed(table, select, values))
             insert(r, table, sqlite3_column_int64(select, 0), values, &is_new);
-        else if (is_forward)
+        else
             r->result.damaged_count++;
     }
     sqlite3_finalize(select);
-    if (is_forward && (code != SQLITE_DONE || !is_ready)) copy_table(r, table_at, false);
 }
 
 static bool take_record(void *user, const st_table *table, int64_t id, const st_value *values)
@@ -80,7 +74,7 @@ static mdot_status copy_all(recovery *r, const char *path)
 {
     r->status = prepare(r);
     if (r->status == MDOT_OK) {
-        for (int i = 0; r->status == MDOT_OK && r->old != NULL && i < ST_TABLES; i++) copy_table(r, i, true);
+        for (int i = 0; r->status == MDOT_OK && r->old != NULL && i < ST_TABLES; i++) copy_table(r, &st_tables[i]);
         mdot_status scanned = r->status == MDOT_OK ? st_scan_pages(path, take_record, r, r->err) : MDOT_OK;
         if (r->status == MDOT_OK) r->status = scanned;
     }

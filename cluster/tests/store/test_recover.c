@@ -20,6 +20,21 @@
 
 enum { ROWS = 600, PAGE = 4096, ROWS_OF_A_PAGE = 40 };
 
+/* The ids of all rows with what they identify. */
+static uint64_t hash_ids(mdot_store *store)
+{
+    sqlite3_stmt *select = NULL;
+    mdot_error err = {0};
+    uint64_t hash = 1;
+    store_expect_ok(st_prepare(store, "SELECT id, uid FROM rows ORDER BY id", &select, &err), &err);
+    while (sqlite3_step(select) == SQLITE_ROW)
+        for (int i = 0; i < 2; i++) hash = st_hash(hash, &(int64_t){sqlite3_column_int64(select, i)}, sizeof(int64_t));
+    sqlite3_finalize(select);
+    return hash;
+}
+
+static uint64_t filled_ids, recovered_ids;
+
 /* Fills the store, closes it, and returns the page count. */
 static long fill(store_fixture *f)
 {
@@ -37,6 +52,7 @@ static long fill(store_fixture *f)
     o.state = "COMPLETED";
     store_expect_ok(mdot_store_add_outcomes(f->store, &o, 1, NULL, &f->err), &f->err);
     store_expect_ok(mdot_store_refresh(f->store, NULL, &f->err), &f->err);
+    filled_ids = hash_ids(f->store);
     mdot_store_close(f->store);
     f->store = NULL;
     FILE *file = fopen(f->path, "rb");
@@ -83,6 +99,7 @@ static mdot_store_recovery recover(store_fixture *f, const char *path)
         assert_true(r.job_count < 2);
     }
     assert_int_equal(store_count(store).row_count, r.row_count);
+    recovered_ids = hash_ids(store);
     mdot_store_close(store);
     unlink(copy);
     free(copy);
@@ -95,6 +112,7 @@ static void an_intact_store_is_copied_whole(void **state)
     fill(f);
     mdot_store_recovery r = recover(f, f->path);
     assert_int_equal(r.row_count, ROWS);
+    assert_int_equal(recovered_ids, filled_ids);
     assert_int_equal(r.job_count, 2);
     assert_int_equal(r.outcome_count, 1);
     assert_int_equal(r.scanned_count, 0);
@@ -110,6 +128,7 @@ static void a_destroyed_header_loses_nothing(void **state)
     store_expect_failure(mdot_store_open(f->path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot-store recover");
     mdot_store_recovery r = recover(f, f->path);
     assert_int_equal(r.row_count, ROWS);
+    assert_int_equal(recovered_ids, filled_ids);
     assert_int_equal(r.job_count, 2);
     assert_int_equal(r.outcome_count, 1);
     assert_int_equal(r.scanned_count, ROWS + 3);

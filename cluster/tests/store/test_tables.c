@@ -108,6 +108,40 @@ static void a_table_that_has_grown_adds_its_new_rows_only(void **state)
     assert_int_equal(store_count(f->store).row_count, 5);
 }
 
+/* Lines are the same measurement if each column is equal. A table that was written before adds nothing, in whatever order
+ * its lines are; each repeated line is a measurement of its own. */
+static void equal_lines_are_counted_and_others_differ(void **state)
+{
+    enum { LINES = 1500, KINDS = 40 };
+    static const char *const lines[] = {"a,A100,8,5,,,,,,,",    "b,A100,8,5,,,,,,,",    "a,H100,8,5,,,,,,,",
+                                        "a,A100,9,5,,,,,,,",    "a,A100,8,6,,,,,,,",    "a,A100,8,5,1,,,,,,",
+                                        "a,A100,8,5,,amp,,,,,", "a,A100,8,5,,,2.4,,,,", "a,A100,8,5,,,,h,,,",
+                                        "a,A100,8,5,,,,,p,,",   "a,A100,8,5,,,,,,n,",   "a,A100,8,5,,,,,,,7"};
+    static const char header[] = "job,gpu,batch,ms,gib,precision,software,host,predictor,note,measured_at";
+    static char text[1 << 16];
+    static const mdot_job *jobs[LINES];
+    store_fixture *f = *state;
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    for (size_t i = 0; i < LINES; i++) jobs[i] = f->job;
+    for (size_t i = 0; i < 2 * sizeof lines / sizeof *lines; i++) {
+        snprintf(text, sizeof text, "%s\n%s\n", header, lines[i / 2]);
+        store_expect_ok(mdot_store_import_csv(f->store, text, strlen(text), "t", jobs, 1, &counts, &f->err), &f->err);
+        if (counts.added_count != (i + 1) % 2) fail_msg("%s: %zu are new", lines[i / 2], (size_t)counts.added_count);
+    }
+    jobs[0] = f->other; /* the same line about another network */
+    store_expect_ok(mdot_store_import_csv(f->store, text, strlen(text), "t", jobs, 1, &counts, &f->err), &f->err);
+    assert_int_equal(counts.added_count, 1);
+    jobs[0] = f->job;
+    static const int steps[] = {1, LINES - 1, 11};
+    for (int order = 0; order < 3; order++) {
+        size_t length = (size_t)sprintf(text, "job,gpu,batch,ms\n");
+        for (int i = 0; i < LINES; i++)
+            length += (size_t)sprintf(text + length, "x,A100,64,%d\n", 1 + i * steps[order] % LINES * 7 % KINDS);
+        store_expect_ok(mdot_store_import_csv(f->store, text, length, "t", jobs, LINES, &counts, &f->err), &f->err);
+        assert_int_equal(counts.added_count, order == 0 ? LINES : 0);
+    }
+}
+
 static void each_row_needs_a_job(void **state)
 {
     store_fixture *f = *state;
@@ -300,6 +334,7 @@ int main(void)
         CASE(a_table_of_all_columns_makes_an_equal_store),
         CASE(an_export_with_jobs_leaves_reading_options_out),
         CASE(a_table_that_has_grown_adds_its_new_rows_only),
+        CASE(equal_lines_are_counted_and_others_differ),
         CASE(each_row_needs_a_job),
         CASE(digests_select_jobs_that_the_store_has),
         CASE(a_wrong_digest_is_refused),
