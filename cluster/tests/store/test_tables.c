@@ -108,8 +108,8 @@ static void a_table_that_has_grown_adds_its_new_rows_only(void **state)
     assert_int_equal(store_count(f->store).row_count, 5);
 }
 
-/* Lines are the same measurement if each column is equal. A table that was written before adds nothing, in whatever order
- * its lines are; each repeated line is a measurement of its own. */
+/* Lines are the same measurement if each column is equal. A table that was imported before adds nothing, in whatever
+ * order its lines are; each repeated line is a measurement of its own. */
 static void equal_lines_are_counted_and_others_differ(void **state)
 {
     enum { LINES = 1500, KINDS = 40 };
