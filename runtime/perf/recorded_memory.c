@@ -8,15 +8,16 @@
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* The record with the same tensor types and recomputation; otherwise with the same types; otherwise with the same
- * recomputation; otherwise the first. Code that recomputes because it is compiled prefers its own record. */
+ * recomputation; otherwise the first. Code that recomputes because it is compiled prefers its own record, in which a
+ * program's own checkpoints recompute, too. */
 static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted, bool compiled)
 {
     size_t nearest = 0;
     int best = 0;
     for (size_t i = 0; i < p->program.recorded_count; i++) {
         const mdot_recorded_memory *r = &p->records[i];
-        int score = 4 * (rt_activation_type_of(r->precision) == wanted->type) +
-                    2 * (r->recompute == wanted->recompute) + (r->compiled == compiled);
+        int score = 8 * (rt_activation_type_of(r->precision) == wanted->type) +
+                    (r->compiled && compiled ? 4 : 2 * (r->recompute == wanted->recompute) + !r->compiled);
         if (score <= best) continue;
         best = score;
         nearest = i;
@@ -26,9 +27,11 @@ static size_t nearest_record(const rt_program *p, const rt_activation_case *want
 
 /* Analytic bytes per sample of the requested case on a single GPU. They are whole where the recorded ones are, so that
  * a recorded case has the ratio 1. */
-static double analytic_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
+static double analytic_bytes(const mdot_job *job, const rt_resolved_configuration *resolved,
+                             const mdot_recorded_memory *record)
 {
     rt_activation_case activation_case = resolved->activation_case;
+    if (record->compiled) activation_case.recompute = record->recompute;
     activation_case.loss = MDOT_LOSS_WHOLE; /* kept_logits accounts for it */
     return rint(rt_activations_of(&job->analysis->activations, &activation_case)->all);
 }
@@ -103,7 +106,7 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     size_t record = nearest_record(p, activation_case, c->compiled != 0 && c->recompute == MDOT_RECOMPUTE_NOTHING);
     if (!(p->analytic_bytes[record] > 0)) return 0;
     const mdot_recorded_memory *r = &p->records[record];
-    double scale = analytic_bytes(job, resolved) / p->analytic_bytes[record];
+    double scale = analytic_bytes(job, resolved, r) / p->analytic_bytes[record];
     double sharded = sharded_part(job, resolved, scale * largest_of(r));
     double blocks = resolved->shard.of[RT_PIPELINE_BLOCKS];
     rt_activation_type type = rt_activation_type_of(r->precision);

@@ -156,21 +156,24 @@ static void the_nearest_of_several_records_is_used(void **state)
         mdot_recompute recompute;
         double gradients; /* from the record; no scale changes it */
         uint32_t is_compiled;
-    } cases[] = {{{fp32, fp32_blocks, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0},
-                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0},
-                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 0},
-                 {{fp32_blocks, amp, bf16}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_BLOCKS, .375, 0},
-                 {{amp, bf16, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .125, 0},
-                 {{fp32, amp, fp32_blocks}, MDOT_PRECISION_BF16, MDOT_RECOMPUTE_NOTHING, .125, 0},
-                 {{bf16, fp32_blocks, fp32}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_NOTHING, .125, 0},
-                 {{fp32, selective, compiled}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .75, 1},
-                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 1},
-                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 0},
-                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0},
-                 {{fp32, fp32_blocks, selective}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .625, 1},
-                 {{compiled, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 1}};
+        bool has_checkpoints; /* of the program */
+    } cases[] = {{{fp32, fp32_blocks, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0, false},
+                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0, false},
+                 {{amp, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 0, false},
+                 {{fp32_blocks, amp, bf16}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_BLOCKS, .375, 0, false},
+                 {{amp, bf16, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .125, 0, false},
+                 {{fp32, amp, fp32_blocks}, MDOT_PRECISION_BF16, MDOT_RECOMPUTE_NOTHING, .125, 0, false},
+                 {{bf16, fp32_blocks, fp32}, MDOT_PRECISION_AMP, MDOT_RECOMPUTE_NOTHING, .125, 0, false},
+                 {{fp32, selective, compiled}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .75, 1, false},
+                 {{fp32, compiled, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .75, 1, true},
+                 {{fp32, compiled, amp}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0, true},
+                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 1, false},
+                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 0, false},
+                 {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0, false},
+                 {{fp32, fp32_blocks, selective}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .625, 1, false},
+                 {{compiled, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mdot_job *plain = network(-1), *job = NULL;
+        mdot_job *plain = network(cases[i].has_checkpoints ? 1 : -1), *job = NULL;
         const mdot_job_program p = {.struct_size = sizeof p,
                                     .precision = MDOT_PRECISION_PYTORCH,
                                     .attention = MDOT_ATTENTION_EAGER,
@@ -187,6 +190,8 @@ static void the_nearest_of_several_records_is_used(void **state)
         mdot_peak_moment out[MDOT_PEAK_MOMENTS_MAX] = {0};
         assert_int_equal(rt_recorded_moments(job, &r, out), 1);
         if (out[0].gradients != cases[i].gradients) fail_msg("case %zu: %g", i, out[0].gradients);
+        bool is_recorded = cases[i].gradients == .75 || (cases[i].gradients == .125 && cases[i].has_checkpoints);
+        if (is_recorded) assert_float_equal(out[0].per_sample, moment[cases[i].is_compiled ? 5 : 0].per_sample, 1e-9);
         mdot_job_destroy(plain);
         mdot_job_destroy(job);
     }
