@@ -107,6 +107,7 @@ class Step:
                 self.tensors[i].bytes = self.tensors[i].elements
             self._add_mask(i)
         self.order = sorted(range(len(self.tensors)), key=lambda i: self.tensors[i].start)
+        self.rebuilt = self._find_rebuilt()
         self.dropped = self._find_fused()
 
     def _add_mask(self, i: int) -> None:
@@ -176,6 +177,19 @@ class Step:
                         heapq.heappush(waiting, (call.time, number, call, further, self.fuses(k, call)))
         return last, last
 
+    def _find_rebuilt(self) -> set[int]:
+        """Results of checkpointed regions that no other such region reads: the partitioner saves none of them, and computes them
+        again with their regions when the backward pass first reads them."""
+        found = set()
+        begun = self.timeline.backward_start
+        for i, maker in enumerate(self.makers):
+            if maker is None or maker.checkpoint == 0 or maker.region == 0 or maker.time >= begun:
+                continue
+            outside = [call.checkpoint for call, _ in self.readers[i] if call.time < begun and call.checkpoint != maker.checkpoint]
+            if outside and not any(outside) and not _is_held(self.timeline, self.tensors[i]):
+                found.add(i)
+        return found
+
     def _find_fused(self) -> list[bool]:
         """Allocations that exist inside of kernels alone: all readers are in the maker's kernel."""
         dropped = []
@@ -214,10 +228,10 @@ def saved(step: Step) -> tuple[set[int], dict[int, set[int]]]:
     reached, waiting = set(wanted), collections.deque(wanted)
     while waiting:
         i = waiting.popleft()
-        network.add((i, 0), (i, 1), _weight(step, i, distance[i]))
+        network.add((i, 0), (i, 1), 0.0 if i in step.rebuilt else _weight(step, i, distance[i]))
         if i in uses and i not in banned:
             network.add((i, 1), _SINK, NEVER)
-        if i in banned or step.makers[i] is None or _is_held(timeline, tensors[i]):
+        if i in banned or i in step.rebuilt or step.makers[i] is None or _is_held(timeline, tensors[i]):
             network.add(_SOURCE, (i, 0), NEVER)
             continue
         for j in step.operands[i]:
@@ -230,7 +244,7 @@ def saved(step: Step) -> tuple[set[int], dict[int, set[int]]]:
                 reached.add(j)
                 waiting.append(j)
     kept |= network.cut(reached)
-    return kept, _origins(step, wanted, kept)
+    return kept - step.rebuilt, _origins(step, wanted, kept)
 
 
 def _weight(step: Step, i: int, distance: int) -> float:
@@ -345,7 +359,12 @@ class _Flow:
 
 def as_compiled(timeline: Timeline) -> list[Interval]:
     """The intervals of the step with its compiled modules compiled."""
-    step = Step(timeline)
+    return [interval for _, interval in with_tensors(Step(timeline))]
+
+
+def with_tensors(step: Step) -> list[tuple[int, Interval]]:
+    """The intervals, each with its tensor in the step."""
+    timeline = step.timeline
     kept, origins = saved(step)
     absent = [is_fused and i not in kept for i, is_fused in enumerate(step.dropped)]
     released = [a.end for a in step.tensors]  # when the backward pass has read it, or what is computed from it
@@ -360,13 +379,38 @@ def as_compiled(timeline: Timeline) -> list[Interval]:
         for call, made in step.readers[i]:
             if (call.time < timeline.backward_start) == forward:
                 ends[i] = max(ends[i], call.time, *(ends[k] for k in made if absent[k]))
+    for i in step.rebuilt:
+        absent[i] = step.dropped[i]
     written = _written_over(step, ends, absent)
     intervals = []
     for i, a in enumerate(step.tensors):
         if a.bytes > 0 and not absent[i]:
             end = min(ends[i] - (i in written), timeline.clock - 1)
-            intervals.append(Interval(a.start, max(end, a.start), a.bytes, a.kind))
-    return intervals
+            intervals.append((i, Interval(a.start, max(end, a.start), a.bytes, a.kind)))
+    return _rebuild(step, intervals, origins, released, absent)
+
+
+def _rebuild(
+    step: Step, intervals: list[tuple[int, Interval]], origins: dict[int, set[int]], released: Sequence[int], absent: Sequence[bool]
+) -> list[tuple[int, Interval]]:
+    """Where a checkpointed region runs again for its result, its tensors exist from then on."""
+    first: dict[int, int] = {}
+    for i in step.rebuilt:
+        late = [call.time for k in (i, *(k for k, found in origins.items() if i in found)) for call, _ in step.readers[k]]
+        begin = min((time for time in late if time >= step.timeline.backward_start), default=NEVER)
+        maker = step.makers[i]
+        if begin == NEVER or maker is None:
+            continue
+        first[maker.checkpoint] = min(first.get(maker.checkpoint, NEVER), begin)
+        if not absent[i]:
+            a = step.tensors[i]
+            intervals.append((i, Interval(begin, min(max(released[i], begin), step.timeline.clock - 1), a.bytes, a.kind)))
+    moved = []
+    for i, interval in intervals:
+        call = step.makers[i]
+        begin = first.get(call.checkpoint, NEVER) if call is not None and call.time >= step.timeline.backward_start else NEVER
+        moved.append((i, dataclasses.replace(interval, start=min(interval.start, begin))))
+    return moved
 
 
 def _written_over(step: Step, ends: Sequence[int], absent: Sequence[bool]) -> set[int]:

@@ -15,6 +15,7 @@ import weakref
 from typing import Any, Iterable
 
 import torch
+from torch.utils import checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mdot.trace.gpu_kernels import CHANGED, as_on_cuda
@@ -87,6 +88,8 @@ class Call:
     read: list[Allocation]
     made: list[Allocation]
     """New memory, or operands that it writes."""
+    checkpoint: int = 0
+    """The checkpointed region in which it ran, first or again; 0: none."""
 
 
 _MATMULS = (
@@ -244,7 +247,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func._schema.is_mutable and not made:
             made = read[:1]
         if made:
-            self.calls.append(Call(func, self.clock, self._region(), read, made))
+            self.calls.append(Call(func, self.clock, self._region(), read, made, _checkpoint()))
 
     def _note_reads(self, name: str, result: Allocation, operands: list[torch.Tensor]) -> None:
         read = [found for tensor in operands for storage in storages(tensor) if (found := self._alive.get(storage._cdata))]
@@ -340,6 +343,17 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return term if term.is_matmul else None
             term = term.scaled
         return None
+
+
+def _checkpoint() -> int:
+    """The checkpointed region that runs; 0: none. Its hooks for saved tensors know it."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+    pack = getattr(hooks[0], "_torchdynamo_orig_callable", hooks[0]) if hooks else None
+    for cell in getattr(pack, "__closure__", None) or ():
+        found = cell.cell_contents() if isinstance(cell.cell_contents, weakref.ref) else cell.cell_contents
+        if isinstance(found, checkpoint._CheckpointFrame):
+            return id(found)
+    return 0
 
 
 @functools.cache

@@ -176,13 +176,13 @@ def records(
             made.append(RecordedMemory(precision, "selective" if compiled else recompute, tuple(found.values()), compiled))
 
         add("nothing", as_run(timeline))
+        add("compiled", as_compiled(timeline))
         if one.recomputed:  # the program chose
             continue
         regions = _regions(one, blocks)
         if regions:
             add("blocks", by_block(timeline, regions))
         add("selective", selectively(timeline))
-        add("compiled", as_compiled(timeline))
     return tuple(made)
 
 

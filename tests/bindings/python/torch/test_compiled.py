@@ -3,6 +3,7 @@ are compiled."""
 
 from __future__ import annotations
 
+import functools
 import unittest
 from typing import Any, Callable
 from unittest import mock
@@ -12,7 +13,9 @@ import torch
 import torch._inductor.compile_fx as inductor
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
+import mdot
 from mdot.trace import replacements
 from mdot.trace.compiled import Step, as_compiled, saved
 from mdot.trace.timeline import Timeline
@@ -259,6 +262,31 @@ class Compiled(unittest.TestCase):
                     x = x.to(dtype) if x.is_floating_point() else x
                     ratio = saved_by_mdot(timeline_of(model, x)) / saved_by_partitioner(model, x)
                     self.assertLess(abs(ratio - 1), TOLERANCE, f"{name} in {dtype}: {ratio:.3f} of the partitioner's bytes")
+
+    def test_saved_bytes_of_checkpointed_blocks_are_those_of_the_partitioner(self) -> None:
+        """The last block's result is not saved: its block runs again before the head's backward pass."""
+        for name, (make, inputs) in NETWORKS.items():
+            model = make().train().bfloat16()
+            programs = [module for module in model.modules() if isinstance(module, Program)]
+            for program in programs:
+                program.body = functools.partial(checkpoint, program.body, use_reentrant=False)
+            if programs:
+                with self.subTest(network=name):
+                    x = inputs()
+                    x = x.bfloat16() if x.is_floating_point() else x
+                    ratio = saved_by_mdot(timeline_of(model, x)) / saved_by_partitioner(model, x)
+                    self.assertLess(abs(ratio - 1), TOLERANCE, f"{name}: {ratio:.3f} of the partitioner's bytes")
+
+    def test_compiled_jobs_of_checkpointed_blocks_have_the_recorded_peak(self) -> None:
+        model, batch = text(llama, ComposedNorm, bias=False)(), 64
+        program = model.layers[1]
+        program.body = functools.partial(checkpoint, program.body, use_reentrant=False)
+        job = mdot.Job.from_torch(model, (tokens(),), batch=BATCH)
+        options = {"gpu": "H100", "batch": batch, "optimizer": "sgd", "precision": "fp32"}
+        eager, compiled = (mdot.predict(job, compiled=flag, **options).peak_memory_bytes for flag in (False, True))
+        with replacements.active([], has_backward=True):
+            line = run(model, (tokens().repeat(batch // BATCH, 1),), {}, batch, samples=batch, counts_work=False).timeline
+        self.assertLess(abs((eager - compiled) / (line.peak - _peak(line)) - 1), 0.02)
 
     def test_products_end_where_their_saved_sum_begins(self) -> None:
         """At the end of the forward pass, only saved tensors, inputs and results exist: a frozen product and its adapter's do not."""
