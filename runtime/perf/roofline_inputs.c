@@ -7,18 +7,20 @@
 
 enum { FP8_MULTIPLE = 16 };
 
-/* A matmul by parameters whose sides FP8 supports. */
-static bool is_linear(const mdot_job_operator *op)
+/* A matmul by parameters in FP8: its sides are multiples, and it is no head behind the blocks, which Megatron, and
+ * torchtitan's recipes, keep in bf16. */
+static bool is_linear(const mdot_job_operator *op, uint8_t position)
 {
+    if (position == RT_PIPELINE_AFTER) return false;
     int64_t channels_in = op->setting[MDOT_SETTING_CHANNELS_IN], channels_out = op->setting[MDOT_SETTING_CHANNELS_OUT];
     return op->parameters + op->frozen_parameters > 0 && channels_in > 0 && channels_out > 0 &&
            channels_in % FP8_MULTIPLE == 0 && channels_out % FP8_MULTIPLE == 0;
 }
 
-static rt_rate rate_of(const mdot_job_operator *op)
+static rt_rate rate_of(const mdot_job_operator *op, uint8_t position)
 {
     if (!rt_uses_tensor_cores(op)) return RT_RATE_VECTOR;
-    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return is_linear(op) ? RT_RATE_LINEAR : RT_RATE_MATMUL;
+    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return is_linear(op, position) ? RT_RATE_LINEAR : RT_RATE_MATMUL;
     int64_t groups = op->setting[MDOT_SETTING_GROUPS];
     bool is_depthwise = groups > 1 && groups == op->setting[MDOT_SETTING_CHANNELS_IN];
     return is_depthwise ? RT_RATE_VECTOR : RT_RATE_CONVOLUTION;
@@ -59,7 +61,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .frozen_weights = op->frozen_parameters,
                                  .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
                                  .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
-                                 .rate = (uint8_t)rate_of(op),
+                                 .rate = (uint8_t)rate_of(op, sharding->position[index]),
                                  .work = (uint8_t)rt_work_of(op),
                                  .grouping = (uint8_t)grouping_of(op),
                                  .position = sharding->position[index],

@@ -61,6 +61,24 @@ static void operators_have_their_rate(void **state)
     }
 }
 
+/* Matmuls before and in the blocks run in FP8, and those behind them do not, if there are blocks. */
+static void a_head_behind_the_blocks_stays_in_half_precision(void **state)
+{
+    (void)state;
+    for (uint32_t blocks = 0; blocks < 4; blocks++) {
+        network n = {0};
+        for (uint32_t i = 0; i <= blocks + 1; i++) {
+            mdot_job_operator *op = network_add(&n, "Linear", 256, "");
+            op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 16;
+            op->block = i <= blocks ? i : 0;
+        }
+        for (size_t i = 0; i < n.count; i++) {
+            bool is_head = blocks > 0 && i == n.count - 1;
+            assert_int_equal(inputs_of(&n, i, &whole).rate, is_head ? RT_RATE_MATMUL : RT_RATE_LINEAR);
+        }
+    }
+}
+
 /* Bytes are the sum of both directions, by phase. An operand has a quarter as many elements as bytes. */
 static void loads_are_taken_by_phase(void **state)
 {
@@ -158,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_have_their_rate),
+        cmocka_unit_test(a_head_behind_the_blocks_stays_in_half_precision),
         cmocka_unit_test(loads_are_taken_by_phase),
         cmocka_unit_test(properties_are_those_of_the_operator),
         cmocka_unit_test(shards_have_a_part_of_fused_bytes),
