@@ -102,7 +102,7 @@ static mdot_status run(const char *path, mdot_error *err)
 int main(int argc, char **argv)
 {
     mdot_error err = {0};
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
     if (argc != 2 || argv[1][0] == '-') {
         fputs(usage, stderr);
         return 2;

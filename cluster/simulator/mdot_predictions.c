@@ -147,9 +147,16 @@ static mdot_status print(const table *t, mdot_error *err)
     return fflush(stdout) == 0 ? MDOT_OK : mdot_fail(err, MDOT_IO, "standard output cannot be written");
 }
 
+static const char usage[] =
+    "usage: mdot-predictions MEASURED.csv PREDICTOR.mdot\n"
+    "\n"
+    "Reads a table of measured steps like that of `mdot calibrate`. Prints, for each row, the measured time and those\n"
+    "by the predictor, by a roofline and by the mean, for `mdot-figure4 --predictions`.\n";
+
 int main(int argc, char **argv)
 {
-    if (argc != 3) return fprintf(stderr, "usage: mdot-predictions MEASURED.csv PREDICTOR.mdot\n"), 2;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
+    if (argc != 3) return fputs(usage, stderr), 2;
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
     table t = {0};

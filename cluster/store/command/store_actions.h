@@ -29,6 +29,12 @@ bool store_filter(const store_request *request, mdot_store_filter *out);
 /* Whether `outliers` and `drift` name a host: it is certainly (p < 0.01) slower, by at least 5 %. */
 static inline bool store_is_slow(const mdot_store_host *h) { return h->p < 0.01 && h->ratio > 1.05; }
 
+/* A count with its noun: "1 row", "2 rows". */
+typedef struct store_counted {
+    char text[48];
+} store_counted;
+store_counted store_count_of(uint64_t count, const char *noun);
+
 /* Prints seconds since 1970 as "2026-11-24T10:00:00Z", or "" for 0. */
 typedef struct store_time {
     char text[32];

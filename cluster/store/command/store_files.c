@@ -142,11 +142,17 @@ int store_check(const store_request *request, char **operands, int count)
     if (status == MDOT_OK) status = mdot_store_get_info(store, &info, &err);
     mdot_store_close(store);
     if (status != MDOT_OK) return cli_report(PROGRAM, &err);
-    printf("  intact: %llu rows, %llu jobs, %llu outcomes; version %u of the tables%s\n",
-           (unsigned long long)info.row_count, (unsigned long long)info.job_count,
-           (unsigned long long)info.outcome_count, info.schema_version,
-           info.is_shared_disk != 0 ? "; on a network file system" : "");
+    printf("  intact: %s, %s, %s; version %u of the tables%s\n", store_count_of(info.row_count, "row").text,
+           store_count_of(info.job_count, "job").text, store_count_of(info.outcome_count, "outcome").text,
+           info.schema_version, info.is_shared_disk != 0 ? "; on a network file system" : "");
     return cli_finish(PROGRAM, CLI_OK);
+}
+
+store_counted store_count_of(uint64_t count, const char *noun)
+{
+    store_counted counted;
+    snprintf(counted.text, sizeof counted.text, "%llu %s%s", (unsigned long long)count, noun, count == 1 ? "" : "s");
+    return counted;
 }
 
 int store_recover(const store_request *request, char **operands, int count)
@@ -155,11 +161,10 @@ int store_recover(const store_request *request, char **operands, int count)
     mdot_error err = {0};
     mdot_store_recovery r = MDOT_INIT(mdot_store_recovery);
     if (mdot_store_recover(operands[0], operands[1], &r, &err) != MDOT_OK) return cli_report(PROGRAM, &err);
-    printf("  %llu rows, %llu jobs and %llu outcomes copied to %s\n", (unsigned long long)r.row_count,
-           (unsigned long long)r.job_count, (unsigned long long)r.outcome_count, operands[1]);
-    printf("  %llu of them were found outside of the damaged tables; %llu records have wrong checksums and were left "
-           "out\n",
-           (unsigned long long)r.scanned_count, (unsigned long long)r.damaged_count);
+    printf("  %s, %s and %s copied to %s\n", store_count_of(r.row_count, "row").text,
+           store_count_of(r.job_count, "job").text, store_count_of(r.outcome_count, "outcome").text, operands[1]);
+    printf("  found outside of the damaged tables: %s; left out for a wrong checksum: %s\n",
+           store_count_of(r.scanned_count, "record").text, store_count_of(r.damaged_count, "record").text);
     return cli_finish(PROGRAM, CLI_OK);
 }
 

@@ -43,9 +43,9 @@ static mdot_status write_groups(const mdot_store_filter *filter, const char *pat
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = bs_write_file(table, text, size, err);
     if (status == MDOT_OK)
-        printf("  %llu new rows; %llu rows read again; %llu groups of repeated measurements\n",
-               (unsigned long long)report.new_row_count, (unsigned long long)report.read_row_count,
-               (unsigned long long)report.group_count);
+        printf("  %s; %s read again; %s of repeated measurements\n",
+               store_count_of(report.new_row_count, "new row").text, store_count_of(report.read_row_count, "row").text,
+               store_count_of(report.group_count, "group").text);
     free(table);
     mdot_store_free(text);
     mdot_store_close(store);
@@ -252,9 +252,8 @@ typedef struct drift_report {
 static void print_test(const char *name, unsigned long long rows, const char *unit, const char *statistic, double value,
                        double p, const char *finding)
 {
-    char numbers[40];
-    snprintf(numbers, sizeof numbers, "%llu %s", rows, unit);
-    printf("    %-9s %-13s %s %8.2f   p %-8.2g %s\n", name, numbers, statistic, value, p, p < DRIFT_P ? finding : "");
+    printf("    %-9s %-13s %s %8.2f   p %-8.2g %s\n", name, store_count_of(rows, unit).text, statistic, value, p,
+           p < DRIFT_P ? finding : "");
 }
 
 static void print_drift_text(const mdot_store_drift *d)
@@ -262,21 +261,21 @@ static void print_drift_text(const mdot_store_drift *d)
     char finding[320];
     cli_text gpu, software, previous;
     store_time time;
-    printf("  %s, %s: %llu rows, %llu jobs; measured / predicted %.3f\n", cli_printable(&gpu, d->gpu_name),
+    printf("  %s, %s: %s, %s; measured / predicted %.3f\n", cli_printable(&gpu, d->gpu_name),
            *d->software != '\0' ? cli_printable(&software, d->software) : "unknown software",
-           (unsigned long long)d->row_count, (unsigned long long)d->job_count, d->ratio);
+           store_count_of(d->row_count, "row").text, store_count_of(d->job_count, "job").text, d->ratio);
     snprintf(finding, sizeof finding, "steps take %.3f of the predicted time, beyond the intervals", d->ratio);
-    print_test("level", (unsigned long long)d->job_count, "jobs", "z", d->level_z, d->level_p, finding);
+    print_test("level", (unsigned long long)d->job_count, "job", "z", d->level_z, d->level_p, finding);
     if (d->dated_row_count > 0) {
         snprintf(finding, sizeof finding, "since %s steps take %.3f of the time before",
                  store_print_time(&time, d->changed_at), d->change_ratio);
-        print_test("change", (unsigned long long)d->dated_row_count, "rows", "D", d->change_statistic, d->change_p,
+        print_test("change", (unsigned long long)d->dated_row_count, "row", "D", d->change_statistic, d->change_p,
                    finding);
     }
     if (d->pair_count > 0) {
         snprintf(finding, sizeof finding, "steps take %.3f of the time with %.200s", d->software_ratio,
                  *d->previous_software != '\0' ? cli_printable(&previous, d->previous_software) : "unknown software");
-        print_test("software", (unsigned long long)d->pair_count, "pairs", "t", d->software_t, d->software_p, finding);
+        print_test("software", (unsigned long long)d->pair_count, "pair", "t", d->software_t, d->software_p, finding);
     }
 }
 
@@ -317,9 +316,9 @@ static bool print_host_drift(void *user, const mdot_store_host *h)
     cli_text host, gpu;
     if (!store_is_slow(h)) return true;
     if (!r->json) {
-        printf("  host %s, %s: steps take %.3f of the time on other hosts (%llu rows, p %.2g)\n",
+        printf("  host %s, %s: steps take %.3f of the time on other hosts (%s, p %.2g)\n",
                cli_printable(&host, h->host), cli_printable(&gpu, h->gpu_name), h->ratio,
-               (unsigned long long)h->row_count, h->p);
+               store_count_of(h->row_count, "row").text, h->p);
         return true;
     }
     fputs(r->count++ == 0 ? "  {\"host\": " : ",\n  {\"host\": ", stdout);

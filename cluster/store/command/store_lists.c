@@ -127,9 +127,9 @@ static bool print_host(void *user, const mdot_store_host *h)
     listing *l = user;
     cli_text host, gpu;
     if (!store_is_slow(h)) return true;
-    printf("  host %s, %s: steps take %.3f of the time on other hosts (%llu rows, %llu groups, p %.2g)\n",
-           cli_printable(&host, h->host), cli_printable(&gpu, h->gpu_name), h->ratio, (unsigned long long)h->row_count,
-           (unsigned long long)h->group_count, h->p);
+    printf("  host %s, %s: steps take %.3f of the time on other hosts (%s, %s, p %.2g)\n",
+           cli_printable(&host, h->host), cli_printable(&gpu, h->gpu_name), h->ratio,
+           store_count_of(h->row_count, "row").text, store_count_of(h->group_count, "group").text, h->p);
     if (l->slow_count < MOST_SLOW_HOSTS && strlen(h->host) < sizeof l->slow_host[0])
         strcpy(l->slow_host[l->slow_count++], h->host);
     return true;
@@ -149,10 +149,11 @@ int store_outliers(const store_request *request, char **operands, int count)
     mdot_status status = mdot_store_refresh(store, NULL, &err);
     if (status == MDOT_OK && !l.json) status = mdot_store_find_hosts(store, print_host, &l, &err);
     if (status == MDOT_OK) status = mdot_store_visit_rows(store, &filter, print_row, &l, &err);
-    if (status == MDOT_OK && l.slow_rows > 0) printf("  %zu rows of these hosts are outliers\n", l.slow_rows);
+    if (status == MDOT_OK && l.slow_rows > 0)
+        printf("  outliers of these hosts: %s\n", store_count_of(l.slow_rows, "row").text);
     if (status == MDOT_OK && !l.json)
-        printf("  %zu rows have a weight below %.2f in their group, and hardly count in calibrations\n",
-               l.count + l.slow_rows, MDOT_STORE_OUTLIER_WEIGHT);
+        printf("  weight below %.2f in their group, hardly counted in calibrations: %s\n", MDOT_STORE_OUTLIER_WEIGHT,
+               store_count_of(l.count + l.slow_rows, "row").text);
     return end_list(request, store, &l, status, NULL, &err);
 }
 

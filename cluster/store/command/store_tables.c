@@ -142,11 +142,11 @@ static mdot_status import_file(const store_request *r, mdot_store *store, const 
     free(text);
     if (status != MDOT_OK) return status;
     cli_text name;
-    printf("  %s: %zu %s added, %zu known", cli_printable(&name, path), counts.added_count, slurm ? "outcomes" : "rows",
-           counts.known_count);
+    printf("  %s: %s added, %zu known", cli_printable(&name, path),
+           store_count_of(counts.added_count, slurm ? "outcome" : "row").text, counts.known_count);
     if (slurm)
-        printf(", %zu updated, %zu steps skipped, %zu lines malformed", counts.updated_count, counts.step_count,
-               counts.malformed_count);
+        printf(", %zu updated, %s skipped, %s malformed", counts.updated_count,
+               store_count_of(counts.step_count, "step").text, store_count_of(counts.malformed_count, "line").text);
     printf("\n");
     *io_malformed |= counts.malformed_count > 0;
     return MDOT_OK;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds programs against an installed libmdotstore: by pkg-config, pkg-config --static, and CMake's find_package with shared and
-# static libraries. Usage: install.sh BUILD_FOLDER, which installs both mdot and the companion.
+# static libraries. Asks each program for help. Usage: install.sh BUILD_FOLDER, which installs both mdot and the companion.
 set -eu
 build=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,6 +12,15 @@ trap 'rm -r "$work"' EXIT
 fail() { echo "$*"; exit 1; }
 prefix=$work/installed
 cmake --install "$build" --prefix "$prefix" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
+# Each installed program says how to use it, and notices that nobody could read it.
+for program in "$prefix"/bin/*; do
+    "$program" --help > "$work/output" 2> "$work/errors" || fail "$program --help fails"
+    [ "$(wc -l < "$work/output")" -gt 2 ] && [ ! -s "$work/errors" ] || fail "$program --help prints $(cat "$work/output" "$work/errors")"
+    if "$program" --help > /dev/full 2> /dev/null; then fail "$program --help succeeds on a full disk"; fi
+    status=0
+    "$program" --no-such-option > /dev/null 2> "$work/errors" || status=$?
+    [ $status = 2 ] && [ -s "$work/errors" ] || fail "$program --no-such-option has status $status"
+done
 "$prefix/bin/mdot-store" --version > "$work/output" || fail "mdot-store does not run"
 libraries=$(dirname "$(find "$prefix" -name libmdot.a)")
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }

@@ -117,7 +117,7 @@ static void tables_go_in_and_out_unchanged(void **state)
     STORE(f, "jobs", store);
     expect_contains(f->result.out, "    35       121");
     STORE(f, "check", store);
-    expect_contains(f->result.out, "intact: 35 rows, 1 jobs, 0 outcomes");
+    expect_contains(f->result.out, "intact: 35 rows, 1 job, 0 outcomes");
     free(store);
     free(copy);
     free(first);
@@ -142,7 +142,7 @@ static void a_calibration_from_the_store_is_that_of_its_table(void **state)
     expect_ok(f);
     STORE(f, "calibrate", store, "-o", stored, "--model", MDOT_SHIPPED_PREDICTOR);
     expect_ok(f);
-    expect_contains(f->result.out, "1 new rows; 2 rows read again; 34 groups");
+    expect_contains(f->result.out, "1 new row; 2 rows read again; 34 groups");
     RUN(f, resnet, "--gpu", "K80", "--batch", "32", "-c", stored, "-q");
     expect_ok(f);
     expect_contains(f->result.out, "calibrated  by 34 measured steps");
@@ -165,10 +165,10 @@ static void outliers_are_listed(void **state)
     STORE(f, "outliers", store);
     expect_ok(f);
     expect_contains(f->result.out,
-                    "host throttled, A100-SXM-40GB: steps take 1.500 of the time on other hosts (1 rows");
-    expect_contains(f->result.out, "1 rows of these hosts are outliers");
+                    "host throttled, A100-SXM-40GB: steps take 1.500 of the time on other hosts (1 row, ");
+    expect_contains(f->result.out, "outliers of these hosts: 1 row\n");
     expect_contains(f->result.out, "absurd: no step takes so long");
-    expect_contains(f->result.out, "2 rows have a weight below 0.25");
+    expect_contains(f->result.out, "hardly counted in calibrations: 2 rows\n");
     STORE(f, "outliers", "--json", store);
     expect_contains(f->result.out, "\"host\": \"throttled\"");
     free(store);
@@ -194,8 +194,8 @@ static void drift_compares_measurements_with_the_predictor(void **state)
     for (int i = 0; i < 3; i++) assert_true(ratios[i] < 1.2 && p[i] > 0.05);
     STORE(f, "drift", store);
     expect_ok(f);
-    expect_contains(f->result.out, "K80, unknown software: 10 rows, 1 jobs; measured / predicted ");
-    expect_contains(f->result.out, "    level     1 jobs        z ");
+    expect_contains(f->result.out, "K80, unknown software: 10 rows, 1 job; measured / predicted ");
+    expect_contains(f->result.out, "    level     1 job         z ");
     free(store);
     free(cal);
 }
@@ -209,7 +209,7 @@ static void accounting_is_imported_and_malformed_lines_are_named(void **state)
                      "2|odd|name|bob|TIMEOUT|02:00:00|02:00:00|gres/gpu=1\n");
     STORE(f, "import", store, text);
     expect_ok(f);
-    expect_contains(f->result.out, "2 outcomes added, 0 known, 0 updated, 1 steps skipped, 0 lines malformed");
+    expect_contains(f->result.out, "2 outcomes added, 0 known, 0 updated, 1 step skipped, 0 lines malformed");
     STORE(f, "outcomes", store);
     expect_contains(f->result.out, "timed-out");
     expect_contains(f->result.out, "odd|name");
@@ -219,12 +219,12 @@ static void accounting_is_imported_and_malformed_lines_are_named(void **state)
     STORE(f, "import", store, text);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "sacct.txt:3: State is \"WHAT\"");
-    expect_contains(f->result.out, "1 outcomes added");
+    expect_contains(f->result.out, "1 outcome added");
     snprintf(command, sizeof command, "printf 'JobID|State\\n5|FAILED\\n' | %s import %s - --cluster here", MDOT_STORE,
              store);
     process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &f->result);
     expect_ok(f);
-    expect_contains(f->result.out, "stdin: 1 outcomes added");
+    expect_contains(f->result.out, "stdin: 1 outcome added");
     STORE(f, "outcomes", store, "--json");
     expect_contains(f->result.out, "\"cluster\": \"here\"");
     free(store);
@@ -268,7 +268,7 @@ static void a_damaged_store_names_its_remedy_which_works(void **state)
     expect_contains(f->result.err, "mdot-store recover");
     STORE(f, "recover", store, copy);
     expect_ok(f);
-    expect_contains(f->result.out, "34 rows, 1 jobs and 0 outcomes copied");
+    expect_contains(f->result.out, "34 rows, 1 job and 0 outcomes copied");
     STORE(f, "export", copy, "-o", second);
     expect_ok(f);
     expect_same_file(first, second);
