@@ -19,7 +19,8 @@
 #include <stdlib.h>
 
 #define LEASE_S 360.
-#define FILTER .2 /* part of the jobs that an auction is open to */
+#define FILTER .2      /* part of the jobs that an auction is open to */
+#define FIRST_GAIN 1e3 /* above the logarithm of any gain */
 enum { MOST_BIDDERS = 64 };
 
 typedef struct unfair {
@@ -130,6 +131,7 @@ static double auction(const sc_view *view, bidder *bidders, size_t count, size_t
             int width = i == absent ? 0 : next_width(view, b, left[b->type]);
             if (width == 0) continue;
             double gain = log(total_s(view, b, b->width) / total_s(view, b, width)) / (width - b->width);
+            if (b->width == 0) gain += FIRST_GAIN; /* 1 / rho without GPUs is 0 */
             if (gain <= most) continue;
             most = gain;
             best = i;
