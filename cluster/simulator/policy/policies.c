@@ -12,6 +12,7 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_srsf,
     &sc_policy_las,
     &sc_policy_dlas,
+    &sc_policy_tiresias,
     &sc_policy_qssf,
     &sc_policy_easy,
     &sc_policy_conservative,
