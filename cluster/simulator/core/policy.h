@@ -29,6 +29,7 @@ typedef struct sc_state { /* state of a job */
     double speed;          /* work per second */
     double batch;          /* batch size that the policy chose; 0: the job's own */
     double clock;          /* GPU clock over the highest one; 0: the highest */
+    double cpus;           /* CPUs for the loader; 0: a part of all CPUs like that of the GPUs */
     double busy_s;         /* end of the restart; the job does no work until then */
     double due_s;          /* time of completion */
     double limit_s;        /* seconds from start to cut; INFINITY: never */
@@ -80,11 +81,15 @@ typedef struct sc_grant {
     bool shares;                   /* the GPUs are those of the grant before it */
     double batch;                  /* batch size of a job whose kind has a scaling; 0: the job's own */
     double clock;                  /* GPU clock over the highest one; 0: the highest */
+    double cpus;                   /* CPUs for the loader; 0: a part of all CPUs like that of the GPUs */
 } sc_grant;
 
 /* Returns the work that a job still plans to do. It exceeds the remaining work if the job will end early; policies
  * cannot know that. */
 double sc_view_planned_work(const sc_view *view, uint32_t job);
+
+/* Returns the CPUs at which a job's loader keeps up with so many GPUs. */
+double sc_loader_cpus(const sc_job *job, int gpus);
 
 bool sc_view_is_running(const sc_view *view, uint32_t job);
 

@@ -39,6 +39,8 @@ sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t par
     return level;
 }
 
+double sc_loader_cpus(const sc_job *job, int gpus) { return job->loader_cpus * gpus / job->gpus; }
+
 bool sc_view_is_running(const sc_view *view, uint32_t job) { return view->states[job].phase == SC_RUNNING; }
 
 double sc_view_planned_work(const sc_view *view, uint32_t job)
@@ -236,12 +238,21 @@ static double speed_of(const simulation *s, const sc_grant *grant)
     return speed / slowdown_of(s, grant);
 }
 
+/* A step takes the longer one of the GPUs' time and the loader's, which falls with its CPUs. */
+static double loader_slowdown_of(const simulation *s, const sc_grant *grant)
+{
+    double part = s->cluster->cpus * grant->gpus / s->cluster->gpus, cpus = grant->cpus > 0 ? grant->cpus : part;
+    return cpus > 0 ? fmax(1, sc_loader_cpus(&s->workload->jobs[grant->job], grant->gpus) / cpus) : 1;
+}
+
 static void set_speed(const simulation *s, sc_state *state, const sc_grant *grant)
 {
     const sc_job *job = &s->workload->jobs[grant->job];
     int width = turns_of(s, grant) > 0 ? job->gpus : grant->gpus;
-    state->speed = speed_of(s, grant) / sc_workload_clock_slowdown(job, grant->clock);
+    state->speed =
+        speed_of(s, grant) / fmax(sc_workload_clock_slowdown(job, grant->clock), loader_slowdown_of(s, grant));
     state->clock = grant->clock;
+    state->cpus = grant->cpus;
     state->efficiency = scaling_of(s, grant) != NULL ? 1
                                                      : state->speed * width / grant->gpus /
                                                            sc_workload_speed(s->workload, job, grant->type, width);
@@ -272,8 +283,8 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
                    grant->job);
     }
     /* The efficiency of a batch changes as the job goes on. */
-    bool has_new_speed =
-        state->partner != grant->partner || state->clock != grant->clock || scaling_of(s, grant) != NULL;
+    bool has_new_speed = state->partner != grant->partner || state->clock != grant->clock ||
+                         state->cpus != grant->cpus || scaling_of(s, grant) != NULL;
     if (is_same && has_new_speed) set_speed(s, state, grant);
     if (is_same && grant->batch != old_batch) sc_log_job(s->options->log, &s->view, SC_DECISION_BATCH, grant->job);
     if (is_same && grant->clock != old_clock) sc_log_job(s->options->log, &s->view, SC_DECISION_CLOCK, grant->job);

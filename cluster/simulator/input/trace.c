@@ -5,7 +5,8 @@
  *
  * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the clock
  * of submit_s), weight, group, spread, rack_spread, user, name, gpu_type, outcome, limit_s, planned_part, min_gpus,
- * max_gpus, scaling, batch, clock_share, online.
+ * max_gpus, scaling, batch, clock_share, loader_cpus, cpus,
+ * memory_gb, online.
  */
 #include "base/csv.h"
 #include "simulator/input/input.h"
@@ -31,6 +32,7 @@ static const struct {
     {"limit_s", 0, MAX_SECONDS, offsetof(sc_job, limit_s)},
     {"batch", 1, 1e9, offsetof(sc_job, batch)},
     {"clock_share", 0, 1, offsetof(sc_job, clock_share)},
+    {"loader_cpus", 0, 1e6, offsetof(sc_job, loader_cpus)},
     {"cpus", 0, 1e6, offsetof(sc_job, cpus)},
     {"memory_gb", 0, 1e6, offsetof(sc_job, memory_gb)},
 };

@@ -6,11 +6,13 @@
  * their bounds allow; no job is preempted. The next GPUs then go to the job whose predicted remaining time decreases
  * most for each of them. A running job grows only if that saves more time than a restart costs (--restart-cost).
  *
- * Implemented from Optimus: the greedy allocation by marginal gain. Left out: parameter servers (a second kind of
- * task), the fit of convergence (an estimate replaces it), and decisions at fixed intervals.
+ * Implemented from Optimus: the greedy allocation by marginal gain. `optimus` multiplies remaining times by the fit of
+ * each job's losses so far (loss_curves.h); `elastic` takes estimates as they are. Left out: parameter servers (a
+ * second kind of task), and decisions at fixed intervals.
  */
 #include "simulator/policy/adaptive.h"
 #include "simulator/policy/allocation.h"
+#include "simulator/policy/loss_curves.h"
 #include "simulator/policy/policies.h"
 
 #include <stdlib.h>
@@ -21,9 +23,26 @@ typedef struct shares {
     size_t count;
 } shares;
 
+typedef struct elastic {
+    sc_active active;  /* its items are the shares */
+    sc_loss_fit *fits; /* one per job; NULL for `elastic` */
+} elastic;
+
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    return sc_active_create(view, sizeof(sc_share), out_self, err);
+    size_t jobs = view->workload->job_count + 1;
+    const sc_array arrays[] = {{offsetof(elastic, active.jobs), jobs * sizeof(uint32_t)},
+                               {offsetof(elastic, active.items), jobs * sizeof(sc_share)}};
+    return SC_STATE(elastic, arrays, out_self, err);
+}
+
+static mdot_status create_optimus(const sc_view *view, void **out_self, mdot_error *err)
+{
+    size_t jobs = view->workload->job_count + 1;
+    const sc_array arrays[] = {{offsetof(elastic, active.jobs), jobs * sizeof(uint32_t)},
+                               {offsetof(elastic, active.items), jobs * sizeof(sc_share)},
+                               SC_ARRAY(elastic, fits, jobs)};
+    return SC_STATE(elastic, arrays, out_self, err);
 }
 
 static int now_of(const sc_view *view, uint32_t job)
@@ -61,26 +80,27 @@ static int keep_widths(const shares *s, const sc_view *view, int left)
 }
 
 /* Returns the seconds saved per further GPU at the job's next width, which is stored; 0: it stays. */
-static double gain(const sc_view *view, const sc_share *share, int left, int *out_width)
+static double gain(const sc_view *view, const sc_share *share, sc_loss_fit *fits, int left, int *out_width)
 {
     int now = now_of(view, share->job);
     *out_width = sc_goodput_next_width(view, share->job, 0, share->gpus, share->gpus + left);
     if (*out_width == 0) return 0;
     double saved_s =
         sc_goodput_left_s(view, share->job, 0, share->gpus) - sc_goodput_left_s(view, share->job, 0, *out_width);
+    if (fits != NULL) saved_s *= sc_loss_left_ratio(view, share->job, &fits[share->job]);
     /* Leaving the present width costs a restart; coming back to it costs nothing. */
     if (now > 0 && share->gpus == now) saved_s -= sc_restart_s(view->restart, *out_width, false);
     return saved_s / (*out_width - share->gpus);
 }
 
-static void widen(const shares *s, const sc_view *view, int left)
+static void widen(const shares *s, const sc_view *view, sc_loss_fit *fits, int left)
 {
     while (left > 0) {
         size_t best = s->count;
         double maximum = 0;
         int width, best_width = 0;
         for (size_t i = 0; i < s->count; i++) {
-            double gained = gain(view, &s->items[i], left, &width);
+            double gained = gain(view, &s->items[i], fits, left, &width);
             if (gained <= maximum) continue;
             maximum = gained;
             best = i;
@@ -94,17 +114,26 @@ static void widen(const shares *s, const sc_view *view, int left)
 
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
-    sc_active *self = memory;
+    elastic *self = memory;
     shares running;
-    self->count = sc_active_update(view, self->jobs, self->count);
-    widen(&running, view, keep_widths(&running, view, give_least(self, view, &running)));
+    self->active.count = sc_active_update(view, self->active.jobs, self->active.count);
+    int left = keep_widths(&running, view, give_least(&self->active, view, &running));
+    widen(&running, view, self->fits, left);
     return sc_pack(view, plan, running.items, running.count, err);
 }
 
 const sc_policy sc_policy_elastic = {
     .name = "elastic",
-    .summary = "first come, first served; widths between the jobs' bounds by marginal gain (Optimus)",
+    .summary = "first come, first served; widths between the jobs' bounds by marginal gain",
     .create = create,
+    .decide = decide,
+    .destroy = free,
+};
+
+const sc_policy sc_policy_optimus = {
+    .name = "optimus",
+    .summary = "the same, with remaining work by curves fitted to each job's losses (Optimus)",
+    .create = create_optimus,
     .decide = decide,
     .destroy = free,
 };

@@ -43,6 +43,11 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_miso,
     &sc_policy_gandiva,
     &sc_policy_smd,
+    &sc_policy_synergy,
+    &sc_policy_shockwave,
+    &sc_policy_optimus,
+    &sc_policy_hypersched,
+    &sc_policy_hived,
     NULL,
 };
 /* clang-format on */

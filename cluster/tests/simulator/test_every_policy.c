@@ -27,8 +27,8 @@ static const char *const never_preempts[] = {"fifo",  "fjf",     "qssf",  "easy"
                                              "allox", "elastic", "cognn", "mps",  "yarn",         "drf"};
 static const char *const rejects[] = {"elasticflow", "edf-admit"};
 /* Policies that change a job's width. */
-static const char *const elastic[] = {"elastic", "elasticflow", "powerflow", "pollux",
-                                      "sia",     "miso",        "gandiva",   "themis"};
+static const char *const elastic[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia",
+                                      "miso",    "gandiva",     "themis",    "optimus"};
 
 #define IS_IN(list, name) is_in(list, sizeof(list) / sizeof *(list), name)
 static bool is_in(const char *const *list, size_t count, const char *name)
