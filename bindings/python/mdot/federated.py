@@ -69,11 +69,14 @@ def federated_round(
     if not clients or len({client.name for client in clients}) < len(clients):
         raise InvalidArgumentError("a round needs clients with different names")
     for client in clients:
-        if min(client.samples, client.epochs, client.up_mbps, client.down_mbps) <= 0:
-            raise InvalidArgumentError(f"{client.name}: samples, epochs and links must be above 0")
+        finite = all(0 < number < math.inf for number in (client.samples, client.epochs))
+        if not finite or not all(link > 0 for link in (client.up_mbps, client.down_mbps)):
+            raise InvalidArgumentError(f"{client.name}: samples and epochs must be finite, and these and links above 0")
     count = len(clients) if wait_for is None else wait_for
-    if not 1 <= count <= len(clients) or server_mbps <= 0:
+    if not 1 <= count <= len(clients) or not server_mbps > 0:
         raise InvalidArgumentError(f"wait_for must be 1 to {len(clients)}, and server_mbps above 0")
+    if model_bytes is not None and not 0 <= model_bytes < math.inf:
+        raise InvalidArgumentError("model_bytes must be a finite number of at least 0")
     down, up = (_fair_rates([getattr(client, link) for client in clients], server_mbps) for link in ("down_mbps", "up_mbps"))
     times = []
     for client, down_mbps, up_mbps in zip(clients, down, up):

@@ -95,6 +95,18 @@ class Rounds(support.TestCase):
             with self.subTest(clients=len(clients), **options), self.assertRaises(mdot.InvalidArgumentError):
                 mdot.federated_round(clients, **options)
 
+    def test_numbers_that_are_no_amounts_are_refused(self) -> None:
+        one, other = self.client("a"), self.client("b")
+        bad = (0, -1, math.nan, -math.inf)
+        for name, values in (("samples", (*bad, math.inf)), ("epochs", (*bad, math.inf)), ("up_mbps", bad), ("down_mbps", bad)):
+            for value in values:
+                for clients in ([dataclasses.replace(one, **{name: value}), other], [other, dataclasses.replace(one, **{name: value})]):
+                    with self.subTest(field=name, value=value), self.assertRaises(mdot.InvalidArgumentError):
+                        mdot.federated_round(clients)
+        for options in ({"server_mbps": math.nan}, {"model_bytes": math.nan}, {"model_bytes": -1}, {"model_bytes": math.inf}):
+            with self.subTest(**options), self.assertRaises(mdot.InvalidArgumentError):
+                mdot.federated_round([one, other], **options)
+
 
 if __name__ == "__main__":
     unittest.main()
