@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from mdot_lab.baselines import (boosting, dnnperf, driple, ets, export_published, graph_batches, habitat, jobs,
                                      kernel_classes, mdot_as_published, network_fitting, neusight, perfnet, seer_analytic, shortening,
-                                     training_folds)
+                                     training_folds, trials)
 from mdot_lab.baselines.network_fitting import Scaled, Schedule
 from mdot_lab.baselines.registry import BASELINES, by_name
 from mdot_lab.predictor import splits, tables
@@ -89,7 +89,7 @@ MOST_PERCENT = 30
 def _predict(baseline, data, train, test):
     own = baseline.module.SETTINGS
     settings = QUICK_SETTINGS.get(baseline.name, boosting.Settings(3, 200) if isinstance(own, boosting.Settings) else own)
-    return baseline.module.predict(data, train, test, settings)
+    return baseline.predict(data, train, test, settings)
 
 
 @pytest.mark.parametrize("baseline", [b for b in BASELINES if splits.RANDOM in b.splits and b.name != "seer analytic"], ids=lambda baseline: baseline.name)
@@ -214,22 +214,39 @@ def test_the_exported_file_computes_what_the_model_does(steps, tmp_path):
     settings = dataclasses.replace(QUICK_SETTINGS["mdot as published"], schedule=Schedule(epochs=2, networks=4))
     train = np.arange(len(steps.step_ms))
     reader = mdot_as_published.Reader(steps, settings.capacity)
-    fitted = mdot_as_published.fitted(steps, train, settings, reader)
+    form = mdot_as_published.form(steps, train, settings, reader)
+    fitted = network_fitting.fitted(form, steps, train)
     model = export_published.Exported(fitted, jobs.steps(steps, train), -0.1, 0.2)
     inputs = export_published.job(steps, reader, 7, 128.0, False)
     export_published.write(model, inputs, tmp_path / "published.onnx")
     assert export_published.worst_difference(model, tmp_path / "published.onnx", steps, reader, np.random.default_rng(0)) < 1e-4
     newest = np.flatnonzero((steps.label_network == 7) & (steps.batch == 128) & ~steps.is_nhwc & (steps.software == "pt112"))
-    expected = network_fitting.predict_labels(fitted, steps, newest, settings.schedule, reader.part)
+    expected = network_fitting.predict_labels(fitted, form, steps, newest)
     older = newest - np.searchsorted(np.unique(steps.software), "pt112")
     with torch.no_grad():
         step_ms, outside = model(*inputs)
         assert step_ms.numpy() == pytest.approx(expected * np.exp([-0.1, 0, 0.2]), rel=1e-4) and not outside.any()
         step_ms, outside = model(*export_published.job(steps, reader, 7, 128.0, False, 110))
         assert step_ms[1].numpy() == pytest.approx(
-            network_fitting.predict_labels(fitted, steps, older, settings.schedule, reader.part)[0], rel=1e-4)
+            network_fitting.predict_labels(fitted, form, steps, older)[0], rel=1e-4)
         outside = model(*inputs[:-1], torch.tensor(tables.gpu("A100-SXM-40GB").model_specs))[1]
         assert (outside > 0).tolist() == [reason == GPU_NOT_MEASURED for reason in range(8)]
+
+
+def test_trials_stop_at_the_least_inner_error_and_adapt_weights(steps):
+    train, test = (np.flatnonzero((steps.label_network % 5 == 2) == is_out) for is_out in (False, True))
+    form = perfnet.form(steps, train, perfnet.Settings(16, Schedule(rate=5e-3, networks=4)))
+    model, epochs = trials.converged(form, steps, train, seed=1)
+    assert trials.PATIENCE * trials.HALVINGS < epochs <= trials.MOST_EPOCHS
+    found = network_fitting.predict_labels(model, form, steps, test)
+    assert errors(found, steps.step_ms[test]).mape < MOST_PERCENT
+    slower = dataclasses.replace(steps, step_ms=3 * steps.step_ms)
+    few = train[np.isin(steps.label_network[train], np.unique(steps.label_network[train])[:6])]
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    adapted, _ = trials.converged(form, slower, few, seed=1, start=model)
+    e = errors(network_fitting.predict_labels(adapted, form, slower, test), slower.step_ms[test])
+    assert e.mape < errors(found, slower.step_ms[test]).mape / 2
+    assert all((before[name] == value).all() for name, value in model.state_dict().items())     # the source stays
 
 
 @pytest.fixture

@@ -28,6 +28,19 @@ def _tune(options: argparse.Namespace) -> None:
     print(baseline_evaluation.tune(options.data, options.baselines))
 
 
+def _trials(options: argparse.Namespace) -> None:
+    from mdot_lab.baselines import trials
+
+    trials.run(options.data, options.out, options.baselines, options.splits, options.seeds, options.minutes)
+    trials.write(options.data, options.out, options.ours, options.table)
+
+
+def _classes(options: argparse.Namespace) -> None:
+    from mdot_lab.baselines import classes
+
+    options.out.write_text(classes.page(options.results), encoding="utf-8")
+
+
 def _export(options: argparse.Namespace) -> None:
     from mdot_lab.baselines import export_published
 
@@ -60,6 +73,23 @@ def _parser() -> argparse.ArgumentParser:
     tuning.add_argument("--data", type=Path, required=True)
     tuning.add_argument("--baselines", nargs="*", help="select by name (default: all)")
     tuning.set_defaults(run=_tune)
+
+    lab = Path(__file__).resolve().parents[2]
+    trying = commands.add_parser("trials", help="all baselines on equal folds with several seeds; a second run resumes")
+    trying.add_argument("--data", type=Path, required=True)
+    trying.add_argument("--out", type=Path, required=True, help="folder of runs")
+    trying.add_argument("--table", type=Path, required=True, help="FILE.csv with a row for each run")
+    trying.add_argument("--ours", type=Path, default=lab.parent / "weights" / "results", help="tables of the shipped form's answers")
+    trying.add_argument("--baselines", nargs="*", help="select by name (default: all)")
+    trying.add_argument("--splits", nargs="*", help="select by name (default: all)")
+    trying.add_argument("--seeds", type=int, default=3)
+    trying.add_argument("--minutes", type=float, default=float("inf"), help="no run begins later")
+    trying.set_defaults(run=_trials)
+
+    writing = commands.add_parser("classes", help="write notes/model-classes.md, one table by class, from the measured tables")
+    writing.add_argument("--results", type=Path, default=lab / "notes" / "results")
+    writing.add_argument("--out", type=Path, default=lab / "notes" / "model-classes.md")
+    writing.set_defaults(run=_classes)
 
     exporting = commands.add_parser("export", help="fit MDOT as published to all labels, and write it as ONNX")
     exporting.add_argument("--data", type=Path, required=True)

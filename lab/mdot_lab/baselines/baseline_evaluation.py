@@ -30,7 +30,7 @@ def run(data_path: Path, folder: Path, names: list[str] | None, only_splits: lis
                 if path.exists() or (only_folds and fold not in only_folds):
                     continue
                 begin = time.monotonic()
-                predicted = baseline.module.predict(data, train, test)
+                predicted = baseline.predict(data, train, test, baseline.module.SETTINGS)
                 np.savez(path, fold=fold, label=test, predicted_ms=predicted, measured_ms=data.step_ms[test],
                          is_nhwc=data.is_nhwc[test])
                 e = errors(predicted, data.step_ms[test])
@@ -81,7 +81,7 @@ def tune(data_path: Path, names: list[str] | None) -> str:
 def _tried(baseline: Baseline, data: Dataset, settings: object, inner: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
     cells = []
     for _, train, test in inner:
-        e = errors(baseline.module.predict(data, train, test, settings), data.step_ms[test])
+        e = errors(baseline.predict(data, train, test, settings), data.step_ms[test])
         cells.append(f"{e.mape:.1f} / {e.median:.1f}")
     line = f"| {baseline.name} | {settings} | {' | '.join(cells)} |"
     print(line, file=sys.stderr, flush=True)

@@ -19,6 +19,7 @@ Description = Callable[[Dataset, np.ndarray], np.ndarray]
 class Settings:
     depth: int
     rounds: int
+    seed: int = 0
 
 
 TRIED = tuple(Settings(depth, rounds) for depth in (3, 5, 7) for rounds in (200, 400))
@@ -30,7 +31,7 @@ def predict(describe: Description, data: Dataset, train: np.ndarray, test: np.nd
     import xgboost
 
     model = xgboost.XGBRegressor(n_estimators=settings.rounds, max_depth=settings.depth, learning_rate=RATE, subsample=0.7,
-                                 colsample_bytree=0.5, min_child_weight=3, reg_lambda=2.0, n_jobs=1, random_state=0,
+                                 colsample_bytree=0.5, min_child_weight=3, reg_lambda=2.0, n_jobs=1, random_state=settings.seed,
                                  objective="reg:squarederror", tree_method="hist", max_bin=128)
     x = describe(data, train)
     varies = x.std(axis=0) > 0

@@ -6,14 +6,14 @@ Published: a "network structural matrix" counts, for every pair of operator type
 concatenated with features of the job (batch size, input size, FLOPs, parameters, layers, learning rate, optimizer). An
 automatic choice of shallow models, in which tree ensembles win, regresses time and memory. Here: the same matrix over the
 types of the training labels, the same features if a label has them, and boosted trees, tuned as the other baselines are.
-Memory is left out.
+`Searched` chooses the model on inner folds instead (model_search.py). dnnabacus_memory.py regresses memory.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mdot_lab.baselines import boosting, horus
+from mdot_lab.baselines import boosting, horus, model_search
 from mdot_lab.predictor import tables
 from mdot_lab.predictor.dataset import Dataset
 
@@ -34,7 +34,7 @@ def _input_size(data: Dataset, labels: np.ndarray) -> np.ndarray:
     return data.network_size[data.label_network[labels]]
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: boosting.Settings = SETTINGS) -> np.ndarray:
+def _describe(data: Dataset, train: np.ndarray) -> boosting.Description:
     seen = np.zeros(len(tables.operator_types()) ** 2, dtype=bool)
     for network in np.unique(data.label_network[train]):
         seen |= structure(data, network) > 0
@@ -44,4 +44,21 @@ def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: boosti
         matrix = np.array([structure(data, network)[seen] for network in networks])[of_label.reshape(-1)]
         return np.column_stack([horus.describe(data, labels), _input_size(data, labels), matrix])
 
-    return boosting.predict(describe, data, train, test, settings)
+    return describe
+
+
+def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: boosting.Settings = SETTINGS) -> np.ndarray:
+    return boosting.predict(_describe(data, train), data, train, test, settings)
+
+
+class Searched:
+    """The searched model as a baseline of its own. The settings have a seed alone."""
+
+    SETTINGS = boosting.Settings(0, 0)
+    TRIED = (SETTINGS,)
+
+    @staticmethod
+    def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: boosting.Settings = SETTINGS) -> np.ndarray:
+        describe, log_ms = _describe(data, train), np.log(data.step_ms[train])
+        _, model = model_search.search(describe(data, train), log_ms, data.label_network[train], settings.seed)
+        return np.exp(model.predict(describe(data, test)))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from mdot_lab.baselines import network_fitting, jobs
-from mdot_lab.baselines.network_fitting import Scaled, Schedule
+from mdot_lab.baselines.network_fitting import Form, Scaled, Schedule
 from mdot_lab.baselines.graph_batches import Part, Reader
 from mdot_lab.baselines.jobs import Steps
 from mdot_lab.predictor import tables
@@ -91,7 +91,6 @@ def scales(reader: Reader, training_steps: Steps) -> dict[str, Scaled]:
             "configuration": Scaled.of(training_steps.configuration), "log_ms": Scaled.of(training_steps.log_ms[:, None])}
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+def form(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS) -> Form:
     reader = Reader(data, jobs.known_types(data, data.label_network[train]), settings.rounds)
-    return network_fitting.predict(data, train, test, settings.schedule, reader.part,
-                           lambda training_steps: DnnPerf(scales(reader, training_steps), settings))
+    return Form(settings.schedule, reader.part, lambda training_steps: DnnPerf(scales(reader, training_steps), settings))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from mdot_lab.baselines import network_fitting, jobs
 from mdot_lab.baselines.dnnperf import scales, softmax_by
-from mdot_lab.baselines.network_fitting import Scaled, Schedule
+from mdot_lab.baselines.network_fitting import Form, Scaled, Schedule
 from mdot_lab.baselines.graph_batches import Part, Reader
 from mdot_lab.predictor import tables
 from mdot_lab.predictor.dataset import Dataset
@@ -80,7 +80,6 @@ class Driple(nn.Module):
         return self.scaled["log_ms"].middle + self.head(x)[:, 0]
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+def form(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS) -> Form:
     reader = Reader(data, jobs.known_types(data, data.label_network[train]), settings.rounds)
-    return network_fitting.predict(data, train, test, settings.schedule, reader.part,
-                           lambda training_steps: Driple(scales(reader, training_steps), settings))
+    return Form(settings.schedule, reader.part, lambda training_steps: Driple(scales(reader, training_steps), settings))

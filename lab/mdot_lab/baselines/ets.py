@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from mdot_lab.baselines import network_fitting, jobs
-from mdot_lab.baselines.network_fitting import Scaled, Schedule, tensor
+from mdot_lab.baselines.network_fitting import Form, Scaled, Schedule, tensor
 from mdot_lab.baselines.jobs import Steps
 from mdot_lab.predictor import tables
 from mdot_lab.predictor.dataset import Dataset
@@ -119,12 +119,11 @@ class Ets(nn.Module):
         return torch.log(network_fitting.sum_by(each_ms.sum(dim=1), part.row, len(part.configuration)))
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+def form(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS) -> Form:
     types = jobs.known_types(data, data.label_network[train])
 
     def make_model(training_steps: Steps) -> nn.Module:
         seen = windows(data, types, training_steps)
         return Ets(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings.width)
 
-    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: windows(data, types, chosen),
-                                   make_model)
+    return Form(settings.schedule, lambda chosen: windows(data, types, chosen), make_model)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mdot_lab.baselines import training_folds, jobs, mdot_as_published
+from mdot_lab.baselines import training_folds, jobs, mdot_as_published, network_fitting
 from mdot_lab.baselines.mdot_as_published import SETTINGS, Published, Reader, Rows, position_features
 from mdot_lab.predictor import splits, tables
 from mdot_lab.predictor.conditions import VERSIONS
@@ -131,7 +131,7 @@ def export(data_path: Path, results: Path, path: Path) -> float:
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     reader, train = Reader(data, SETTINGS.capacity), np.flatnonzero(training_folds.usable(data))
-    fitted = mdot_as_published.fitted(data, train, SETTINGS, reader)
+    fitted = network_fitting.fitted(mdot_as_published.form(data, train, SETTINGS, reader), data, train)
     model = Exported(fitted, jobs.steps(data, train), *interval(results))
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         part = Path(folder) / path.name

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from mdot_lab.baselines import network_fitting, jobs, shortening
-from mdot_lab.baselines.network_fitting import Scaled, Schedule, tensor
+from mdot_lab.baselines.network_fitting import Form, Scaled, Schedule, tensor
 from mdot_lab.baselines.jobs import LOADS, Steps
 from mdot_lab.predictor import tables
 from mdot_lab.predictor.dataset import Dataset
@@ -209,14 +209,7 @@ def _scales(reader: Reader, training_steps: Steps) -> dict[str, Scaled]:
             "configuration": Scaled.of(training_steps.configuration), "log_ms": Scaled.of(training_steps.log_ms[:, None])}
 
 
-def fitted(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS, reader: Reader | None = None) -> Published:
+def form(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS, reader: Reader | None = None) -> Form:
     reader = reader or Reader(data, settings.capacity)
     types = jobs.known_types(data, data.label_network[train])
-    return network_fitting.fitted(data, train, settings.schedule, reader.part,
-                          lambda training_steps: Published(settings, types, _scales(reader, training_steps)))
-
-
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
-    reader = Reader(data, settings.capacity)
-    model = fitted(data, train, settings, reader)
-    return network_fitting.predict_labels(model, data, test, settings.schedule, reader.part)
+    return Form(settings.schedule, reader.part, lambda training_steps: Published(settings, types, _scales(reader, training_steps)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Protocol, Sequence
+from typing import Callable, NamedTuple, Protocol, Sequence
 
 import numpy as np
 import torch
@@ -84,30 +84,34 @@ def fit(model: nn.Module, parts: Sequence[Part], chosen: Sequence[Steps], schedu
     model.eval()
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, schedule: Schedule, make_part: Callable[[Steps], Part],
-            make_model: Callable[[Steps], nn.Module]) -> np.ndarray:
+class Form(NamedTuple):
+    """A baseline's network for some training labels."""
+
+    schedule: Schedule
+    make_part: Callable[[Steps], Part]
+    make_model: Callable[[Steps], nn.Module]
+    """Builds the network and sets scales from these steps."""
+
+
+def predict(form: Form, data: Dataset, train: np.ndarray, test: np.ndarray) -> np.ndarray:
     """Milliseconds of `test`, predicted by a model fitted to `train`."""
-    model = fitted(data, train, schedule, make_part, make_model)
-    return predict_labels(model, data, test, schedule, make_part)
+    return predict_labels(fitted(form, data, train), form, data, test)
 
 
-def fitted(data: Dataset, train: np.ndarray, schedule: Schedule, make_part: Callable[[Steps], Part],
-           make_model: Callable[[Steps], nn.Module]) -> nn.Module:
-    """A model fitted to the steps in `train`. `make_model` builds it and sets scales from them."""
+def fitted(form: Form, data: Dataset, train: np.ndarray) -> nn.Module:
     training_steps = jobs.merged_steps(data, train)
-    torch.manual_seed(schedule.seed)
-    model = make_model(training_steps)
-    parts = jobs.parts(training_steps, schedule.networks, np.random.default_rng(schedule.seed))
+    torch.manual_seed(form.schedule.seed)
+    model = form.make_model(training_steps)
+    parts = jobs.parts(training_steps, form.schedule.networks, np.random.default_rng(form.schedule.seed))
     chosen = [training_steps.take(rows) for rows in parts]
-    fit(model, [make_part(some) for some in chosen], chosen, schedule)
+    fit(model, [form.make_part(some) for some in chosen], chosen, form.schedule)
     return model
 
 
 @torch.no_grad()
-def predict_labels(model: nn.Module, data: Dataset, test: np.ndarray, schedule: Schedule,
-                   make_part: Callable[[Steps], Part]) -> np.ndarray:
+def predict_labels(model: nn.Module, form: Form, data: Dataset, test: np.ndarray) -> np.ndarray:
     wanted = jobs.steps(data, test)
     log_ms = np.empty(len(wanted))
-    for rows in jobs.parts(wanted, schedule.networks, None):
-        log_ms[rows] = model(make_part(wanted.take(rows))).numpy()
+    for rows in jobs.parts(wanted, form.schedule.networks, None):
+        log_ms[rows] = model(form.make_part(wanted.take(rows))).numpy()
     return np.exp(log_ms)

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from mdot_lab.baselines import network_fitting, jobs
-from mdot_lab.baselines.network_fitting import Scaled, Schedule, tensor
+from mdot_lab.baselines.network_fitting import Form, Scaled, Schedule, tensor
 from mdot_lab.baselines.jobs import Steps
 from mdot_lab.predictor import tables
 from mdot_lab.predictor.dataset import Dataset
@@ -229,11 +229,11 @@ class NeuSight(nn.Module):
         return torch.log(network_fitting.sum_by(each_ms, part.row, len(configuration)))
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+def form(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS) -> Form:
     kind = kinds(data)
 
     def make_model(training_steps: Steps) -> nn.Module:
         tiles = kernels(data, kind, training_steps).tile.numpy()
         return NeuSight(Scaled.of(tiles), Scaled.of(training_steps.configuration), settings.width)
 
-    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: kernels(data, kind, chosen), make_model)
+    return Form(settings.schedule, lambda chosen: kernels(data, kind, chosen), make_model)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from mdot_lab.baselines import network_fitting, jobs
-from mdot_lab.baselines.network_fitting import Scaled, Schedule, tensor
+from mdot_lab.baselines.network_fitting import Form, Scaled, Schedule, tensor
 from mdot_lab.baselines.jobs import Steps
 from mdot_lab.predictor import tables
 from mdot_lab.predictor.dataset import Dataset
@@ -83,14 +83,14 @@ class PerfNet(nn.Module):
         return torch.log(network_fitting.sum_by(each_ms, part.row, len(configuration)))
 
 
-def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
+def form(data: Dataset, train: np.ndarray, settings: Settings = SETTINGS) -> Form:
     types = jobs.known_types(data, data.label_network[train])
 
     def make_model(training_steps: Steps) -> nn.Module:
         seen = pairs(data, types, training_steps)
         return PerfNet(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings)
 
-    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: pairs(data, types, chosen), make_model)
+    return Form(settings.schedule, lambda chosen: pairs(data, types, chosen), make_model)
 
 
 class Version2:
@@ -99,6 +99,4 @@ class Version2:
     SETTINGS = Settings(channels=8)
     TRIED = (Settings(channels=4), Settings(channels=8), Settings(channels=16))
 
-    @staticmethod
-    def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settings = SETTINGS) -> np.ndarray:
-        return predict(data, train, test, settings)
+    form = staticmethod(form)

@@ -1,14 +1,19 @@
-"""The baselines by name. Each is a module with `predict`, the tuned SETTINGS, and the settings TRIED."""
+"""The baselines by name. Each is a module with the tuned SETTINGS, the settings TRIED, and `predict`; networks have a `form`
+instead."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any
 
-from mdot_lab.baselines import (dnnabacus, dnnperf, driple, ets, habitat, horus, li, mdot_as_published, neusight, pei,
-                                     perfnet, seer, seer_analytic, trees)
+import numpy as np
+
+from mdot_lab.baselines import (boosting, dnnabacus, dnnperf, driple, ets, habitat, horus, li, mdot_as_published, network_fitting,
+                                     neusight, pei, perfnet, seer, seer_analytic, trees)
 from mdot_lab.baselines.training_folds import SPLITS
 from mdot_lab.predictor import splits
+from mdot_lab.predictor.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -19,10 +24,24 @@ class Baseline:
     splits: tuple[str, ...] = SPLITS
     """The splits that the baseline runs on."""
 
+    def settings(self, seed: int) -> Any:
+        """The tuned settings with this seed. Methods without chance have none."""
+        own = self.module.SETTINGS
+        if hasattr(own, "schedule"):
+            return replace(own, schedule=replace(own.schedule, seed=seed))
+        return replace(own, seed=seed) if isinstance(own, boosting.Settings) else own
+
+    def predict(self, data: Dataset, train: np.ndarray, test: np.ndarray, settings: Any) -> np.ndarray:
+        """Milliseconds of `test`, by the method fitted to `train`."""
+        if hasattr(self.module, "form"):
+            return network_fitting.predict(self.module.form(data, train, settings), data, train, test)
+        return self.module.predict(data, train, test, settings)
+
 
 BASELINES = (
     Baseline("horus", "Horus: boosted trees on sums over the graph", horus),
     Baseline("dnnabacus", "DNNAbacus: boosted trees on counts of successive types", dnnabacus),
+    Baseline("dnnabacus searched", "DNNAbacus: the same inputs and a searched model", dnnabacus.Searched),
     Baseline("pei", "after Pei et al.: a linear model of layers", pei),
     Baseline("li", "after Li, Sun and Jog: linear models by kind of kernel", li),
     Baseline("seer analytic", "SEER: three classes of kernels", seer_analytic),

@@ -8,6 +8,7 @@ Each trace is judged on its last six tenths: after fitting on its first four ten
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
 from pathlib import Path
@@ -58,14 +59,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("traces", nargs="+", metavar="NAME=TRACE")
     parser.add_argument("--durations", type=Path, required=True, help="the program mdot-durations")
+    parser.add_argument("--table", type=Path, help="FILE.csv for the errors")
     parser.add_argument("--out", type=Path, help="ONNX file of trees that are fitted on all traces")
     options = parser.parse_args()
     pairs = (text.partition("=")[::2] for text in options.traces)
     traces = {name: jobs.read(options.durations, Path(path)) for name, path in pairs}
     if len(traces) > 1:
         print(HEADER)
+        found = []
         for name in traces:
-            print("\n".join(judge(name, traces)), flush=True)
+            found += judge(name, traces)
+            print("\n".join(found[-4:]), flush=True)
+        if options.table is not None:
+            lines = [line.strip("| ").split(" | ") for line in (HEADER.splitlines()[0], *found)]
+            with open(options.table, "w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows(lines)
     if options.out is not None:
         all_of = [np.concatenate([getattr(t, part)[t.completed] for t in traces.values()]) for part in ("inputs", "log_s")]
         onnx.save(export.to_onnx(fit(*all_of)), options.out)
