@@ -25,10 +25,11 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return sc_active_create(view, sizeof(trial), out_self, err);
 }
 
+/* Returns the next rung, at least a second ahead, so that rounding never makes a decision that changes nothing. */
 static double rung_s(double executed_s)
 {
     double rung = FIRST_RUNG_S;
-    while (rung <= executed_s) rung *= 2;
+    while (rung < executed_s + 1) rung *= 2;
     return rung;
 }
 
