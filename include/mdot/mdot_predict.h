@@ -158,7 +158,8 @@ typedef struct mdot_gpu {
 const char *const *mdot_gpu_names(void);
 /* Finds a GPU by name. Case, blanks, hyphens and underscores are ignored.
  *
- * @param name one of mdot_gpu_names, an alias ("A100" is the SXM model with 40 GB), or the driver's name
+ * @param name one of mdot_gpu_names, an alias ("A100" is the SXM model with 40 GB), or the driver's name; a slice of
+ *             Multi-Instance GPU may follow, as in "A100:3g.20gb"
  * @param out_gpu receives the spec values; the name is static
  * @errors INVALID_ARGUMENT names the five most similar GPUs */
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);

@@ -1,11 +1,14 @@
-/* gpus.c — the GPUs of gpus.def, by name. */
+/* gpus.c — the GPUs of gpus.def and their slices, by name. */
 #include "runtime/job/gpus.h"
 #include "base/suggest.h"
 #include "base/text.h"
 
 #include <assert.h>
+#include <math.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct gpu_row {
@@ -37,6 +40,8 @@ const char *const *mdot_gpu_names(void)
     };
     return names;
 }
+
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 /* The next significant character of *text in lower case, or '\0' at the end of a name. *text moves past it. */
 static char next_letter(const char **text)
@@ -140,17 +145,86 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
                       suggest_first(wrong, &similar).text, bs_nearest_end(&similar).text, ROW_COUNT);
 }
 
+static const mdot_gpu *find_row(const char *name)
+{
+    const char *core = skip_brand(name);
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (is_called(&rows[i], core)) return &rows[i].gpu;
+    return NULL;
+}
+
+/* ---- Slices ------------------------------------------------------------------------------------------------------ */
+
+enum { SLICES = 6, EIGHTHS = 8 };
+
+static const struct sliced_gpu {
+    const char *names[SLICES]; /* GPU:SLICE */
+    double sm_count[SLICES];
+} sliced[] = {
+#define MIG(gpu, a, a_sms, b, b_sms, c, c_sms, d, d_sms, e, e_sms, f, f_sms)                                           \
+    {{gpu ":" a, gpu ":" b, gpu ":" c, gpu ":" d, gpu ":" e, gpu ":" f}, {a_sms, b_sms, c_sms, d_sms, e_sms, f_sms}},
+#include "runtime/job/gpus.def"
+};
+enum { SLICE_COUNT = SLICES * sizeof sliced / sizeof *sliced };
+
+static mdot_gpu slices[SLICE_COUNT];
+static pthread_once_t slices_once = PTHREAD_ONCE_INIT;
+
+/* Rates and power limit follow the SMs. Memory, bandwidth and cache come in eighths. No slice has NVLink. */
+static void make_slices(void)
+{
+    for (size_t i = 0; i < SLICE_COUNT; i++) {
+        const char *name = sliced[i / SLICES].names[i % SLICES];
+        size_t length = strcspn(name, ":");
+        char whole[BS_SUGGEST_LENGTH + 1];
+        snprintf(whole, sizeof whole, "%.*s", (int)length, name);
+        mdot_gpu gpu = *find_row(whole);
+        double compute = sliced[i / SLICES].sm_count[i % SLICES] / gpu.sm_count;
+        double memory = round(EIGHTHS * atof(strchr(name + length, '.') + 1) / gpu.memory_gib) / EIGHTHS;
+        double *const by_compute[] = {&gpu.sm_count,    &gpu.fp32_tflops, &gpu.tf32_tflops,
+                                      &gpu.fp16_tflops, &gpu.fp8_tflops,  &gpu.watts};
+        for (size_t k = 0; k < sizeof by_compute / sizeof *by_compute; k++) *by_compute[k] *= compute;
+        gpu.memory_gib *= memory;
+        gpu.memory_gbps *= memory;
+        gpu.l2_mib *= memory;
+        gpu.nvlink_gbps = 0;
+        gpu.name = name;
+        slices[i] = gpu;
+    }
+}
+
+/* `name` is GPU:SLICE. */
+static mdot_status find_slice(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
+{
+    char whole[BS_SUGGEST_LENGTH + 1], known[SLICES * 10] = "";
+    const char *slice = strchr(name, ':') + 1;
+    snprintf(whole, sizeof whole, "%.*s", (int)(slice - 1 - name), name);
+    const mdot_gpu *gpu = find_row(whole);
+    if (gpu == NULL) return fail_unknown(whole, err);
+    pthread_once(&slices_once, make_slices);
+    size_t length = strlen(gpu->name);
+    for (size_t i = 0; i < SLICE_COUNT; i++) {
+        if (strncmp(slices[i].name, gpu->name, length) != 0 || slices[i].name[length] != ':') continue;
+        const char *own = slices[i].name + length + 1;
+        *out_gpu = &slices[i];
+        if (equal_names(own, slice)) return MDOT_OK;
+        size_t end = strlen(known);
+        if (strstr(known, own) == NULL) snprintf(known + end, sizeof known - end, "%s%s", end > 0 ? ", " : "", own);
+    }
+    if (known[0] == '\0')
+        return BS_INVALID(err, "mdot knows no slices of %s; those of A100, A30, H100 and H200 are known", gpu->name);
+    return BS_INVALID(err, "%s has no slice \"%.64s\"; its slices are %s", gpu->name, slice, known);
+}
+
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
 {
     if (name == NULL)
         return BS_INVALID(err, "--gpu is missing: pass the name of a known GPU, or its spec values as --gpu-spec");
-    const char *core = skip_brand(name);
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        if (!is_called(&rows[i], core)) continue;
-        *out_gpu = &rows[i].gpu;
-        return MDOT_OK;
-    }
-    return fail_unknown(name, err);
+    if (strchr(name, ':') != NULL) return find_slice(name, out_gpu, err);
+    const mdot_gpu *row = find_row(name);
+    if (row == NULL) return fail_unknown(name, err);
+    *out_gpu = row;
+    return MDOT_OK;
 }
 
 mdot_status rt_gpu_check_name(const char *name, mdot_error *err)
