@@ -84,7 +84,8 @@ const cli_command cli_gpus_command = {
     .synopsis = synopsis,
     .description = "Lists the GPUs of mdot's table with the spec values that predictions use: memory, bandwidth, "
                    "dense rates with fp32 accumulation, and NVLink bandwidth in one direction. For other GPUs, pass "
-                   "the spec values with `mdot predict --gpu-spec`.",
+                   "the spec values with `mdot predict --gpu-spec`. A slice of Multi-Instance GPU is GPU:SLICE, for "
+                   "example A100:3g.20gb.",
     CLI_OPTIONS(options),
     .notes = "\"predictor\" shows the measurements behind the default predictor: training steps measured on "
              "the GPU (\"trained on\"), or only inference (\"inference\"). If the column is empty, predictions use "
