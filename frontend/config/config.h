@@ -15,7 +15,9 @@
 /* Parses JSON, at most 32 levels deep, whose root is an object. The caller puts the object. `name` is for messages. */
 mdot_status fe_parse_json(const void *bytes, size_t size_bytes, const char *name, json_object **out_root,
                           mdot_error *err);
-/* Reads a file, which gzip may have compressed. */
+/* Reads a file, which gzip may have compressed. The caller frees the bytes. */
+mdot_status fe_read_file(const char *path, unsigned char **bytes, size_t *size_bytes, mdot_error *err);
+/* Reads and parses a file. */
 mdot_status fe_read_json(const char *path, json_object **out_root, mdot_error *err);
 /* The member of an object; NULL if it is absent or null, or if `object` is no object. */
 json_object *fe_member(json_object *object, const char *key);

@@ -135,6 +135,20 @@ static mdot_status build_from_file(const char *path, const mdot_job_options *opt
     return status;
 }
 
+/* A traced network in a gzip file. */
+static mdot_status load_ready_job(const char *path, const char *name, const mdot_job_options *options,
+                                  mdot_job **out_job, mdot_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t size = 0;
+    mdot_job *job = NULL;
+    mdot_status status = refuse_adapters(name, options, err);
+    if (status == MDOT_OK) status = fe_read_file(path, &bytes, &size, err);
+    if (status == MDOT_OK) status = mdot_job_parse(bytes, size, &job, err);
+    free(bytes);
+    return status == MDOT_OK ? finish(name, options, job, out_job, err) : status;
+}
+
 static mdot_status read_ready_job(const char *name, const mdot_job_options *options, mdot_job **out_job,
                                   mdot_error *err)
 {
@@ -142,7 +156,7 @@ static mdot_status read_ready_job(const char *name, const mdot_job_options *opti
     json_object *config = NULL;
     int64_t length = 0;
     mdot_status status = fe_find_ready_job(folder, name, &config, &path, &length, err);
-    if (status == MDOT_OK && path != NULL) status = load_job(path, options, out_job, err);
+    if (status == MDOT_OK && path != NULL) status = load_ready_job(path, name, options, out_job, err);
     if (status == MDOT_OK && path == NULL) status = build_job(folder, name, config, length, options, out_job, err);
     json_object_put(config);
     free(path);

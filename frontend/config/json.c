@@ -39,7 +39,8 @@ mdot_status fe_parse_json(const void *bytes, size_t size_bytes, const char *name
 /* Replaces the bytes of a gzip file, which end with the size of the content, by the content. */
 static mdot_status inflate_file(const char *path, unsigned char **bytes, size_t *size_bytes, mdot_error *err)
 {
-    enum { AUTOMATIC_GZIP = 15 + 16, TAIL = 4 };
+    enum { AUTOMATIC_GZIP = 15 + 16, TAIL = 4, LEAST = 18 };
+    if (*size_bytes < LEAST) return mdot_fail(err, MDOT_MALFORMED, "%s: the gzip file is damaged", path);
     const unsigned char *tail = *bytes + *size_bytes - TAIL;
     uint32_t size = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
     if (size > MAX_JSON_BYTES)
@@ -62,13 +63,18 @@ static mdot_status inflate_file(const char *path, unsigned char **bytes, size_t 
     return mdot_fail(err, MDOT_MALFORMED, "%s: the gzip file is damaged", path);
 }
 
+mdot_status fe_read_file(const char *path, unsigned char **bytes, size_t *size_bytes, mdot_error *err)
+{
+    BS_TRY(bs_read_file_within(path, MAX_JSON_BYTES, bytes, size_bytes, err));
+    if (*size_bytes < 2 || (*bytes)[0] != 0x1f || (*bytes)[1] != 0x8b) return MDOT_OK;
+    return inflate_file(path, bytes, size_bytes, err);
+}
+
 mdot_status fe_read_json(const char *path, json_object **out_root, mdot_error *err)
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
-    mdot_status status = bs_read_file_within(path, MAX_JSON_BYTES, &bytes, &size, err);
-    if (status == MDOT_OK && size > 18 && bytes[0] == 0x1f && bytes[1] == 0x8b)
-        status = inflate_file(path, &bytes, &size, err);
+    mdot_status status = fe_read_file(path, &bytes, &size, err);
     if (status == MDOT_OK) status = fe_parse_json(bytes, size, path, out_root, err);
     free(bytes);
     return status;
