@@ -261,14 +261,18 @@ static void an_impossible_configuration_is_refused_with_its_field(void **state)
     }
 }
 
-/* A description that is cut off or changed at any of many bytes is refused, with its path. */
-static void a_damaged_description_is_refused(void **state)
+/* A description or a traced network that is cut off or changed at any of many bytes is refused, with its path. */
+static void refuse_damage(const char *file, const char *source)
 {
-    (void)state;
     unsigned char *bytes = NULL;
     size_t size = 0;
-    assert_int_equal(bs_read_file(JOBS "/gpt2.json.gz", &bytes, &size, NULL), MDOT_OK);
-    char *folder = process_make_folder(), *path = process_in_folder(folder, "gpt2.json.gz");
+    char from[256];
+    snprintf(from, sizeof from, "%s/%s", JOBS, file);
+    assert_int_equal(bs_read_file(from, &bytes, &size, NULL), MDOT_OK);
+    char *folder = process_make_folder(), *path = process_in_folder(folder, file);
+    char *library = process_in_folder(folder, "library.json");
+    static const char content[] = "{\"sdxl\": {\"title\": \"\", \"file\": \"sdxl.job.gz\", \"parameters\": 1}}";
+    assert_int_equal(bs_write_file(library, content, sizeof content - 1, NULL), MDOT_OK);
     assert_int_equal(setenv("MDOT_JOBS", folder, 1), 0);
     for (size_t i = 0; i < 200; i++) {
         size_t at = i < 100 ? 10 + i * (size - 10) / 100 : size - 1 - (i - 100) % 8, cut = i % 3 == 0 ? at : size;
@@ -277,13 +281,21 @@ static void a_damaged_description_is_refused(void **state)
         bytes[at] ^= (unsigned char)(1 + i % 255);
         mdot_job *job = NULL;
         mdot_error err = {0};
-        mdot_status status = read_text("{\"model_type\": \"gpt2\"}", 0, &job, &err);
-        if (status != MDOT_MALFORMED || strstr(err.message, "gpt2.json.gz") == NULL)
+        mdot_status status =
+            source != NULL ? read_text(source, 0, &job, &err) : mdot_job_read("sdxl", NULL, &job, &err);
+        if (status != MDOT_MALFORMED || strstr(err.message, file) == NULL)
             fail_msg("byte %zu of %zu: %s: %s", at, cut, mdot_status_name(status), err.message);
     }
     free(bytes);
     free(path);
+    free(library);
     process_remove_folder(folder);
+}
+
+static void damaged_data_are_refused(void **state)
+{
+    refuse_damage("gpt2.json.gz", "{\"model_type\": \"gpt2\"}");
+    refuse_damage("sdxl.job.gz", NULL);
     use_shipped_jobs(state);
 }
 
@@ -365,7 +377,7 @@ static void each_ready_job_is_as_listed(void **state)
     size_t count = 0;
     mdot_error err = {0};
     assert_int_equal(mdot_ready_jobs(count_job, &count, &err), MDOT_OK);
-    assert_compare(count, >=, 175);
+    assert_compare(count, >=, 205);
     assert_int_equal(mdot_ready_jobs(NULL, NULL, &err), MDOT_INVALID_ARGUMENT);
 }
 
@@ -379,7 +391,7 @@ int main(void)
         cmocka_unit_test(each_layer_adds_the_same),
         cmocka_unit_test(a_folder_and_a_file_are_read),
         cmocka_unit_test(an_impossible_configuration_is_refused_with_its_field),
-        cmocka_unit_test(a_damaged_description_is_refused),
+        cmocka_unit_test(damaged_data_are_refused),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(an_unknown_name_lists_the_nearest),
         cmocka_unit_test(names_of_a_hub_are_understood),

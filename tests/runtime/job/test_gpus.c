@@ -270,6 +270,52 @@ static void spec_values_are_consistent(void **state)
     }
 }
 
+/* Of each GPU with slices: those in the message for a wrong slice have the memory in their names, at most the
+ * whole GPU's rates, and more of everything with more parts. */
+static void a_slice_is_a_part_of_its_gpu(void **state)
+{
+    (void)state;
+    size_t sliced_count = 0;
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
+        char text[128];
+        mdot_gpu whole = MDOT_INIT(mdot_gpu), before = {0};
+        mdot_error err = {0};
+        assert_int_equal(mdot_gpu_find(*name, &whole, &err), MDOT_OK);
+        snprintf(text, sizeof text, "%s:0g.0gb", *name);
+        assert_int_equal(mdot_gpu_find(text, &before, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, *name));
+        char *list = strstr(err.message, "its slices are ");
+        if (list == NULL) continue;
+        sliced_count++;
+        for (char *slice = strtok(list + strlen("its slices are "), ", "); slice != NULL; slice = strtok(NULL, ", ")) {
+            mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+            double parts = 0, memory = 0;
+            assert_int_equal(sscanf(slice, "%lfg.%lfgb", &parts, &memory), 2);
+            snprintf(text, sizeof text, "nvidia %s:%s", *name, slice);
+            for (char *c = strchr(text, ':'); *c != '\0'; c++)
+                if (*c == 'g') *c = 'G';
+            assert_int_equal(mdot_gpu_find(text, &gpu, &err), MDOT_OK);
+            snprintf(text, sizeof text, "%s:%s", *name, slice);
+            assert_string_equal(gpu.name, text);
+            if (fabs(gpu.memory_gib / memory - 1) > .07) fail_msg("%s has %g GiB", text, gpu.memory_gib);
+            double share = gpu.sm_count / whole.sm_count;
+            assert_true(share <= 1 && gpu.memory_gbps <= whole.memory_gbps && gpu.sm_count >= before.sm_count);
+            assert_true(gpu.memory_gbps / gpu.memory_gib == whole.memory_gbps / whole.memory_gib);
+            assert_true(fabs(gpu.fp16_tflops / whole.fp16_tflops - share) < 1e-9 && gpu.nvlink_gbps == 0);
+            assert_true(gpu.compute_capability == whole.compute_capability && gpu.boost_mhz == whole.boost_mhz);
+            before = gpu;
+        }
+    }
+    assert_compare(sliced_count, >=, 8);
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    mdot_error err = {0};
+    assert_string_equal(name_of("a100:3g.20gb"), "A100-SXM-40GB:3g.20gb");
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const wrong[] = {"A100:", ":3g.20gb", "no such GPU at all:3g.20gb"};
+        assert_int_equal(mdot_gpu_find(wrong[i], &gpu, &err), MDOT_INVALID_ARGUMENT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_suggestion_is_the_first_of_the_similar_names),
         cmocka_unit_test(no_two_gpus_share_a_name),
         cmocka_unit_test(spec_values_are_consistent),
+        cmocka_unit_test(a_slice_is_a_part_of_its_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
