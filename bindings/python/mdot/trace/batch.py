@@ -75,10 +75,11 @@ def _prime_from(least: int) -> int:
     return next(n for n in range(least, 2 * least) if all(n % k for k in range(2, math.isqrt(n) + 1)))
 
 
-def resized(tree: Any, batch: int, other: int) -> Any:
+def resized(tree: Any, batch: int, other: int, *, exact: bool = False) -> Any:
     """The inputs with another number of samples; None if no tensor has the batch as a dimension. The batch is the first
     dimension, or a factor of it, or the second dimension. It is a factor of the second dimension only beside a tensor with as
-    many rows that has the batch there: words of bags beside their offsets."""
+    many rows that has the batch there: words of bags beside their offsets. `exact` leaves factors alone: a table of positions
+    may have an even number of rows."""
     found = False
     leaves = [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.ndim > 1]
     rows = {leaf.shape[0] for leaf in leaves if leaf.shape[1] == batch and leaf.shape[0] % batch != 0}
@@ -87,9 +88,9 @@ def resized(tree: Any, batch: int, other: int) -> Any:
         nonlocal found
         if not isinstance(leaf, torch.Tensor) or leaf.ndim == 0:
             return leaf
-        axis = 0 if leaf.shape[0] > 0 and leaf.shape[0] % batch == 0 else 1
+        axis = 0 if leaf.shape[0] == batch or (not exact and leaf.shape[0] > 0 and leaf.shape[0] % batch == 0) else 1
         if axis == 1 and (leaf.ndim < 2 or leaf.shape[1] != batch):
-            if leaf.ndim != 2 or leaf.shape[0] not in rows or leaf.shape[1] == 0 or leaf.shape[1] % batch != 0:
+            if exact or leaf.ndim != 2 or leaf.shape[0] not in rows or leaf.shape[1] == 0 or leaf.shape[1] % batch != 0:
                 return leaf
         found = True
         extent = leaf.shape[axis]

@@ -4,6 +4,7 @@
   timm:resnet50d                  timm
   transformers:GPT2LMHeadModel    transformers, a class in its default configuration; settings change it
   diffusers:UNet2DConditionModel  diffusers, a class in its default configuration; settings change it
+  diffusers:sdxl                  a published network of diffusion.py
 
 Nothing is downloaded. Networks are made on the meta device, where weights take no memory. A network comes with a
 loss: transformers' classes compute it from labels, and losses.py has those for the other libraries.
@@ -24,7 +25,7 @@ import torch
 from torch import nn
 
 from mdot.library.errors import Error, InvalidArgumentError, NotFoundError, UnknownOptionError
-from mdot.trace import losses
+from mdot.trace import diffusion, losses
 
 
 @dataclasses.dataclass
@@ -314,32 +315,12 @@ _PER_SAMPLE = (
 
 
 def _diffusers(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
-    diffusers = _import("diffusers")
-    made = getattr(diffusers, kind, None)
-    if not inspect.isclass(made) or not issubclass(made, nn.Module):
-        raise NotFoundError(f"diffusers has no network class {kind!r}; an example of a class is UNet2DConditionModel")
+    library = _import("diffusers")
+    made, values = diffusion.class_of_diffusers(library, kind)
     refuse_unknown(settings, set(inspect.signature(made.__init__).parameters) - {"self"}, kind)
-    model = built(kind, _on_meta, made, **settings)
-    config: Any = model.config
-    taken = inspect.signature(model.forward).parameters
-    side = size or config.get("sample_size") or 64
-    channels = config.get("in_channels") or 4
-    kwargs: dict[str, Any] = {}
-    first = next(iter(taken))
-    kwargs[first] = torch.zeros(batch, channels, side, side)
-    if "timestep" in taken:
-        kwargs["timestep"] = torch.arange(1, batch + 1)
-    if "class_labels" in taken and "encoder_hidden_states" not in list(taken)[:3]:
-        kwargs["class_labels"] = torch.zeros(batch, dtype=torch.int64)
-    width = config.get("cross_attention_dim") or config.get("caption_channels")
-    if "encoder_hidden_states" in taken and width is not None:
-        width = width[0] if isinstance(width, (list, tuple)) else width
-        kwargs["encoder_hidden_states"] = torch.zeros(batch, length or 77, width)
-    needed = [name for name, one in taken.items() if one.default is one.empty and "VAR_" not in one.kind.name]
-    missing = [name for name in needed if name not in kwargs]
-    if missing:
-        raise InvalidArgumentError(
-            f"diffusers:{kind}: mdot has no example inputs for {', '.join(missing)}; build the network, and pass it with inputs "
-            "to Job.from_torch"
-        )
-    return Network(kind, model, (), kwargs, losses.denoising, (torch.zeros_like(kwargs[first]),))
+    model: Any = built(kind, _on_meta, made, **{**values, **settings})
+    inputs = diffusion.Inputs(model, made.__name__, batch, length, size).made()
+    sample = next(iter(inputs.values()))
+    if made.__name__ == "ControlNetModel":
+        model = diffusion.controlled(library, model)
+    return Network(kind, model, (), inputs, losses.denoising, (torch.zeros_like(sample),))

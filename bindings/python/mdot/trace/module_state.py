@@ -65,18 +65,20 @@ def _clear_cache(function: Any, depth: int) -> None:
 
 
 def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], torch.Tensor]) -> None:
-    """Replaces parameters and buffers. `make` is called with each tensor, its path, and whether it is a parameter. Tied tensors
-    stay tied."""
+    """Replaces parameters, buffers, and attributes on the meta device. `make` is called with each tensor, its path, and
+    whether it is a parameter. Tied tensors stay tied."""
     made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # old tensors stay alive, so that no new one has the same
                                                              # id
     for path, module in model.named_modules():
-        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
+        plain = {key: one for key, one in vars(module).items() if isinstance(one, torch.Tensor) and one.device.type == "meta"}
+        for members, is_parameter in ((module._parameters, True), (module._buffers, False), (plain, False)):
             for name, tensor in members.items():
                 if tensor is None:
                     continue
                 if id(tensor) not in made:
                     made[id(tensor)] = tensor, make(tensor, f"{path}.{name}" if path else name, is_parameter)
                 members[name] = made[id(tensor)][1]
+        vars(module).update(plain)
         if isinstance(module, nn.RNNBase):  # keeps a separate parameter list
             names: Any = module._flat_weights_names
             module._flat_weights = [getattr(module, name, None) for name in names]

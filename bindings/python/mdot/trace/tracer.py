@@ -267,14 +267,28 @@ def _resized_run(
     other: int,
     sizes: FixedBatch | None,
 ) -> Graph | None:
-    """Records the operators at another batch; None if no input has the batch as a dimension."""
+    """Records the operators at another batch; None if no input has the batch as a dimension. If the run fails, multiples of
+    the batch are no dimensions of samples, and it is tried with the batch alone."""
+    inputs, alone = (batches.resized((list(args), dict(kwargs)), batch, other, exact=exact) for exact in (False, True))
+    if inputs is None:
+        return None
+
+    def run(given: Any) -> Graph:
+        with replacements.active([]), failures.quiet():
+            return _run(model, given[0], given[1], name, fake=True, sizes=sizes)[0]
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        inputs = batches.resized((list(args), dict(kwargs)), batch, other)
-        if inputs is None:
-            return None
-        with replacements.active([]), failures.quiet():
-            return _run(model, inputs[0], inputs[1], name, fake=True, sizes=sizes)[0]
+        try:
+            return run(inputs)
+        except Exception:  # a module can raise any exception
+            if alone is None or _shapes(alone) == _shapes(inputs):
+                raise
+        return run(alone)
+
+
+def _shapes(tree: Any) -> list[torch.Size]:
+    return [leaf.shape for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
