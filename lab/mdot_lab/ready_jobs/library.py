@@ -3,22 +3,32 @@
     python -m mdot_lab.ready_jobs.library weights/jobs [NAME…]
 
 A row of library.csv has the network's name, a title, a default length, and a configuration as KEY=VALUE words, which
-begin with model_type, or a network of `Job.from_name` to trace. Without names, networks with a `.job` file stay.
+begin with model_type, or a network to trace: of `Job.from_name`, or dlrm:DATA (recommenders.py). Without names, networks
+with a file stay. The files of new ones are gzip files.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+from torch.nn import functional
+
+from mdot_lab.ready_jobs import recommenders
+
 
 def trace(source: str) -> Any:
     import mdot
 
+    if source.startswith("dlrm:"):
+        model, inputs, targets = recommenders.dlrm(source.removeprefix("dlrm:"))
+        loss = functional.binary_cross_entropy_with_logits
+        return mdot.Job.from_torch(model, inputs, loss=loss, targets=targets, name="dlrm")
     name, *settings = source.split()
     given = {key: json.loads(value) for key, value in (word.split("=", 1) for word in settings)}
     return mdot.Job.from_name(name, **given)
@@ -41,10 +51,14 @@ def main() -> None:
                 entry["config"] = {key: _value(value) for key, value in words}
                 job = mdot.Job.from_onnx(json.dumps(entry["config"]).encode(), name=row["name"])
             else:
-                path = folder / f"{row['name']}.job"
-                if row["name"] in wanted or not path.exists():
-                    trace(row["source"]).save(path)
-                job, entry["file"] = mdot.Job.load(path), path.name
+                plain, packed = (folder / f"{row['name']}{suffix}" for suffix in (".job", ".job.gz"))
+                if row["name"] in wanted or not (plain.exists() or packed.exists()):
+                    packed.write_bytes(gzip.compress(trace(row["source"]).to_bytes(), 9, mtime=0))
+                    plain.unlink(missing_ok=True)
+                path = packed if packed.exists() else plain
+                content = path.read_bytes()
+                job = mdot.Job.from_bytes(gzip.decompress(content) if path is packed else content)
+                entry["file"] = path.name
         except Exception as fault:  # the other networks follow
             print(f"{row['name']}: {type(fault).__name__}: {str(fault)[:200]}", flush=True)
             continue
