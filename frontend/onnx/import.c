@@ -161,7 +161,8 @@ static mdot_status check_arity(const importer *im, const ir_node *node)
 {
     const ir_op *op = node->op;
     if (op == NULL) return MDOT_OK;
-    int most_inputs = op->opcode == IR_OP_Attention ? ATTENTION_INPUTS : op->max_inputs;
+    bool is_scatter = op->opcode == IR_OP_ScatterElements || op->opcode == IR_OP_ScatterND;
+    int most_inputs = op->opcode == IR_OP_Attention ? ATTENTION_INPUTS : op->max_inputs - is_scatter;
     if (node->input_count > most_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
     if (node->output_count > op->max_outputs)
         return fail_node(im, node, "it has more outputs than the operator produces");

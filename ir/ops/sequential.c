@@ -214,10 +214,13 @@ static void reduce_element(reduction how, ir_wide *target, int64_t to, const ir_
         target->i[to] = reduce_integers(how, target->dtype, target->i[to], updates->i[source]);
 }
 
-/* Data, indices and updates: inputs 0, 1 and 2. */
+/* Data, indices and updates: inputs 0, 1 and 2. Only passes set input 3, a count: along the attribute "axis" of the
+ * updates, only that many exist. */
 static mdot_status read_scatter(const ir_operands *args, ir_type *out_data, ir_type *out_indices, ir_type *out_updates)
 {
     reduction how = REDUCE_NONE;
+    ir_type count;
+    if (ir_operand_given(args, 3)) BS_TRY(ir_operand_need(args, 3, "count", 1, &count));
     mdot_status status = ir_operand_need(args, 0, "data", -1, out_data);
     if (status == MDOT_OK) status = ir_operand_need(args, 1, "indices", -1, out_indices);
     if (status == MDOT_OK) status = ir_operand_need(args, 2, "updates", -1, out_updates);
@@ -265,12 +268,13 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, ir_in
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), input[0]->rank, &axis, err));
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(input[0]->rank, input[0]->dims, strides);
-    for (int64_t k = 0; k < input[1]->count; k++) {
+    const ir_wide *count = ir_tensor_input(node, input, 3);
+    for (int64_t k = 0; k < input[1]->count; k++, ir_next_index(input[1]->rank, input[1]->dims, index)) {
         int64_t offset;
+        if (count != NULL && index[axis] >= count->i[0]) continue;
         BS_TRY(ir_wrap_index(node, input[1]->i[k], input[0]->dims[axis], &offset, err));
         int64_t target = ir_dot_index(input[0]->rank, index, strides) + (offset - index[axis]) * strides[axis];
         reduce_element(how, out[0], target, input[2], k);
-        ir_next_index(input[1]->rank, input[1]->dims, index);
     }
     return MDOT_OK;
 }
@@ -305,7 +309,8 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, ir_inputs i
 {
     reduction how = REDUCE_NONE;
     BS_TRY(begin_scatter(node, input, &how, out[0], err));
-    const ir_wide *data = input[0], *indices = input[1];
+    const ir_wide *data = input[0], *indices = input[1], *count = ir_tensor_input(node, input, 3);
+    ir_axis_view view = ir_view_axis(input[2], (int)ir_node_int(node, "axis", 0));
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
@@ -313,6 +318,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, ir_inputs i
     int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
     for (int64_t t = 0; t < tuples && slice > 0; t++) {
         int64_t target = 0;
+        if (count != NULL && t * slice / view.inner % view.extent >= count->i[0]) continue;
         for (int i = 0; i < length; i++) {
             int64_t offset;
             BS_TRY(ir_wrap_index(node, indices->i[t * length + i], data->dims[i], &offset, err));
