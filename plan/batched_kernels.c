@@ -53,7 +53,7 @@ void pl_decide_items(pl_plan *plan)
         pl_units units = {.plan = plan};
         pl_kernel *kernel = &plan->kernels[k];
         const pl_kind_ops *kind = pl_kinds[kernel->kind];
-        kernel->is_rowwise = kind->is_rowwise != NULL && kind->is_rowwise(kernel, &units);
+        kernel->is_rowwise = kernel->limit == NULL && kind->is_rowwise != NULL && kind->is_rowwise(kernel, &units);
         kernel->unit_offset = kernel->is_rowwise ? units.offset : 0;
         if (kernel->is_rowwise) together += kernel->flops;
     }

@@ -180,6 +180,7 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
     if (status == MDOT_OK) status = copy_outputs(&b);
     if (status != MDOT_OK) return status;
     find_live_ranges(b.plan);
+    if (!pl_limit_rows(b.plan)) return pl_fault(&b);
     pl_decide_precision(b.plan);
     pl_decide_items(b.plan);
     if (!pl_assign_memory(b.plan) || ir_arena_failed(arena)) return pl_fault(&b);

@@ -20,6 +20,7 @@ void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, 
 {
     const pl_visitor visitor = {.visit = visit, .user = user};
     pl_kinds[kernel->kind]->visit(kernel, &visitor);
+    if (kernel->limit != NULL) visit(user, kernel->limit->count, false);
 }
 
 bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel)

@@ -185,7 +185,7 @@ typedef enum pl_sequence {
 } pl_sequence;
 
 /* Operators that are not loop nests. Operands are whole dense buffers in ONNX's input order. Their types give the
- * shapes. */
+ * shapes. A scatter with input 3, an i64, has only that many updates along the axis of the updates. */
 typedef struct pl_sequential {
     pl_sequence operation;
     int input[4], output[2]; /* buffers; -1: absent */
@@ -228,14 +228,22 @@ typedef struct pl_recurrence {
     const struct pl_kernel *kernels;
 } pl_recurrence;
 
+/* Only the first `count` rows of all results are read. So the kernel may stop at `count` * points of a loop. */
+typedef struct pl_row_limit {
+    int count; /* buffer of one i64 */
+    int loop;  /* linear, norm: 0, over rows; nest: an output loop */
+    int64_t points;
+} pl_row_limit;
+
 typedef struct pl_kernel {
     pl_kind kind;
-    const char *name;    /* "linear.layers_0_f1", a C identifier except for the dots; unique in the plan */
-    const char *origin;  /* the ONNX nodes that it implements, for human readers */
-    double flops;        /* at max_length */
-    bool is_rowwise;     /* the units of several items may be concatenated in a call (plan/batched_kernels.c) */
-    int64_t unit_offset; /* if is_rowwise: a kernel has length + unit_offset units */
-    bool is_step;        /* it is part of a recurrence, which computes everything in f32 */
+    const char *name;          /* "linear.layers_0_f1", a C identifier except for the dots; unique in the plan */
+    const char *origin;        /* the ONNX nodes that it implements, for human readers */
+    double flops;              /* at max_length; 0 with a limit, because the count is unknown */
+    bool is_rowwise;           /* the units of several items may be concatenated in a call (plan/batched_kernels.c) */
+    int64_t unit_offset;       /* if is_rowwise: a kernel has length + unit_offset units */
+    const pl_row_limit *limit; /* NULL: all rows are read */
+    bool is_step;              /* it is part of a recurrence, which computes everything in f32 */
     union {
         pl_linear linear;
         pl_attention attention;

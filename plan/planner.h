@@ -14,6 +14,12 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
 /* Assigns scratch offsets so that buffers that are live at the same time do not overlap. */
 bool pl_assign_memory(pl_plan *plan);
 
+/* ---- limit_rows.c: finds the kernels that may leave out rows, because a scatter reads only as many as NonZero
+ * selects. A backend may compute them nevertheless. */
+
+/* Sets `limit` of kernels, after all kernels and live ranges exist. False: out of memory. */
+bool pl_limit_rows(pl_plan *plan);
+
 /* ---- batched_kernels.c: selects the kernels that process the rows of several items at once, in a call with several
  * items. The decision is common to all backends.
  *

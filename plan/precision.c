@@ -29,5 +29,6 @@ void pl_decide_precision(pl_plan *plan)
                                     .visit_factor = pl_is_matrix(plan, kernel) ? note_factor : NULL,
                                     .user = plan};
         kind->visit(kernel, &visitor);
+        if (kernel->limit != NULL) note_read(plan, kernel->limit->count, false);
     }
 }

@@ -36,6 +36,7 @@ static void put_kernel(pl_text *t, int number, const pl_kernel *k)
     pl_put(t, "%d %s: %s", number, k->name, k->origin);
     if (k->is_rowwise) pl_put(t, " | rowwise");
     if (k->unit_offset != 0) pl_put(t, " of L%+" PRId64, k->unit_offset);
+    if (k->limit != NULL) pl_put(t, " | i%d up to b%d * %" PRId64, k->limit->loop, k->limit->count, k->limit->points);
     pl_put(t, "\n");
     pl_kinds[k->kind]->print(k, t);
 }

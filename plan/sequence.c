@@ -13,8 +13,8 @@ static const struct sequence_row {
 } rows[IR_OP_COUNT] = {
     [IR_OP_CumSum] = {PL_SEQ_CUMULATE, 1u, false, 0},
     [IR_OP_TopK] = {PL_SEQ_TOP_K, 1u, true, -1},
-    [IR_OP_ScatterElements] = {PL_SEQ_SCATTER_ELEMENTS, 7u, true, 0},
-    [IR_OP_ScatterND] = {PL_SEQ_SCATTER_ND, 7u, false, 0},
+    [IR_OP_ScatterElements] = {PL_SEQ_SCATTER_ELEMENTS, 15u, true, 0},
+    [IR_OP_ScatterND] = {PL_SEQ_SCATTER_ND, 15u, true, 0},
     [IR_OP_TensorScatter] = {PL_SEQ_TENSOR_SCATTER, 7u, true, -2},
 };
 

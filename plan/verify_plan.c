@@ -32,6 +32,7 @@ mdot_status pl_verify(const pl_plan *plan, mdot_error *err)
         const pl_kind_ops *kind = pl_kinds[c.kernel->kind];
         c.is_matrix = pl_is_matrix(plan, c.kernel);
         kind->verify(c.kernel, &c);
+        if (c.kernel->limit != NULL) pl_check_read(&c, c.kernel->limit->count, false);
     }
     if (c.status == MDOT_OK) check_memory(&c);
     return c.status;
