@@ -503,8 +503,8 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     if (parts.distance_bytes > 0) l.run = run_in_tile(k, l.matmul, e->target);
     if (parts.distance_bytes > 0) l.distances = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes + parts.copy_bytes));
     if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
-    LLVMValueRef rows = cg_dim(e, k->rows);
-    if (!pl_is_split(plan, kernel)) { /* constant row count, equal to the tiles' */
+    LLVMValueRef rows = cg_loop_extent(e, kernel, 0, k->rows, buffers);
+    if (!pl_is_split(plan, kernel) && kernel->limit == NULL) { /* constant row count, equal to the tiles' */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }

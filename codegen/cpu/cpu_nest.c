@@ -27,6 +27,7 @@ enum { MAX_ACCUMULATORS = 16 };
 typedef struct nest {
     cg_emitter *e;
     const pl_plan *plan;
+    const pl_kernel *kernel;
     const pl_nest *k;
     cg_vectorisation by;
     cg_scope scope;
@@ -38,6 +39,13 @@ typedef struct nest {
 static bool reduces_in_lanes(const nest *n) { return n->by.loop >= n->k->loop_count; }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
+
+static bool is_limited(const nest *n, int loop) { return n->kernel->limit != NULL && n->kernel->limit->loop == loop; }
+
+static LLVMValueRef extent_of(const nest *n, int loop)
+{
+    return cg_loop_extent(n->e, n->kernel, loop, n->k->extent[loop], n->scope.buffers);
+}
 
 typedef struct nest_loop { /* closed for an extent of one */
     bool open;
@@ -51,8 +59,8 @@ static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef
     l->open = !ir_dim_is(extent, 1);
     n->scope.loops[number] = cg_int(e, 0);
     if (!l->open) return;
-    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->sliced;
-    cg_range range = {cg_int(e, 0), cg_dim(e, extent)};
+    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->sliced || is_limited(n, number);
+    cg_range range = {cg_int(e, 0), extent_of(n, number)};
     if (number == n->sliced) range = cg_slice_of(e, range.to);
     int64_t step = number == n->side_loop[0] ? n->side[0] : number == n->side_loop[1] ? n->side[1] : 1;
     cg_loop_begin(e, &l->loop, range.from, range.to, step, count, carried, guarded);
@@ -263,7 +271,7 @@ static void emit_strip(nest *n, LLVMValueRef source, LLVMValueRef target, LLVMVa
 static cg_range slice_of_strips(nest *n, int loop, int64_t block_points)
 {
     cg_emitter *e = n->e;
-    LLVMValueRef extent = cg_dim(e, n->k->extent[loop]);
+    LLVMValueRef extent = extent_of(n, loop);
     if (loop != n->sliced) return (cg_range){cg_int(e, 0), extent};
     LLVMValueRef grain = cg_int(e, block_points);
     LLVMValueRef units = cg_imax(e, LLVMBuildUDiv(e->builder, extent, grain, ""), cg_int(e, 1));
@@ -285,7 +293,7 @@ static void emit_strips(nest *n)
         blocks_end = cg_round_down(e, end, (int64_t)block * lanes);
         emit_strip(n, slice.from, blocks_end, NULL, lanes, block);
     }
-    bool whole_vectors = ir_dim_is_number(dim) && dim.offset % lanes == 0;
+    bool whole_vectors = ir_dim_is_number(dim) && dim.offset % lanes == 0 && !is_limited(n, n->by.loop);
     if (!n->by.in_place && !whole_vectors) { /* the last vector ends with the loop */
         last_start = cg_isub(e, end, cg_int(e, lanes));
         LLVMValueRef fits = LLVMBuildICmp(e->builder, LLVMIntSGE, end, cg_int(e, lanes), "");
@@ -309,7 +317,8 @@ static void choose_side(nest *n, int s, bool is_vector, int most)
             is_shared =
                 is_shared || (!pl_expr_uses_index(factor, loop) && pl_expr_uses_index(factor, n->by.loop) == is_vector);
         }
-        if (loop == n->by.loop || loop == n->sliced || !is_shared || !ir_dim_is_number(extent)) continue;
+        bool is_free = loop != n->by.loop && loop != n->sliced && !is_limited(n, loop);
+        if (!is_free || !is_shared || !ir_dim_is_number(extent)) continue;
         for (int points = 2; points <= most; points++)
             if (extent.offset % points == 0) n->side[s] = points;
         n->side_loop[s] = loop;
@@ -404,13 +413,14 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     const pl_nest *k = &kernel->nest;
     nest n = {.e = e,
               .plan = plan,
+              .kernel = kernel,
               .k = k,
               .sliced = pl_nest_split_loop(k),
               .side_loop = {-1, -1},
               .side = {1, 1},
               .scope.buffers = buffers};
     special_form form = special_form_of(plan, k, e->target);
-    if (!form.is_product && !form.is_transpose) {
+    if (kernel->limit != NULL || (!form.is_product && !form.is_transpose)) {
         emit_loops(&n);
         return;
     }

@@ -343,7 +343,7 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     n.whole = cg_round_down(e, n.columns, e->target->lanes);
     n.kept_count = kept_vectors(k, e->target);
     cg_loop rows;
-    LLVMValueRef row_count = cg_dim(e, k->rows);
+    LLVMValueRef row_count = cg_loop_extent(e, kernel, 0, k->rows, buffers);
     cg_range slice = pl_is_split(plan, kernel) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
     cg_loop_begin(e, &rows, slice.from, slice.to, 1, 0, NULL, true);
     n.row = rows.index;

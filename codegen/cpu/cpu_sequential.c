@@ -289,6 +289,14 @@ static void find_strides(const sequential *s, const ir_type *type, LLVMValueRef 
     for (int d = 0; d < type->rank; d++) out[d] = product(s, type, d + 1, type->rank);
 }
 
+/* The number of updates along an extent: all, or as many as input 3 says. */
+static LLVMValueRef update_count(const sequential *s, ir_dim extent)
+{
+    LLVMValueRef all = cg_dim(s->e, extent);
+    if (s->k->input[3] < 0) return all;
+    return cg_imin(s->e, load(s, s->k->input[3], cg_int(s->e, 0)), all);
+}
+
 static void emit_scatter_elements(const sequential *s)
 {
     cg_emitter *e = s->e;
@@ -300,7 +308,7 @@ static void emit_scatter_elements(const sequential *s)
     find_strides(s, data, strides);
     LLVMValueRef source = cg_int(e, 0), target = cg_int(e, 0);
     for (int d = 0; d < shape->rank; d++) {
-        begin_loop(s, &loops[d], cg_dim(e, shape->dim[d]));
+        begin_loop(s, &loops[d], d == axis ? update_count(s, shape->dim[d]) : cg_dim(e, shape->dim[d]));
         source = cg_iadd(e, cg_imul(e, source, cg_dim(e, shape->dim[d])), loops[d].index);
         if (d != axis) target = cg_iadd(e, target, cg_imul(e, loops[d].index, strides[d]));
     }
@@ -316,21 +324,30 @@ static void emit_scatter_nd(const sequential *s)
     const ir_type *data = type_of(s, s->k->input[0]), *shape = type_of(s, indices);
     int length = (int)shape->dim[shape->rank - 1].offset; /* coordinates per tuple; fixed by the shape rule */
     LLVMValueRef strides[MDOT_MAX_RANK], slice = product(s, data, length, data->rank);
-    cg_loop tuple, element;
+    ir_type tuples = *shape;
+    tuples.rank = shape->rank - 1;
+    axis_view view = {cg_int(e, 1), product(s, &tuples, 0, tuples.rank), cg_int(e, 1)};
+    if (s->k->input[3] >= 0) view = view_axis(s, &tuples, s->k->axis);
+    cg_loop outer, step, inner, element;
     copy_data(s);
     find_strides(s, data, strides);
-    begin_loop(s, &tuple, product(s, shape, 0, shape->rank - 1));
-    LLVMValueRef target = cg_int(e, 0), coordinates = cg_imul(e, tuple.index, cg_int(e, length));
+    begin_loop(s, &outer, view.outer);
+    begin_loop(s, &step, s->k->input[3] >= 0 ? update_count(s, tuples.dim[s->k->axis]) : view.extent);
+    begin_loop(s, &inner, view.inner);
+    LLVMValueRef tuple = place_in(s, &view, outer.index, step.index, inner.index);
+    LLVMValueRef target = cg_int(e, 0), coordinates = cg_imul(e, tuple, cg_int(e, length));
     for (int d = 0; d < length; d++) {
         LLVMValueRef index = load_index(s, indices, cg_iadd(e, coordinates, cg_int(e, d)));
         LLVMValueRef place = wrap_index(e, index, cg_dim(e, data->dim[d]));
         target = cg_iadd(e, target, cg_imul(e, place, strides[d]));
     }
     begin_loop(s, &element, slice);
-    LLVMValueRef source = cg_iadd(e, cg_imul(e, tuple.index, slice), element.index);
+    LLVMValueRef source = cg_iadd(e, cg_imul(e, tuple, slice), element.index);
     update(s, cg_iadd(e, target, element.index), s->k->input[2], source);
     cg_loop_end(e, &element, NULL);
-    cg_loop_end(e, &tuple, NULL);
+    cg_loop_end(e, &inner, NULL);
+    cg_loop_end(e, &step, NULL);
+    cg_loop_end(e, &outer, NULL);
 }
 
 /* Start along the axis for the update of an outer index. */

@@ -51,6 +51,12 @@ bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_
     }
     cg_signature_add(&w, cg_multiplies_bf16(target, plan, kernel));
     cg_signature_add(&w, kernel->kind);
+    cg_signature_add(&w, kernel->limit != NULL);
+    if (kernel->limit != NULL) {
+        cg_signature_add_buffer(&w, kernel->limit->count);
+        cg_signature_add(&w, kernel->limit->loop);
+        cg_signature_add(&w, kernel->limit->points);
+    }
     cg_kinds[kernel->kind]->sign(kernel, &w);
     for (int b = 0; b < w.buffer_count; b++) positions[w.buffers[b]] = -1;
     if (w.failed) return false;

@@ -74,6 +74,14 @@ static void put_dimension(cu_function *f, const ir_type *indices, const ir_type 
            cu_dim_text(f, indices->dim[d]));
 }
 
+/* The number of updates along an axis: all, or as many as input 3 says. */
+static const char *update_count(cu_function *f, const char *extent)
+{
+    int count = f->step->kernel->sequential.input[3];
+    if (count < 0) return extent;
+    return ir_arena_printf(f->arena, "least((long long)(%s), %s)", extent, cu_element_at(f, count, "0", "count"));
+}
+
 static void emit_element_updates(cu_function *f)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
@@ -94,7 +102,7 @@ static void emit_element_updates(cu_function *f)
            "        for (int i = 0; i < %s; i++) {\n"
            "            const int from = from_start + i * %s;\n"
            "            const int to = to_start + %s * %s;\n",
-           a.extent, a.inner, place(f, "from", data->dim[k->axis]), inner);
+           update_count(f, a.extent), a.inner, place(f, "from", data->dim[k->axis]), inner);
     put_update(f);
     cu_put(&f->body, "        }\n    }\n");
 }
@@ -116,6 +124,10 @@ static void emit_slice_updates(cu_function *f)
            "            const int from = tuple * %s + point;\n"
            "            int to = point;\n",
            cu_product_text(f, indices, 0, indices->rank - 1), slice);
+    if (k->input[3] >= 0)
+        cu_put(&f->body, "            if (tuple / (%s) %% %s >= %s) continue;\n",
+               cu_product_text(f, indices, k->axis + 1, indices->rank - 1), cu_dim_text(f, indices->dim[k->axis]),
+               cu_element_at(f, k->input[3], "0", "count"));
     for (int d = 0; d < count; d++) {
         const char *cursor = ir_arena_printf(f->arena, "tuple * %" PRId64 " + %d", count, d);
         cu_put(&f->body, "            to += %s * %s;\n", place(f, cursor, data->dim[d]),
@@ -173,7 +185,8 @@ static void note_accesses(cu_step_finder *f, int first, int last_index)
 {
     const pl_sequential *k = &f->step->kernel->sequential;
     f->step->access_count = 0;
-    for (int i = first; i <= last_index; i++) cu_note_lines(f, k->input[i], false);
+    for (int i = first; i <= last_index; i++)
+        if (k->input[i] >= 0) cu_note_lines(f, k->input[i], false);
     if (f->step->part == CU_UPDATE) cu_note_lines(f, k->output[0], false);
     cu_note_lines(f, k->output[0], true);
 }
@@ -206,7 +219,7 @@ static bool find_updates(cu_step_finder *f, const pl_kernel *kernel, bool is_til
         s->distribution = distribution_of(f, data, (int)coordinates(indices), data->rank);
     else if (!is_tiled || !cu_tile_outer(f, indices, k->axis))
         s->distribution = distribution_of(f, indices, 0, indices->rank);
-    note_accesses(f, 1, 2);
+    note_accesses(f, 1, 3);
     return true;
 }
 

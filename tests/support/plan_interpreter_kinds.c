@@ -83,10 +83,19 @@ static int64_t element_of_a(const pl_machine *m, const pl_linear *k, int64_t row
     return first + distance_at(m, &k->windows->rows, row) + distance_at(m, &k->windows->columns, column);
 }
 
+/* The end of a loop. Rows that a kernel may leave out keep the NaNs that fill a new machine's memory. */
+static int64_t loop_end(const pl_machine *m, const pl_kernel *kernel, int loop, ir_dim extent)
+{
+    int64_t all = pl_machine_dim(m, extent);
+    if (kernel->limit == NULL || kernel->limit->loop != loop) return all;
+    int64_t end = m->memory[kernel->limit->count]->i[0] * kernel->limit->points;
+    return end < all ? end : all;
+}
+
 static void interpret_linear(const pl_kernel *kernel, pl_machine *m)
 {
     const pl_linear *k = &kernel->linear;
-    int64_t rows = pl_machine_dim(m, k->rows);
+    int64_t rows = loop_end(m, kernel, 0, k->rows);
     const double *weight = m->memory[k->weight]->f, *bias = k->bias >= 0 ? m->memory[k->bias]->f : NULL;
     for (int64_t r = 0; r < rows && m->status == MDOT_OK; r++) {
         for (int64_t c = 0; c < k->columns; c++) {
@@ -182,6 +191,9 @@ static void interpret_nest(const pl_kernel *kernel, pl_machine *m)
     const pl_nest *k = &kernel->nest;
     if (!begin_loops(m, k->extent, m->index, k->loop_count)) return;
     do {
+        const pl_row_limit *limit = kernel->limit;
+        if (limit != NULL && m->index[limit->loop] >= loop_end(m, kernel, limit->loop, k->extent[limit->loop]))
+            continue;
         if (k->body != NULL && k->reducer >= PL_REDUCE_ARGMAX_FIRST)
             reduce_position(m, k);
         else if (k->body != NULL)
@@ -210,7 +222,7 @@ static void normalise(const pl_norm *k, double *x, int64_t count)
 static void interpret_norm(const pl_kernel *kernel, pl_machine *m)
 {
     const pl_norm *k = &kernel->norm;
-    int64_t rows = pl_machine_dim(m, k->rows), columns = pl_machine_dim(m, k->columns);
+    int64_t rows = loop_end(m, kernel, 0, k->rows), columns = pl_machine_dim(m, k->columns);
     double *x = IR_NEW_ARRAY(m->arena, double, columns);
     if (x == NULL) {
         pl_machine_out_of_memory(m);

@@ -86,19 +86,29 @@ static int64_t position(int64_t at, int64_t extent)
     return at < 0 ? 0 : at;
 }
 
-static void run_scatter_elements(const pl_sequential *k, const ir_wide *indices, const ir_wide *updates, ir_wide *out)
+/* Does update number `e` along the axis exist? */
+static bool is_update(const pl_sequential *k, const ir_wide *count, const ir_wide *updates, int64_t e)
 {
+    ir_axis_view view = ir_view_axis(updates, k->axis);
+    return count == NULL || e / view.inner % view.extent < count->i[0];
+}
+
+static void run_scatter_elements(const pl_sequential *k, ir_wide *const *in, ir_wide *out)
+{
+    const ir_wide *indices = in[1], *updates = in[2];
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(out->rank, out->dims, strides);
     for (int64_t e = 0; e < indices->count; e++) {
         int64_t at = position(indices->i[e], out->dims[k->axis]);
-        combine(k, out, ir_dot_index(out->rank, index, strides) + (at - index[k->axis]) * strides[k->axis], updates, e);
+        int64_t to = ir_dot_index(out->rank, index, strides) + (at - index[k->axis]) * strides[k->axis];
+        if (is_update(k, in[3], updates, e)) combine(k, out, to, updates, e);
         ir_next_index(indices->rank, indices->dims, index);
     }
 }
 
-static void run_scatter_nd(const pl_sequential *k, const ir_wide *indices, const ir_wide *updates, ir_wide *out)
+static void run_scatter_nd(const pl_sequential *k, ir_wide *const *in, ir_wide *out)
 {
+    const ir_wide *indices = in[1], *updates = in[2];
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK], slice = ir_product(out->dims, length, out->rank);
     int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
@@ -106,7 +116,8 @@ static void run_scatter_nd(const pl_sequential *k, const ir_wide *indices, const
     for (int64_t t = 0; t < tuples; t++) {
         int64_t to = 0;
         for (int i = 0; i < length; i++) to += position(indices->i[t * length + i], out->dims[i]) * strides[i];
-        for (int64_t e = 0; e < slice; e++) combine(k, out, to + e, updates, t * slice + e);
+        for (int64_t e = 0; e < slice; e++)
+            if (is_update(k, in[3], updates, t * slice + e)) combine(k, out, to + e, updates, t * slice + e);
     }
 }
 
@@ -139,9 +150,9 @@ void interpret_sequential(const pl_kernel *kernel, pl_machine *m)
     }
     ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
     if (k->operation == PL_SEQ_SCATTER_ELEMENTS)
-        run_scatter_elements(k, in[1], in[2], out[0]);
+        run_scatter_elements(k, in, out[0]);
     else if (k->operation == PL_SEQ_SCATTER_ND)
-        run_scatter_nd(k, in[1], in[2], out[0]);
+        run_scatter_nd(k, in, out[0]);
     else
         run_tensor_scatter(k, in[1], in[2], out[0]);
 }
