@@ -6,8 +6,11 @@
  *
  * The result is the same if the expert computes all tokens and the scatter ignores those outside of the mask. The pass
  * follows the axis of selected elements ("the selection") from NonZero through operators that treat each element by
- * itself. It ends where elements are combined: a scatter or a sum gets a neutral number for each element outside of the
- * mask. Where an operator combines them in another way, the model is refused.
+ * itself. It ends where elements are combined: a sum gets a neutral number for each element outside of the mask, and a
+ * scatter gets the number of selected elements. Where an operator combines them in another way, the model is refused.
+ *
+ * In a graph with a scatter, the selected elements come first. Then a scatter needs no others, and neither do the
+ * kernels before it (plan/limit_rows.c): an expert computes its own tokens only.
  *
  * Shapes are typed on the way, because the place of the axis depends on them. The number of selected elements is no
  * shape: values that contain it may only describe the shape of a selection.
@@ -68,6 +71,20 @@ static void note_rows(const ir_bounding *w, ir_selection *s)
         if (rows->source == mask) s->rows = rows;
 }
 
+/* Puts the selected elements in front of the others. Both keep their order. */
+static void put_selected_first(ir_builder *b, ir_selection *s)
+{
+    const int64_t axis = 0;
+    ir_value *range = ir_build_range(b, s->bound), *number = ir_build_cast(b, s->mask, MDOT_DTYPE_I64);
+    s->count = ir_build_reduce(b, IR_OP_ReduceSum, number, &axis, 1);
+    ir_value *sums = ir_build_op2(b, IR_OP_CumSum, number, ir_build_integer(b, axis));
+    ir_value *in_front = ir_build_add(b, sums, ir_build_integer(b, -1)), *behind = ir_build_sub(b, range, sums);
+    ir_value *place = ir_build_where(b, s->mask, in_front, ir_build_add(b, s->count, behind));
+    ir_value *order = ir_build_op3(b, IR_OP_ScatterElements, range, place, range);
+    s->indices = ir_build_with(b, IR_OP_Gather, IR_VALUES(s->indices, order), &IR_INT("axis", 1), 1);
+    s->mask = ir_build_op2(b, IR_OP_Less, range, s->count);
+}
+
 static void replace_nonzero(ir_bounding *w, ir_node *node)
 {
     ir_builder *b = &w->b;
@@ -91,8 +108,9 @@ static void replace_nonzero(ir_bounding *w, ir_node *node)
                         .next = w->selections};
     note_rows(w, s);
     w->selections = s;
-    ir_replace(b, node->outputs[0], indices);
-    set_mark(w, indices, (ir_mark){.of = s, .axis = 1, .is_distinct = true});
+    if (w->has_scatter) put_selected_first(b, s);
+    ir_replace(b, node->outputs[0], s->indices);
+    set_mark(w, s->indices, (ir_mark){.of = s, .axis = 1});
 }
 
 static bool reads_selection(const ir_bounding *w, const ir_node *node)
@@ -164,8 +182,12 @@ mdot_status ir_pass_bound_nonzero(ir_graph *graph, bool *out_changed, mdot_error
 {
     ir_bounding w = {.b = {.graph = graph, .err = err}};
     bool has_any = false;
-    for (const ir_node *node = graph->first; node != NULL; node = node->next)
-        has_any = has_any || node->op == &ir_ops[IR_OP_NonZero];
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (node->op == NULL) continue;
+        has_any = has_any || ir_node_opcode(node) == IR_OP_NonZero;
+        w.has_scatter =
+            w.has_scatter || ir_node_opcode(node) == IR_OP_ScatterND || ir_node_opcode(node) == IR_OP_ScatterElements;
+    }
     if (!has_any) return MDOT_OK;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op != NULL && is_typed(node)) visit(&w, node);

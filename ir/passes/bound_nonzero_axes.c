@@ -13,10 +13,7 @@ static const char mixes[] = "it combines other data, element by element, with el
 
 static bool is_marked(const ir_mark *m) { return m->of != NULL && m->axis != IR_MARK_NUMBER; }
 
-static ir_mark moved(const ir_mark *m, int axis, bool is_distinct)
-{
-    return (ir_mark){m->of, axis, m->is_distinct && is_distinct};
-}
+static ir_mark moved(const ir_mark *m, int axis) { return (ir_mark){m->of, axis}; }
 
 /* Is an operand without a mark the same for every selected element? Operands are aligned at the last axis. */
 static bool is_same_for_all(const ir_value *value, const ir_mark *m, int axis, int rank)
@@ -30,13 +27,12 @@ static bool is_same_for_all(const ir_value *value, const ir_mark *m, int axis, i
 static const char *follow_elementwise(const ir_node *node, const ir_mark *mark, ir_mark *out)
 {
     int rank = node->outputs[0]->type.rank, axis = LOST;
-    bool is_cast = ir_node_opcode(node) == IR_OP_Cast;
     for (int i = 0; i < node->input_count; i++) {
         if (!is_marked(&mark[i])) continue;
         int own_index = mark[i].axis + rank - node->inputs[i]->type.rank;
         if (axis != LOST && own_index != axis) return combines;
         axis = own_index;
-        *out = moved(&mark[i], own_index, is_cast);
+        *out = moved(&mark[i], own_index);
     }
     for (int i = 0; i < node->input_count; i++)
         if (!is_same_for_all(node->inputs[i], &mark[i], axis, rank)) return mixes;
@@ -77,7 +73,7 @@ static const char *follow_reshape(const ir_bounding *w, const ir_node *node, con
         return NULL;
     }
     if (axis == LOST) return "it merges with another axis the axis of elements";
-    *out = moved(&mark[0], axis, true);
+    *out = moved(&mark[0], axis);
     return NULL;
 }
 
@@ -87,7 +83,7 @@ static const char *follow_transpose(const ir_node *node, const ir_mark *mark, ir
     int rank = node->inputs[0]->type.rank;
     ir_node_perm(node, rank, perm);
     for (int d = 0; d < rank; d++)
-        if (perm[d] == mark[0].axis) *out = moved(&mark[0], d, true);
+        if (perm[d] == mark[0].axis) *out = moved(&mark[0], d);
     return NULL;
 }
 
@@ -104,7 +100,7 @@ static const char *follow_repetition(const ir_value *x, const ir_value *y, const
         found = d;
     }
     if (found == LOST) return counts;
-    *out = moved(number, found, false);
+    *out = moved(number, found);
     return NULL;
 }
 
@@ -112,7 +108,7 @@ static const char *follow_expand(const ir_node *node, const ir_mark *mark, ir_ma
 {
     const ir_value *x = node->inputs[0], *y = node->outputs[0];
     if (!is_marked(&mark[0])) return follow_repetition(x, y, &mark[1], out);
-    *out = moved(&mark[0], mark[0].axis + y->type.rank - x->type.rank, true);
+    *out = moved(&mark[0], mark[0].axis + y->type.rank - x->type.rank);
     return ir_dim_equal(y->type.dim[out->axis], x->type.dim[mark[0].axis]) ? NULL : combines;
 }
 
@@ -128,13 +124,11 @@ static const char *follow_gather(const ir_node *node, const ir_mark *mark, ir_ma
     int axis = axis_of(node, "axis", 0, data->rank);
     if (is_marked(&mark[0]) && is_marked(&mark[1])) return combines;
     if (is_marked(&mark[1])) {
-        *out = moved(&mark[1], axis + mark[1].axis, false);
+        *out = moved(&mark[1], axis + mark[1].axis);
         return NULL;
     }
     if (mark[0].axis == axis) return "it picks single elements of the elements";
-    /* A mask over one axis has one row of distinct indices. */
-    *out =
-        moved(&mark[0], mark[0].axis < axis ? mark[0].axis : mark[0].axis - 1 + indices->rank, mark[0].of->rank == 1);
+    *out = moved(&mark[0], mark[0].axis < axis ? mark[0].axis : mark[0].axis - 1 + indices->rank);
     return NULL;
 }
 
@@ -142,7 +136,7 @@ static const char *follow_gather_nd(const ir_node *node, const ir_mark *mark, ir
 {
     if (is_marked(&mark[0]) || ir_node_int(node, "batch_dims", 0) != 0) return combines;
     if (mark[1].axis == node->inputs[1]->type.rank - 1) return combines;
-    *out = moved(&mark[1], mark[1].axis, false);
+    *out = moved(&mark[1], mark[1].axis);
     return NULL;
 }
 
@@ -150,7 +144,7 @@ static const char *follow_gather_elements(const ir_node *node, const ir_mark *ma
 {
     bool pair = is_marked(&mark[0]) && is_marked(&mark[1]) && mark[0].axis == mark[1].axis;
     if (!pair || axis_of(node, "axis", 0, node->inputs[0]->type.rank) == mark[0].axis) return combines;
-    *out = moved(&mark[0], mark[0].axis, false);
+    *out = moved(&mark[0], mark[0].axis);
     return NULL;
 }
 
@@ -197,20 +191,18 @@ static const char *follow_cut(const ir_node *node, const ir_mark *mark, ir_mark 
                 return "it picks single elements of the elements";
         }
     }
-    *out = moved(&mark[0], mark[0].axis, mark[0].of->rank == 1);
+    *out = moved(&mark[0], mark[0].axis);
     return NULL;
 }
 
 static const char *follow_concat(const ir_node *node, const ir_mark *mark, ir_mark *out)
 {
     int axis = axis_of(node, "axis", 0, node->outputs[0]->type.rank);
-    bool is_distinct = false;
     for (int i = 0; i < node->input_count; i++) {
         if (!is_marked(&mark[i]) || mark[i].axis != mark[0].axis) return mixes;
-        is_distinct = is_distinct || mark[i].is_distinct;
     }
     if (mark[0].axis == axis) return "it joins elements";
-    *out = (ir_mark){mark[0].of, mark[0].axis, is_distinct};
+    *out = moved(&mark[0], mark[0].axis);
     return NULL;
 }
 
@@ -226,7 +218,7 @@ static const char *follow_matmul(const ir_node *node, const ir_mark *mark, ir_ma
         int place = is_last ? rank - 1 : mark[i].axis + rank + is_vector - own_index;
         if (axis != LOST && place != axis) return combines;
         axis = place;
-        *out = moved(&mark[i], place, false);
+        *out = moved(&mark[i], place);
         bool is_batch = own_index > 2 && mark[i].axis < own_index - 2;
         if (is_batch && !is_same_for_all(node->inputs[1 - i], &mark[1 - i], place, rank + is_vector)) return mixes;
     }
@@ -237,7 +229,7 @@ static const char *follow_gemm(const ir_node *node, const ir_mark *mark, ir_mark
 {
     int rows = ir_node_int(node, "transA", 0) != 0 ? 1 : 0;
     if (!is_marked(&mark[0]) || mark[0].axis != rows || is_marked(&mark[1])) return combines;
-    *out = moved(&mark[0], 0, false);
+    *out = moved(&mark[0], 0);
     const ir_value *added = ir_node_input(node, 2);
     if (added == NULL) return NULL;
     if (is_marked(&mark[2]) && mark[2].axis + 2 - added->type.rank != 0) return combines;
@@ -251,7 +243,7 @@ static const char *follow_norm(const ir_node *node, const ir_mark *mark, bool fr
     for (int i = 1; i < node->input_count; i++)
         if (mark[i].of != NULL) return combines;
     if (from_axis_on ? mark[0].axis >= axis : mark[0].axis == axis) return combines;
-    *out = moved(&mark[0], mark[0].axis, false);
+    *out = moved(&mark[0], mark[0].axis);
     return NULL;
 }
 
@@ -272,7 +264,7 @@ static const char *follow_reduction(ir_bounding *w, ir_node *node, const ir_mark
     if (reduced[mark[0].axis])
         ir_end_selection_in_reduction(w, node, &mark[0], reduced);
     else
-        *out = moved(&mark[0], mark[0].axis - before, false);
+        *out = moved(&mark[0], mark[0].axis - before);
     return NULL;
 }
 
@@ -286,7 +278,7 @@ static const char *follow_scatter(ir_bounding *w, ir_node *node, const ir_mark *
     if (is_nd ? mark[1].axis == node->inputs[1]->type.rank - 1 : mark[1].axis != axis) return combines;
     if (is_marked(&mark[2]) && mark[2].axis != mark[1].axis) return combines;
     if (!is_marked(&mark[2])) return mixes;
-    ir_end_selection_in_scatter(w, node, &mark[2], mark[1].is_distinct);
+    ir_end_selection_in_scatter(w, node, &mark[2]);
     return NULL;
 }
 
@@ -296,7 +288,7 @@ static const char *follow_number(const ir_node *node, const ir_mark *mark, ir_ma
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && node->outputs[i]->known == NULL) return counts;
     for (int i = 0; i < node->input_count; i++)
-        if (mark[i].of != NULL) *out = moved(&mark[i], IR_MARK_NUMBER, false);
+        if (mark[i].of != NULL) *out = moved(&mark[i], IR_MARK_NUMBER);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
-/* bound_nonzero_ends.c — ends a selection where the elements are combined (bound_nonzero.c): a reduction or a scatter
- * gets a neutral number for each element outside the mask. */
+/* bound_nonzero_ends.c — ends a selection where the elements are combined (bound_nonzero.c): a reduction gets a
+ * neutral number for each element outside the mask, and a scatter gets the number of elements inside. */
 #include "ir/passes/pass_rules.h"
 
 #include "ir/ops/families.h"
@@ -85,67 +85,12 @@ void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark 
     }
 }
 
-/* The elements that a scatter would overwrite. */
-static ir_value *overwritten(ir_builder *b, const ir_node *node)
-{
-    bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
-    return ir_build_with(b, is_nd ? IR_OP_GatherND : IR_OP_GatherElements, node->inputs, 2,
-                         &IR_INT("axis", ir_node_int(node, "axis", 0)), is_nd ? 0 : 1);
-}
-
-/* A scatter like this node, adding updates to 0. */
-static ir_value *scattered_sum(ir_builder *b, const ir_node *node, ir_value *updates)
-{
-    const ir_type *type = &node->outputs[0]->type;
-    b->dtype = type->dtype;
-    ir_value *zeros = ir_build_expand(b, ir_build_scalar(b, 0), type->dim, type->rank);
-    const ir_attr attrs[] = {IR_STRING("reduction", "add"), IR_INT("axis", ir_node_int(node, "axis", 0))};
-    ir_opcode op = ir_node_opcode(node);
-    return ir_build_with(b, op, IR_VALUES(zeros, node->inputs[1], updates), attrs, op == IR_OP_ScatterND ? 1 : 2);
-}
-
-/* A scatter without reduction at computed indices. ONNX requires that those of selected elements differ, but others may
- * equal them. Therefore updates are added to 0 instead, and elements that got one replace those of the data. */
-static void replace_computed_scatter(ir_builder *b, ir_node *node, const ir_mark *m)
-{
-    ir_value *updates = node->inputs[2];
-    ir_value *sums = scattered_sum(b, node, masked_by_number(b, m, updates, 0));
-    ir_dim dims[MDOT_MAX_RANK];
-    memcpy(dims, updates->type.dim, sizeof dims);
-    ir_value *ones = ir_build_expand(b, ir_build_scalar(b, 1), dims, updates->type.rank);
-    ir_value *hits = scattered_sum(b, node, ones != NULL ? masked_by_number(b, m, ones, 0) : NULL);
-    ir_value *is_hit = ir_build_cast(b, hits, MDOT_DTYPE_BOOL);
-    ir_replace(b, node->outputs[0], ir_build_where(b, is_hit, sums, node->inputs[0]));
-}
-
-void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m, bool is_distinct)
+void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m)
 {
     ir_builder *b = &w->b;
-    static const struct {
-        const char *reduction;
-        double neutral;
-        bool needs_floats;
-    } rows[] = {{"add", -0.0, false}, {"mul", 1, false}, {"max", -INFINITY, true}, {"min", INFINITY, true}};
-    const char *reduction = ir_node_string(node, "reduction", "none");
-    ir_value *updates = node->inputs[2], *kept = NULL;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (strcmp(reduction, rows[k].reduction) != 0) continue;
-        if (rows[k].needs_floats && !ir_dtype_is_float(updates->type.dtype)) {
-            ir_refuse_selection(b, node, m->of, "it scatters extremes of integers");
-            return;
-        }
-        kept = masked_by_number(b, m, updates, rows[k].neutral);
-    }
-    if (kept == NULL && b->status == MDOT_OK) { /* none: elements outside the mask write the old number again */
-        if (!is_distinct) {
-            if (updates->type.dtype == MDOT_DTYPE_BOOL)
-                ir_refuse_selection(b, node, m->of, "it scatters booleans at computed indices from elements");
-            else
-                replace_computed_scatter(b, node, m);
-            return;
-        }
-        kept = masked(b, m, updates, overwritten(b, node));
-    }
-    if (kept != NULL) ir_node_set_input(node, 2, kept);
-    b->changed = true;
+    ir_value *const *in = node->inputs;
+    const ir_attr attrs[] = {IR_STRING("reduction", ir_node_string(node, "reduction", "none")),
+                             IR_INT("axis", m->axis)};
+    ir_value *inputs[] = {in[0], in[1], in[2], m->of->count};
+    ir_replace(b, node->outputs[0], ir_build_with(b, ir_node_opcode(node), inputs, 4, attrs, 2));
 }

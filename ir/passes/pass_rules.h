@@ -54,12 +54,13 @@ void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node);
 /* The elements that one NonZero selects. */
 typedef struct ir_selection ir_selection;
 struct ir_selection {
-    const char *name; /* of the node */
-    ir_value *source; /* the operand of NonZero */
-    int rank;         /* of the operand */
-    ir_dim bound;     /* number of the elements */
-    ir_value *mask;   /* bool [bound]: is this element selected? */
-    ir_value *indices;
+    const char *name;  /* of the node */
+    ir_value *source;  /* the operand of NonZero */
+    int rank;          /* of the operand */
+    ir_dim bound;      /* number of the elements */
+    ir_value *mask;    /* bool [bound]: is this element selected? */
+    ir_value *indices; /* i64 [rank, bound] */
+    ir_value *count;   /* i64 [1]: number of selected elements, which come first; NULL: they keep their places */
     /* If the mask repeats another one along new last axes, as in x[mask] = y for rows of x: */
     const ir_selection *rows; /* the selection of the other mask; NULL otherwise */
     ir_dim width;             /* element count of a row */
@@ -71,7 +72,6 @@ enum { IR_MARK_NUMBER = -1 }; /* not an axis: contains the number of selected el
 typedef struct ir_mark {
     const ir_selection *of; /* NULL: it does not depend on one */
     int axis;               /* along this axis, there is one element for each element of the mask */
-    bool is_distinct;       /* along the axis are distinct mask indices */
 } ir_mark;
 
 typedef struct ir_bounding {
@@ -79,6 +79,7 @@ typedef struct ir_bounding {
     ir_selection *selections;
     ir_mark *marks; /* by value id */
     int mark_count;
+    bool has_scatter; /* the graph has one */
 } ir_bounding;
 
 enum { IR_MARKED_INPUTS = 64 };
@@ -91,7 +92,8 @@ const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *ma
 /* Refuses the model, because the node combines elements in a way that needs their number. */
 void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection *s, const char *reason);
 
-/* Give elements outside the mask a neutral number, so the results do not depend on them (bound_nonzero_ends.c).
- * `reduced` has an element for each axis. `is_distinct`: no two of the indices are equal. */
+/* Gives elements outside the mask a neutral number, so the results do not depend on them (bound_nonzero_ends.c).
+ * `reduced` has an element for each axis. */
 void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark *m, const bool *reduced);
-void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m, bool is_distinct);
+/* Lets a scatter write selected elements only. */
+void ir_end_selection_in_scatter(ir_bounding *w, ir_node *node, const ir_mark *m);

@@ -125,6 +125,13 @@ static void slices_are_updated_in_order(void **state)
         "x = input f32[L,6]\ni = input i64[L,1]\nu = input f32[L,6]\n" REDUCTIONS("ScatterND", "mdot.none=0"), INDEXED);
     assert_graph_right(
         "x = input f32[4,6]\ni = input i64[9,2]\nu = input f32[9]\n" REDUCTIONS("ScatterND", "mdot.none=0"), NULL);
+    /* Only as many updates as a mask selects. */
+    assert_graph_right("x = input f32[L,6]\nm = input bool[2,L]\nn = NonZero(m)\none = constant i64[] [1]\n"
+                       "t = Gather(n, one)\nr = Gather(x, t)\nw = weights f32[6,6]\ne = MatMul(r, w)\n"
+                       "last = constant i64[1] [-1]\nu = Unsqueeze(t, last)\ns = Shape(e)\nv = Expand(u, s)\n"
+                       "a = ScatterND(x, u, e) {reduction=\"add\"}\n"
+                       "b = ScatterElements(x, v, e) {axis=0, reduction=\"max\"}\nreturn a, b\n",
+                       LENGTHS);
 }
 
 /* The result is only read by a matmul, which holds it in 16 bits where the precision has them. */

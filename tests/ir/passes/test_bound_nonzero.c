@@ -90,6 +90,12 @@ static void computed_indices_overwrite(void **state)
     expect_same("x = input f32[L,4]\nm = input bool[1,L]\nno = constant bool[1,1] [0]\nn = And(m, no)\n"
                 "mm = Concat(m, n) {axis=0}\ni = NonZero(mm)\n" TOKENS "r = Gather(x, t) {axis=0}\ne = Exp(r)\n"
                 "ax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\ny = ScatterND(x, u, e)\nreturn y\n");
+    /* Booleans, and extremes of integers. */
+    expect_same("x = input bool[L]\nm = input bool[1,L]\ni = NonZero(m)\n" TOKENS
+                "r = Gather(x, t) {axis=0}\nn = Not(r)\nax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\n"
+                "y = ScatterND(x, u, n)\nreturn y\n");
+    expect_same(ROWS PICKED "k = Cast(r) {to=7}\nz = Cast(x) {to=7}\ny = ScatterND(z, ix, k) {reduction=\"max\"}\n"
+                            "return y\n");
 }
 
 /* x[mask] = y, as TorchScript writes it: the mask is expanded to the rows' elements. */
@@ -217,11 +223,6 @@ static void other_uses_are_refused(void **state)
                    "it computes with the number of elements");
     expect_refused(ROWS PICKED "y = Add(r, x)\nz = ReduceSum(y)\nreturn z\n", "it combines other data");
     expect_refused(ROWS PICKED "t = Transpose(r) {perm=[1, 0]}\ng = MatMul(t, r)\nreturn g\n", "it combines elements");
-    expect_refused("x = input bool[L]\n"
-                   "m = input bool[2,L]\ni = NonZero(m)\n" TOKENS
-                   "r = Gather(x, t) {axis=0}\nn = Not(r)\nax = constant i64[1] [1]\nu = Unsqueeze(t, ax)\n"
-                   "y = ScatterND(x, u, n)\nreturn y\n",
-                   "scatters booleans");
     expect_refused(ROWS PICKED "w = input bool[L]\nk = NonZero(w)\nkx = Transpose(k) {perm=[1, 0]}\n"
                                "q = GatherND(x, kx)\ny = Add(r, q)\nz = ReduceSum(y)\nreturn z\n",
                    "another selection");
