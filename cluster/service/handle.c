@@ -146,6 +146,9 @@ static void answer(const sv_route *route, sv_state *state, const sv_request *req
     *out = (sv_answer){.status = 200, .type = route->type};
     mdot_status status = bs_memstream_open(&stream) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     bool has_question = strcmp(route->method, "POST") == 0 && !route->takes_job;
+    if (status == MDOT_OK && has_question && *request->query != '\0')
+        status = mdot_fail(&err, MDOT_INVALID_ARGUMENT, "this path takes no query: put \"%.64s\" into the body",
+                           request->query);
     if (status == MDOT_OK && has_question) status = sv_json_read(request->body, request->body_bytes, &question, &err);
     if (status == MDOT_OK) status = route->handle(state, request, question, stream.file, &err);
     out->body = bs_memstream_close(&stream, &out->body_bytes);

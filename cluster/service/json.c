@@ -6,19 +6,44 @@
 #include <math.h>
 #include <string.h>
 
-/* Bounds the memory of the parser, which keeps about 100 bytes for each value. */
-static bool has_few_values(const char *text, size_t size)
+/* What json-c does not tell of a text. */
+typedef struct marks {
+    size_t values, names;
+    bool has_nul;
+} marks;
+
+static marks read_marks(const char *text, size_t size)
+{
+    marks m = {0};
+    bool is_inside = false; /* a string */
+    for (size_t i = 0; i < size; i++) {
+        is_inside ^= text[i] == '"';
+        m.values += !is_inside && (text[i] == ',' || text[i] == '[' || text[i] == '{');
+        m.names += !is_inside && text[i] == ':';
+        if (!is_inside || text[i] != '\\') continue;
+        m.has_nul |= size - i > 5 && memcmp(text + i + 1, "u0000", 5) == 0;
+        i++;
+    }
+    return m;
+}
+
+/* The members of all objects in a value. */
+static size_t count_members(struct json_object *value)
 {
     size_t count = 0;
-    for (size_t i = 0; i < size && count <= SV_JSON_VALUES; i++)
-        count += text[i] == ',' || text[i] == '[' || text[i] == '{';
-    return count <= SV_JSON_VALUES;
+    if (json_object_is_type(value, json_type_array))
+        for (size_t i = 0; i < json_object_array_length(value); i++)
+            count += count_members(json_object_array_get_idx(value, i));
+    if (!json_object_is_type(value, json_type_object)) return count;
+    json_object_object_foreach(value, name, member) count += (name != NULL) + count_members(member);
+    return count;
 }
 
 mdot_status sv_json_read(const void *bytes, size_t size, struct json_object **out_object, mdot_error *err)
 {
     if (size == 0) return mdot_fail(err, MDOT_MALFORMED, "the body is empty: send a JSON object");
-    if (!has_few_values(bytes, size))
+    marks m = read_marks(bytes, size);
+    if (m.values > SV_JSON_VALUES) /* of about 100 bytes each in the parser */
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "the body has more than %d values", SV_JSON_VALUES);
     struct json_tokener *tokener = json_tokener_new_ex(SV_JSON_DEPTH);
     if (tokener == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
@@ -29,11 +54,17 @@ mdot_status sv_json_read(const void *bytes, size_t size, struct json_object **ou
     json_tokener_free(tokener);
     const char *text = bytes;
     while (end < size && strchr(" \t\r\n", text[end]) != NULL && text[end] != '\0') end++;
-    if (fault == json_tokener_success && end == size && json_object_is_type(object, json_type_object)) {
+    bool is_right = fault == json_tokener_success && end == size && json_object_is_type(object, json_type_object);
+    bool is_unique = is_right && count_members(object) == m.names; /* of equal names, json-c keeps the last */
+    if (is_unique && !m.has_nul) {
         *out_object = object;
         return MDOT_OK;
     }
     json_object_put(object);
+    if (is_right)
+        return mdot_fail(err, MDOT_MALFORMED,
+                         m.has_nul ? "a text of the body has a NUL (\\u0000)"
+                                   : "an object of the body has a member twice");
     if (fault == json_tokener_error_depth)
         return mdot_fail(err, MDOT_MALFORMED, "the body is nested deeper than %d levels", SV_JSON_DEPTH);
     if (fault == json_tokener_success)
@@ -74,8 +105,6 @@ static mdot_status read_member(const sv_member *m, struct json_object *value, vo
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be %s", m->name, names[m->kind]);
     const char *text = m->kind == SV_JSON_TEXT ? json_object_get_string(value) : NULL;
     if (text == NULL) return *(struct json_object **)target = value, MDOT_OK;
-    if (strlen(text) != (size_t)json_object_get_string_len(value))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has a NUL", m->name);
     return *(const char **)target = text, MDOT_OK;
 }
 

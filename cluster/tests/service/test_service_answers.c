@@ -332,6 +332,45 @@ static void metrics_count_requests(void **state)
     }
 }
 
+/* Right requests, each with a repeated member, with a NUL in a text or a name, and with a query. Nothing that a client
+ * sends is left out silently. */
+static void no_part_of_a_request_is_left_out(void **state)
+{
+    service_fixture *f = *state;
+    static const char *const paths[] = {"/v1/predict", "/v1/plan", "/v1/observations", "/v1/durations"};
+    char bodies[4][600];
+    snprintf(bodies[0], sizeof *bodies, "{\"job\": \"%s\", \"configuration\": {\"gpu\": [\"A100\"], \"batch\": 8}}",
+             f->resnet);
+    snprintf(bodies[1], sizeof *bodies,
+             "{\"job\": \"%s\", \"gpus\": [\"A100\"], \"sizes\": [1], \"options\": {\"batch\": 64}}", f->resnet);
+    snprintf(
+        bodies[2], sizeof *bodies,
+        "{\"steps\": [{\"job\": \"%s\", \"gpu\": \"A100\", \"batch\": 8, \"step_ms\": 5, \"note\": \"a: \\\"b\\\"\"}]}",
+        f->resnet);
+    snprintf(bodies[3], sizeof *bodies, "{\"jobs\": [{\"user\": \"a\", \"name\": \"\\\\u0000 {,:\"}]}");
+    for (size_t i = 0; i < 4; i++) {
+        char changed[1400];
+        int cases = 0;
+        service_ask(f, "POST", paths[i], bodies[i], 200);
+        expect_contains(service_ask_bytes(f, paths[i], "gpu=A100", bodies[i], strlen(bodies[i]), 422), "no query");
+        for (const char *at = bodies[i]; *at != '\0'; at++) {
+            if (*at == '{' && at[1] == '"') { /* the object's first member once more, with another value */
+                int name = (int)strcspn(at + 2, "\"") + 2;
+                snprintf(changed, sizeof changed, "%.*s%.*s: null, %s", (int)(at + 1 - bodies[i]), bodies[i], name,
+                         at + 1, at + 1);
+                expect_contains(service_ask(f, "POST", paths[i], changed, 400), "a member twice");
+                cases++;
+            }
+            if (*at == '"' && at[-1] != '\\') { /* each text, name and end of one */
+                snprintf(changed, sizeof changed, "%.*s\\u0000%s", (int)(at + 1 - bodies[i]), bodies[i], at + 1);
+                service_ask(f, "POST", paths[i], changed, 400);
+                cases++;
+            }
+        }
+        assert_true(cases > 6);
+    }
+}
+
 /* Whatever is in a body, each endpoint answers with valid JSON and no fault of the service. */
 static void any_bytes_get_an_answer(void **state)
 {
@@ -400,6 +439,7 @@ int main(void)
         cmocka_unit_test(a_locked_store_costs_only_observations),
         cmocka_unit_test(the_clock_may_jump),
         cmocka_unit_test(gpus_are_those_of_the_command_and_the_site),
+        cmocka_unit_test(no_part_of_a_request_is_left_out),
         cmocka_unit_test(any_bytes_get_an_answer),
     };
     return cmocka_run_group_tests_name("answers", tests, service_set_up, service_tear_down);
