@@ -297,10 +297,46 @@ static void tables_have_every_value_and_no_other_column(void **state)
     }
 }
 
+static void other_flags_and_missing_places_are_refused(void **state)
+{
+    store_fixture *f = *state;
+    mdot_error *e = &f->err;
+    char *text = NULL;
+    size_t size = 0;
+    for (unsigned bit = 0; bit < 64; bit++) { /* those of `flags`, and those of `reserved` */
+        uint32_t flags = bit < 32 ? 1u << bit : 0;
+        mdot_store_export o = {.struct_size = sizeof o, .flags = flags, .reserved = bit < 32 ? 0 : 1u << (bit - 32)};
+        const bool is_known = flags == MDOT_STORE_EXPORT_PLAIN || flags == MDOT_STORE_EXPORT_GROUPS;
+        mdot_status status = mdot_store_export_csv(f->store, &o, &text, &size, e);
+        if (flags == MDOT_STORE_EXPORT_GROUPS) {
+            store_expect_failure(status, e, MDOT_INVALID_ARGUMENT, "needs a folder of their jobs (job_folder)");
+            o.job_folder = "jobs";
+            status = mdot_store_export_csv(f->store, &o, &text, &size, e);
+        }
+        if (is_known) {
+            store_expect_ok(status, e);
+            mdot_store_free(text);
+            text = NULL;
+        } else {
+            char part[24];
+            snprintf(part, sizeof part, "flags 0x%x are", flags);
+            store_expect_failure(status, e, MDOT_INVALID_ARGUMENT, part);
+        }
+        assert_null(text);
+    }
+    store_expect_missing(mdot_store_export_csv(NULL, NULL, &text, &size, e), e);
+    store_expect_missing(mdot_store_export_csv(f->store, NULL, NULL, &size, e), e);
+    store_expect_missing(mdot_store_export_csv(f->store, NULL, &text, NULL, e), e);
+    const mdot_store_export small = {.struct_size = 1};
+    assert_int_equal(mdot_store_export_csv(f->store, &small, &text, &size, e), MDOT_INVALID_ARGUMENT);
+    assert_null(text);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {CASE(tables_have_every_value_and_no_other_column)};
+    const struct CMUnitTest tests[] = {CASE(tables_have_every_value_and_no_other_column),
+                                       CASE(other_flags_and_missing_places_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

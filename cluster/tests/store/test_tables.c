@@ -264,22 +264,12 @@ static void missing_arguments_and_bounds_are_named(void **state)
 {
     store_fixture *f = *state;
     mdot_error *e = &f->err;
-    char *text = NULL;
-    size_t size = 0;
     const mdot_job *jobs[] = {f->job};
     mdot_store_import small = {.struct_size = 1};
     store_expect_missing(mdot_store_import_csv(NULL, "x", 1, "n", jobs, 1, NULL, e), e);
     store_expect_missing(mdot_store_import_csv(f->store, NULL, 1, "n", jobs, 1, NULL, e), e);
     store_expect_missing(mdot_store_import_csv(f->store, "x", 1, NULL, jobs, 1, NULL, e), e);
     assert_int_equal(mdot_store_import_csv(f->store, "x", 1, "n", jobs, 1, &small, e), MDOT_INVALID_ARGUMENT);
-    store_expect_missing(mdot_store_export_csv(NULL, NULL, &text, &size, e), e);
-    store_expect_missing(mdot_store_export_csv(f->store, NULL, NULL, &size, e), e);
-    store_expect_missing(mdot_store_export_csv(f->store, NULL, &text, NULL, e), e);
-    mdot_store_export o = {.struct_size = sizeof o, .flags = 1u << 2};
-    store_expect_failure(mdot_store_export_csv(f->store, &o, &text, &size, e), e, MDOT_INVALID_ARGUMENT, "flags 0x4");
-    o.flags = 0, o.reserved = 1;
-    store_expect_failure(mdot_store_export_csv(f->store, &o, &text, &size, e), e, MDOT_INVALID_ARGUMENT, "flags 0x0");
-    assert_null(text);
     static const struct {
         const char *line, *part; /* part NULL: it is added */
     } cases[] = {{"a,A100,1,5,1e15", "measured_at is not an integer: \"1e15\""},
