@@ -1,13 +1,19 @@
 #!/bin/sh
-# Runs many simulations: every policy at every load with every seed, on all cores or as a Slurm job array.
+# Runs many simulations: every policy at every load with every seed, on all cores, as a Slurm job array, as an indexed
+# Job of Kubernetes, or on Ray.
 #
-#     cluster/simulator/many.sh --out DIR --policies P,… [--loads L,…] [--seeds S,…] [--jobs N | --slurm [SBATCH-OPTION,…]] \
-#         TRACE.csv OPTION…
+#     cluster/simulator/many.sh --out DIR --policies P,… [--loads L,…] [--seeds S,…] \
+#         [--jobs N | --slurm [SBATCH-OPTION,…] | --kubernetes IMAGE,CLAIM,MOUNT | --ray] TRACE.csv OPTION…
 #
 # The options behind the trace go to mdot-simulate unchanged. A load "own" keeps the trace's. Each simulation writes
 # DIR/POLICY_LOAD_SEED.json; DIR/summary.csv has one line per simulation. A simulation whose file exists is not repeated,
 # so that the same command continues after an interruption. With --slurm the script returns after submission; run it again
 # with the same arguments, without --slurm, to write the summary. MDOT_SIMULATE names the program if it is not in PATH.
+#
+# --kubernetes prints a Job for `kubectl apply -f -`, whose pods run IMAGE, with mdot-simulate, and mount the volume claim
+# CLAIM at MOUNT. DIR and the trace must be absolute paths below MOUNT, also on this machine. After the Job, the same
+# command without --kubernetes writes the summary. --ray runs tasks on the cluster at RAY_ADDRESS, or on this machine,
+# by the Python package ray (PYTHON names the interpreter); all nodes share DIR. Then it writes the summary.
 set -eu
 
 fail() { echo "many.sh: $1" >&2; exit 2; }
@@ -31,11 +37,11 @@ run_task() { # DIR NUMBER
 }
 
 if [ "${1:-}" = --task ]; then
-    run_task "$2" "${3:-${SLURM_ARRAY_TASK_ID:?}}"
+    run_task "$2" "${3:-${SLURM_ARRAY_TASK_ID:-$((${JOB_COMPLETION_INDEX:?} + 1))}}"
     exit
 fi
 
-out= policies= loads=own seeds=1 jobs= slurm= sbatch_options=
+out= policies= loads=own seeds=1 jobs= slurm= sbatch_options= kubernetes= ray=
 while [ $# -gt 0 ]; do
     case $1 in
         --out) need "$@"; out=$2; shift 2 ;;
@@ -50,6 +56,8 @@ while [ $# -gt 0 ]; do
                 --out | --policies | --loads | --seeds | --jobs | --slurm | --slurm=*) ;; # the script's own
                 --*) sbatch_options=$1; shift ;;
             esac ;;
+        --kubernetes) need "$@"; kubernetes=$2; shift 2 ;;
+        --ray) ray=yes; shift ;;
         --slurm=*) slurm=yes sbatch_options=${1#--slurm=}; shift ;;
         -*) fail "unknown option $1" ;;
         *) break ;;
@@ -81,8 +89,40 @@ if [ -n "$slurm" ]; then
     exit
 fi
 
+if [ -n "$kubernetes" ]; then
+    image=${kubernetes%%,*} rest=${kubernetes#*,}
+    claim=${rest%%,*} mount=${rest#*,}
+    case $rest in *,/*) ;; *) fail "--kubernetes takes IMAGE,CLAIM,MOUNT with an absolute MOUNT, not $kubernetes" ;; esac
+    case $out in "${mount%/}"/*) ;; *) fail "--out $out is not below $mount, where the pods see it" ;; esac
+    cp "$self" "$out/many.sh"
+    cat << JOB
+{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "mdot-many-"},
+ "spec": {"completionMode": "Indexed", "completions": $count, "parallelism": ${jobs:-$count}, "backoffLimit": $count,
+  "template": {"spec": {"restartPolicy": "Never",
+   "containers": [{"name": "simulate", "image": "$image", "command": ["sh", "$out/many.sh", "--task", "$out"],
+    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}, "volumeMounts": [{"name": "sweep", "mountPath": "$mount"}]}],
+   "volumes": [{"name": "sweep", "persistentVolumeClaim": {"claimName": "$claim"}}]}}}}
+JOB
+    exit
+fi
+
 status=0
-seq "$count" | xargs -P "${jobs:-$(nproc)}" -n 1 sh "$self" --task "$out" || status=1
+if [ -n "$ray" ]; then
+    # Arguments are of the form COUNT SCRIPT DIR. A task's messages go to Ray's driver.
+    "${PYTHON:-python3}" -c '
+import os, subprocess, sys
+import ray
+ray.init(address=os.environ.get("RAY_ADDRESS"), include_dashboard=False, log_to_driver=True)
+count, script, out = int(sys.argv[1]), *sys.argv[2:]
+simulator = {key: os.environ[key] for key in ("MDOT_SIMULATE", "PATH") if key in os.environ}
+@ray.remote(num_cpus=1)
+def task(number):
+    return subprocess.run(["sh", script, "--task", out, str(number)], env={**os.environ, **simulator}).returncode
+sys.exit(any(ray.get([task.remote(number) for number in range(1, count + 1)])))
+' "$count" "$self" "$out" || status=1
+else
+    seq "$count" | xargs -P "${jobs:-$(nproc)}" -n 1 sh "$self" --task "$out" || status=1
+fi
 
 # The fields of a result are written as "name": value.
 fields="mean_jct_s median_jct_s p95_jct_s makespan_s utilisation preemptions mean_wait_s mean_bounded_slowdown cut_off"

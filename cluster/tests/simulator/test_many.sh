@@ -52,6 +52,35 @@ rm "$folder/a/fifo_own_1.json"
 sh "$many" --out "$folder/a" "$@"
 cmp "$folder/a/summary.csv" "$folder/c/summary.csv" || fail "the job array gives other results"
 
+# So does an indexed Job: each completion runs the container's command with its index.
+MDOT_SIMULATE=${MDOT_SIMULATE:-mdot-simulate} sh "$many" --out "$folder/e" --kubernetes "image:1,claim,$folder" "$@" > "$folder/job.json"
+python3 - "$folder/job.json" << 'P' || fail "the indexed Job fails"
+import json, os, subprocess, sys
+spec = json.load(open(sys.argv[1]))["spec"]
+pod = spec["template"]["spec"]
+[container] = pod["containers"]
+assert spec["completionMode"] == "Indexed" and container["image"] == "image:1"
+assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == "claim"
+for index in range(spec["completions"]):
+    subprocess.run(container["command"], env={**os.environ, "JOB_COMPLETION_INDEX": str(index)}, check=True)
+P
+sh "$many" --out "$folder/e" "$@"
+cmp "$folder/a/summary.csv" "$folder/e/summary.csv" || fail "the indexed Job gives other results"
+if sh "$many" --out "$folder/e" --kubernetes "image,claim,/elsewhere" "$@" 2> "$folder/err"; then
+    fail "a folder that pods do not see is accepted"
+fi
+grep -q "not below /elsewhere" "$folder/err" || fail "no reason for the refusal"
+
+# Ray gives the same results, and does not repeat finished simulations.
+if "${PYTHON:-python3}" -c "import ray" 2> "$folder/err"; then
+    sh "$many" --out "$folder/f" --policies fifo --loads own,0.5 --seeds 1,2,3 "$folder/trace one.csv" --gpus 4 \
+        --estimate error:0.5
+    sh "$many" --out "$folder/f" --ray "$@" > "$folder/ray" 2>&1 || fail "on Ray: $(tail -n 3 "$folder/ray")"
+    cmp "$folder/a/summary.csv" "$folder/f/summary.csv" || fail "Ray gives other results"
+else
+    echo "test_many.sh: skipped Ray: ${PYTHON:-python3} has no package ray"
+fi
+
 # Options of the script may follow --slurm, in any order.
 for order in "--slurm --out $folder/d" "--out $folder/d --slurm" "--slurm=--time=5,--mem=1G --out $folder/d"; do
     rm -rf "$folder/d"
