@@ -2,6 +2,7 @@
 #include "base/command/command.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/idle/idle.h"
+#include "simulator/policy/learnt.h"
 #include "simulator/report/simulation_report.h"
 #include "simulator/simulate_options.h"
 
@@ -52,8 +53,8 @@ static void show_progress(void *user, size_t done, size_t total)
 }
 
 static mdot_status simulate(const sc_request *request, const sc_workload *workload, const sc_cluster *cluster,
-                            const sc_accounts *accounts, const sc_policy *policy, sc_summary *out_summary,
-                            mdot_error *err)
+                            const sc_accounts *accounts, const sc_learnt *learnt, const sc_policy *policy,
+                            sc_summary *out_summary, mdot_error *err)
 {
     sc_estimator estimator = {0};
     sc_result result = {0};
@@ -61,6 +62,7 @@ static mdot_status simulate(const sc_request *request, const sc_workload *worklo
                               .limit_factor = request->limit_factor,
                               .limit_extra_s = request->limit_extra_s,
                               .accounts = accounts->count > 0 ? accounts : NULL,
+                              .learnt = learnt,
                               .user = (void *)(uintptr_t)policy->name};
     if (isatty(STDERR_FILENO)) options.progress = show_progress;
     mdot_status status = sc_make_estimator(request, workload, &estimator, &options.errors, err);
@@ -99,19 +101,22 @@ static mdot_status run(const sc_request *request, mdot_error *err)
     sc_cluster cluster = {0};
     sc_workload workload = {0};
     sc_accounts accounts = {0};
+    sc_learnt *learnt = NULL;
     sc_summary summaries[SC_MAX_POLICIES];
     mdot_status status = read_input(request, &cluster, &workload, &accounts, err);
+    if (status == MDOT_OK && request->learnt_path != NULL) status = sc_learnt_open(request->learnt_path, &learnt, err);
     if (status == MDOT_OK && !request->json) {
         printf("%zu job%s, %d GPU%s, load %.3g\n", workload.job_count, workload.job_count == 1 ? "" : "s", cluster.gpus,
                cluster.gpus == 1 ? "" : "s", sc_workload_load(&workload, &cluster));
         sc_print_header(stdout);
     }
     for (size_t i = 0; status == MDOT_OK && i < request->policy_count; i++) {
-        status = simulate(request, &workload, &cluster, &accounts, request->policies[i], &summaries[i], err);
+        status = simulate(request, &workload, &cluster, &accounts, learnt, request->policies[i], &summaries[i], err);
         if (status == MDOT_OK && !request->json)
             sc_print_row(stdout, request->policies[i]->name, sc_name_estimate(request), &summaries[i]);
     }
     if (status == MDOT_OK && request->json) print_json(request, &workload, &cluster, summaries);
+    sc_learnt_close(learnt);
     sc_accounts_free(&accounts);
     sc_workload_free(&workload);
     sc_cluster_free(&cluster);

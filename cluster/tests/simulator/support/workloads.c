@@ -14,6 +14,7 @@
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
+#include "tests/support/process.h"
 
 static void add(sc_workload *workload, double submit_s, int gpus, double duration_s)
 {
@@ -81,4 +82,21 @@ char *workload_write_file(const char *folder, const char *name, const char *text
     fputs(text, file);
     assert_int_equal(fclose(file), 0);
     return path;
+}
+
+sc_learnt *compile_learnt(void)
+{
+    char *folder = process_make_folder(), *path = NULL;
+    process_result result;
+    sc_learnt *learnt = NULL;
+    mdot_error err = {0};
+    assert_true(asprintf(&path, "%s/mlfs.mdot", folder) > 0);
+    process_run((const char *const[]){MDOT_CLI, "compile", MDOT_CLUSTER_DIR "/tests/simulator/data/mlfs.onnx", "-o",
+                                      path, "-q", NULL},
+                &result);
+    if (result.status != 0) fail_msg("%s", result.err);
+    if (sc_learnt_open(path, &learnt, &err) != MDOT_OK) fail_msg("%s", err.message);
+    process_remove_folder(folder);
+    free(path);
+    return learnt;
 }

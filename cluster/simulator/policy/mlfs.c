@@ -1,0 +1,76 @@
+/* mlfs.c — a policy learnt by reinforcement, after MLFS (Wang, Liu and Shen, CoNEXT 2020): a compiled network scores
+ * every job at every event, and GPUs go to each job that fits, the highest score first.
+ *
+ * Implemented: features of time, of the training (progress and loss, loss_curves.h) and of the load; a network that
+ * begins as a heuristic and learns from simulations (lab/mdot_lab/policy), compiled by mdot (--learnt). Left out:
+ * deadlines, tasks of one job, and migration between overloaded servers. */
+#include "simulator/policy/allocation.h"
+#include "simulator/policy/learnt.h"
+#include "simulator/policy/loss_curves.h"
+#include "simulator/policy/policies.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct scored {
+    uint32_t job;
+    double score;
+} scored;
+
+static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    if (view->learnt == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "policy mlfs requires --learnt FILE, a network of lab/mdot_lab/policy, compiled by mdot");
+    return sc_active_create(view, sizeof(scored), out_self, err);
+}
+
+static double score_of(const sc_view *view, uint32_t job, double load)
+{
+    const sc_job *j = &view->workload->jobs[job];
+    const sc_state *state = &view->states[job];
+    double part = 1 - sc_view_planned_work(view, job) / (j->work * sc_workload_planned(j));
+    double left_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    const float features[SC_FEATURES] = {(float)(log1p(left_s) / 10),
+                                         (float)(log2(j->gpus) / 5),
+                                         (float)(log1p(fmax(0, view->now_s - j->submit_s - state->executed_s)) / 10),
+                                         (float)(log1p(state->attained_gpu_s) / 10),
+                                         (float)(log1p(sc_estimate_duration_s(view->estimate, job)) / 10),
+                                         (float)part,
+                                         (float)sc_loss_at(job, fmax(0, part)),
+                                         sc_view_is_running(view, job),
+                                         (float)log1p(load)};
+    return sc_learnt_score(view->learnt, features);
+}
+
+static int by_score(const void *left, const void *right)
+{
+    const scored *a = left, *b = right;
+    if (a->score != b->score) return a->score > b->score ? -1 : 1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+{
+    (void)err;
+    sc_active *self = memory;
+    scored *jobs = self->items;
+    double requested_gpus = 0;
+    self->count = sc_active_update(view, self->jobs, self->count);
+    for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->jobs[i]].gpus;
+    for (size_t i = 0; i < self->count; i++)
+        jobs[i] = (scored){self->jobs[i], score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus)};
+    qsort(jobs, self->count, sizeof *jobs, by_score);
+    for (size_t i = 0; i < self->count && sc_plan_most_free(view, plan) > 0; i++)
+        sc_plan_run_fastest(view, plan, jobs[i].job);
+    return MDOT_OK;
+}
+
+const sc_policy sc_policy_mlfs = {
+    .name = "mlfs",
+    .summary = "the highest score of a learnt, compiled network first (after MLFS); requires --learnt",
+    .uses_types = true,
+    .create = create,
+    .decide = decide,
+    .destroy = free,
+};
