@@ -168,3 +168,29 @@ def test_features_are_finite_for_empty_and_for_huge_operators():
         for x in (features.configuration_features(setting), features.load_features(load), *w,
                   normalisation.features(norm)):
             assert torch.isfinite(x).all()
+
+
+def _converted(type_name: str, read: float = 3.0, written: float = 5.0, **values: float) -> list[float]:
+    load = torch.zeros(1, tables.LOAD_COUNT)
+    load[0, :3] = torch.tensor([1.0, read, written])
+    load[0, 3], load[0, 6] = values.get("data", 1.0), 1.0
+    operators = Operators(torch.tensor([tables.operator_type_row(type_name)]), _convolution(**values), load)
+    return features.converted(operators, load[:, :tables.PHASE_LOAD_COUNT])[0].tolist()
+
+
+@pytest.mark.parametrize("inputs", [3, 4, 5, 8, 9, 12, 16, 27, 64, 65])
+@pytest.mark.parametrize("outputs", [1, 7, 8, 16, 20, 24, 61, 64])
+def test_channels_outside_whole_vectors_are_padded(inputs: int, outputs: int):
+    odd_read, odd_written = inputs % 8 > 0 and inputs > features.IMAGE_CHANNELS, outputs % 8 > 0
+    bytes_ = features.PADDING_PASSES * (3 * odd_read + 5 * odd_written)
+    sizes = {"channels_in": inputs, "channels_out": outputs}
+    assert _converted("Conv", **sizes) == [bytes_] * 3
+    assert _converted("Conv", **sizes, data=0.0) == [bytes_, 0, bytes_]        # the first convolution, of images
+    assert _converted("Conv", **sizes, groups=2) == [0, 0, 0]
+    assert _converted("Linear", **sizes) == [0, 0, 0]
+
+
+def test_normalised_groups_are_converted_in_both_directions():
+    for name in features.CONVERTED_NORMALISATIONS:
+        assert _converted(name) == [features.NORMALISATION_PASSES * 8] * 2 + [0]
+    assert _converted("LayerNormalization") == [0, 0, 0]

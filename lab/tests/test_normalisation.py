@@ -81,7 +81,7 @@ def test_in_nchw_each_channel_is_one_block_of_threads():
     assert _prior_ms(3136) == pytest.approx(_prior_ms(784), rel=1e-4)      # all multiprocessors are busy
 
 
-@pytest.mark.parametrize("flags", [{"is_nhwc": 1.0}, {"is_inference": 1.0}, {"is_compiled": 1.0}])
+@pytest.mark.parametrize("flags", [{"is_inference": 1.0}, {"is_nhwc": 1.0, "is_inference": 1.0}, {"is_compiled": 1.0}])
 def test_other_kernels_are_independent_of_the_number_of_channels(flags):
     assert _prior_ms(16, **flags) == pytest.approx(_prior_ms(3136, **flags))
 
@@ -89,3 +89,11 @@ def test_other_kernels_are_independent_of_the_number_of_channels(flags):
 def test_more_bandwidth_does_not_help_where_channels_are_few():
     a100, h200 = (_prior_ms(16, gpu)[0] * tables.gpu(gpu)["boost_mhz"] for gpu in ("A100", "H200"))
     assert a100 == pytest.approx(h200)
+
+
+def test_few_channels_cost_a_whole_tile_in_nhwc():
+    assert _prior_ms(16, is_nhwc=1.0) == pytest.approx([4 * ms for ms in _prior_ms(3136, is_nhwc=1.0)])
+    for channels in range(1, 1025):
+        tiles = normalisation.tiles(torch.tensor(1 / channels)).item()
+        assert tiles * channels == pytest.approx(-(-channels // normalisation.CHANNELS_OF_TILE) * normalisation.CHANNELS_OF_TILE)
+    assert normalisation.tiles(torch.tensor(0.0)).item() == pytest.approx(1)       # outside feature maps

@@ -82,9 +82,12 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from mdot_lab.predictor import final_model, restored
+    from mdot_lab.predictor import dataset, final_model, layout_refit, restored
 
-    final_model.save(restored.read(options.weights), options.out)
+    model = restored.read(options.weights)
+    for member in model.members if options.nhwc else ():
+        layout_refit.refit(member, dataset.Dataset.load_file(options.nhwc))
+    final_model.save(model, options.out)
     return 0
 
 
@@ -174,6 +177,7 @@ def _parser() -> argparse.ArgumentParser:
     restoring = commands.add_parser("restore", help="read the shipped ONNX files back, to export a changed law without training")
     restoring.add_argument("--weights", type=Path, required=True, help="folder of the ONNX files")
     restoring.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
+    restoring.add_argument("--nhwc", type=Path, metavar="DATA", help="fit what NHWC adds again, to the labels of this data set")
     restoring.set_defaults(run=_restore)
 
     exporting_cv = commands.add_parser("export-cv",

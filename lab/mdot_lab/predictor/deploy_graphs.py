@@ -82,6 +82,7 @@ class Rows(NamedTuple):
     step_bytes: Tensor
     scores: Tensor
     step_scores: Tensor
+    converted: Tensor       # bytes that conversions in NHWC move
     serial: Tensor          # sequential steps of recurrences
     padding: Tensor         # tile padding factor on dense-matmul FLOPs
     tails: Tensor           # fixed kernel time per phase and member
@@ -107,7 +108,7 @@ class Rows(NamedTuple):
 
 TAILS_AT = Rows._fields.index("tails")
 KINDS = 6
-ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 1, 1, 1, 1, 1, 1, 1, 1, KINDS)
+ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, PHASES, 1, 1, 1, 1, 1, 1, 1, 1, 1, KINDS)
 """Widths of all parts except the tails and the profile."""
 
 
@@ -177,7 +178,7 @@ class Encode(nn.Module):
                            work.is_convolution, 1 - trained_on.is_seen_type[bare.type],
                            trained_on.is_new_group(bare.setting) * work.has_layout], dim=1)
         is_kernel = features.is_kernel(bare.type)
-        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial,
+        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, sample.converted, work.serial,
                     features.padding(bare.setting), torch.cat([tails * runs for _, tails in heads], dim=1), norm.elements,
                     work.norm_per_plane, work.is_convolution, work.is_matmul, work.is_winograd, is_kernel, work.is_kept_in_fp32,
                     work.cast, count, kinds, self.shipped.distance_model.profiles(encoded[0]))
@@ -231,6 +232,8 @@ class Evaluate(nn.Module):
         packs_more = conditions.at_least(c.torch, conditions.PACKS_MORE)
         # products, because differences would lose their digits beside NEVER
         in_layout = (1 - c.is_nhwc, c.is_nhwc * (1 - packs_more), c.is_nhwc * packs_more)
+        tiles = 1 + c.is_nhwc * (1 - c.is_inference) * (normalisation.tiles(rows.norm_per_plane[0, :, None]) - 1)
+        converting = c.is_nhwc * c.halves_bytes * ms_per_byte * c.batch
         is_unfused, is_train = (1 - c.is_fused) * ms_per_byte, 1 - c.is_inference
         is_window, is_matmul = rows.is_convolution[0, :, None], rows.is_matmul[0, :, None]
         cast_ms = rows.cast[0, :, None] * (c.is_autocast * (1 - c.is_compiled) * Roofline.CAST_BYTES / gbps)
@@ -269,7 +272,8 @@ class Evaluate(nn.Module):
                 bytes_ms = (under(byte[:, phase]) + c.is_autocast * under(widened[:, phase])) * ms_per_byte
                 if phase < 2:
                     bytes_ms = bytes_ms + scores[0, :, None] * (passes[phase] * is_unfused)
-                part = (torch.maximum(flops_ms, bytes_ms) + overlap * torch.minimum(flops_ms, bytes_ms)) * factor[phase]
+                part = torch.maximum(flops_ms, bytes_ms) + overlap * torch.minimum(flops_ms, bytes_ms)
+                part = (part + rows.converted[phase, :, None] * converting) * factor[phase]
                 least = flops[phase, :, None] * bound
                 if phase < len(compulsory):
                     least = torch.maximum(least, moved[phase, :, None] * compulsory[phase])
@@ -280,7 +284,7 @@ class Evaluate(nn.Module):
                 if phase < PARTS - PHASES:
                     norm_bytes = normalisation.MOVED[phase] * norm_elements
                     of_block = in_planes * torch.exp(-roofline.norm_rate[phase]) / (c.boost_mhz * 1e3 * FP32_BYTES)
-                    of_byte = torch.maximum(torch.exp(roofline.norm_cost[phase]) * ms_per_byte, per_block * of_block)
+                    of_byte = torch.maximum(torch.exp(roofline.norm_cost[phase]) * ms_per_byte * tiles, per_block * of_block)
                     cost_ms = norm_bytes * of_byte * factor[PHASES + phase]
                     is_folded = c.is_compiled * c.is_inference
                     norm_ms = torch.maximum(cost_ms, norm_bytes * (Roofline.NORM_COMPULSORY * (1 - is_folded) * ms_per_byte))

@@ -65,6 +65,7 @@ class Work(NamedTuple):
     grouping: Tensor        # [P, GROUPING], inputs for the share of groups without a dedicated NHWC kernel
     lacks_kernel: Tensor    # grouped, and cuDNN lacks an NHWC kernel for its window or group width
     idle: Tensor            # [P, 3], the fallback kernel's factor on FLOPs per phase
+    converted: Tensor       # [P, 3], fp32 bytes that conversions move in NHWC and half precision
     compulsory: Tensor      # [P, 3], least fp32 bytes that a separate kernel moves
     cast: Tensor            # [P, 1], parameters converted by autocast to half precision, and gradients back
 
@@ -164,6 +165,28 @@ def idle(setting: Tensor) -> Tensor:
     s = shape(setting)
     data, weight = (up_to(torch.ceil(x / LEAST_COLUMNS) * LEAST_COLUMNS, FALLBACK_COLUMNS) for x in (s.inputs, s.outputs))
     return torch.cat([torch.ones_like(data), data, weight], dim=1)
+
+
+VECTOR_CHANNELS, IMAGE_CHANNELS = 8, 4
+CONVERTED_NORMALISATIONS = ("GroupNormalization", "InstanceNormalization")
+PADDING_PASSES, NORMALISATION_PASSES = 6.0, 3.0
+"""Passes at the full bandwidth that conversions take for each phase, fitted to the ratio of NHWC to NCHW in 600 training networks
+with PyTorch 1.12, together with normalisation.CHANNELS_OF_TILE. They are 5.3 to 6.6 and 2.8 to 3.2 without a family."""
+
+
+def converted(operators: Operators, load: Tensor) -> Tensor:
+    """[P, 3]: fp32 bytes that conversions move in NHWC and half precision. `load`: of the samples, [P, PHASE_LOAD_COUNT]
+
+    Tensor cores read vectors of 8 channels. cuDNN pads tensors with another number of channels, and cuts results, in kernels of
+    their own: rexnet and pruned networks take 1.2 to 1.5 times as long as by their work, in NHWC alone. Images have kernels.
+    PyTorch 1 normalises groups in NCHW: it converts operands, and the next convolution converts results."""
+    read, written = load[:, 1:2], load[:, 2:3]
+    channels_in, channels_out = (column(operators.setting, name) for name in ("channels_in", "channels_out"))
+    is_padded = where_type(operators.type, CONVOLUTIONS) * (1 - grouping(operators.setting)[0])
+    odd_read = odd(channels_in, VECTOR_CHANNELS) * _exceeds(channels_in, IMAGE_CHANNELS)
+    padded = is_padded * (read * odd_read + written * odd(channels_out, VECTOR_CHANNELS)) * (load[:, 0::3] > 0).to(read.dtype)
+    both = torch.cat([read + written, read + written, torch.zeros_like(read)], dim=1)
+    return PADDING_PASSES * padded + NORMALISATION_PASSES * where_type(operators.type, CONVERTED_NORMALISATIONS) * both
 
 
 def is_kernel(types: Tensor) -> Tensor:
@@ -310,6 +333,7 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, has_maps: Ten
                 is_depthwise=is_depthwise, is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # convolutions with computed weights, one group per sample, are converted to NCHW first
                 grouping=group_features(operators.setting) * learns, lacks_kernel=lacks_kernel * learns,
+                converted=converted(operators, operators.load[:, :half] * batch) * has_layout,
                 compulsory=_compulsory(operators, moved), cast=operators.load[:, -1:] * is_matmul)
 
 

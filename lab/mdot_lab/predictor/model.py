@@ -135,8 +135,6 @@ class Roofline(nn.Module):
     """Fraction of multiplications saved by Winograd with 2x2 result tiles."""
     NORM_COMPULSORY = 0.6
     """Fraction of a BatchNormalization's bytes moved when the input is read once."""
-    MOST_CHANNELS = 1e6
-    """More channels than any BatchNormalization has. It turns an inverse of channels into 1, and leaves 0."""
     CAST_BYTES = 6.0
     """Bytes that autocast moves for each parameter: it reads fp32 and writes half precision, and the reverse for gradients."""
     SHARE_AT_FIRST = ((-3.0, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0, 1.5, 0.05, 0.05), (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0))
@@ -266,7 +264,7 @@ class Roofline(nn.Module):
     def per_block(self, per_plane: Tensor, sm_count: Tensor) -> Tensor:
         """Elements per thread block in an NCHW BatchNormalization, as a fraction. One block reads one channel, so that
         few channels leave multiprocessors idle."""
-        is_plane = (per_plane * self.MOST_CHANNELS).clamp(0, 1)
+        is_plane = (per_plane * normalisation.MOST_CHANNELS).clamp(0, 1)
         return torch.maximum(per_plane, is_plane / (sm_count * torch.exp(self.norm_blocks)))
 
     def waiting(self, work: Work) -> Tensor:
@@ -280,9 +278,11 @@ class Roofline(nn.Module):
         (flops_ms, flops_bound), bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
         phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
         in_planes = (1 - c.is_nhwc) * (1 - c.is_inference) * (1 - c.is_compiled)
+        tiles = 1 + c.is_nhwc * (1 - c.is_inference) * (normalisation.tiles(work.norm_per_plane) - 1)
         of_block = in_planes * torch.exp(-self.norm_rate) / (c.gpu_column("boost_mhz") * 1e3 * FP32_BYTES)
+        phases = phases + c.is_amp * c.is_nhwc * work.converted * ms_per_byte
         norm_ms = work.norm_bytes * torch.maximum(
-            torch.exp(self.norm_cost) * ms_per_byte,
+            torch.exp(self.norm_cost) * ms_per_byte * tiles,
             self.per_block(work.norm_per_plane, c.gpu_column("sm_count")) * of_block)
         # torch.compile fuses all but matmuls, and BatchNormalizations in training, into kernels whose bytes are unknown
         alone = 1 - c.is_compiled * (1 - work.is_matmul)
