@@ -207,8 +207,7 @@ class Job:
             raise InvalidArgumentError(
                 f"model is {named(model)}: pass a module; for a name, use Job.from_name, and for a file, Job.read"
             )
-        check_number("batch", batch)
-        check_number("length", length)
+        batch, length = check_number("batch", batch), check_number("length", length)
         check_text("name", name if name is not None else "")
         check_inputs(args, example_kwargs or {}, expected, batch)
 
@@ -287,8 +286,8 @@ class Job:
         `length` is the number of tokens or frames, and `size` the side of an image in pixels. Requires PyTorch and
         the network's library.
         """
-        for option, value in (("batch", batch), ("length", length), ("size", size)):
-            check_number(option, value)
+        sizes = (("batch", batch), ("length", length), ("size", size))
+        batch, length, size = (check_number(option, value) for option, value in sizes)
         check_text("name", name)
         from mdot.trace.models import build
 
@@ -329,7 +328,7 @@ class Job:
         """
         from mdot.trace.replay import network_of
 
-        check_number("batch", batch)
+        batch = check_number("batch", batch)
         found = network_of(path, batch)
         for note in found.notes:
             _warn(f"{found.network.name}: {note}")
@@ -345,8 +344,8 @@ class Job:
         `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs and labels
         follow from the forward function's arguments. For other classes, pass the model to `from_torch`.
         """
-        for option, value in (("batch", batch), ("length", length), ("size", size)):
-            check_number(option, value)
+        sizes = (("batch", batch), ("length", length), ("size", size))
+        batch, length, size = (check_number(option, value) for option, value in sizes)
         from mdot.trace.models import class_of_transformers, configuration_of, of_transformers
 
         made = class_of_transformers(kind) if isinstance(kind, str) else kind

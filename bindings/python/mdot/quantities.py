@@ -23,10 +23,9 @@ def whole_number(option: str, value: Any, least: int, most: int) -> int:
     return number
 
 
-def check_number(option: str, value: Any) -> None:
-    """Refuses a number of samples, tokens or pixels below 1; None is accepted."""
-    if value is not None:
-        whole_number(option, value, 1, 1 << 24)
+def check_number(option: str, value: Any) -> Any:
+    """A number of samples, tokens or pixels as an integer, of 1 at least; None stays None."""
+    return None if value is None else whole_number(option, value, 1, 1 << 24)
 
 
 def read_count(text: str) -> int:

@@ -12,8 +12,9 @@ from torch.nn.modules import module as hooks
 from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError
-from mdot.trace.graph import Graph, Value
+from mdot.trace.graph import Graph, Node, Value
 from mdot.trace.known_calls import MOST_KNOWN
+from mdot.trace.work import einsum
 
 
 class SequenceFirst:
@@ -191,6 +192,33 @@ def _degree(shape: tuple[int, ...], other: tuple[int, ...], batch: int, count: i
             return None
         degree += power
     return degree if degree <= 2 else None
+
+
+def above_square(first: Graph, other: Graph, count: int, batch: int) -> str | None:
+    """A warning that names the first node whose work or tensors grow faster than the square of the batch, for example a
+    product of two matrices of all pairs. Its share at these batches does not matter, because it grows."""
+    limit = (count / batch) ** 2.5
+    for one, two in zip(first.nodes, other.nodes):
+        if one.op != two.op:
+            return None
+        small, large = _amount(one), _amount(two)
+        if large > limit * small > 0:
+            return (
+                f"batch-differs: node '{one.name}' ({one.op}) grows faster than the square of the batch, which a job cannot "
+                "express; trace it at the batch that you ask about"
+            )
+    return None
+
+
+def _amount(node: Node) -> float:
+    """FLOPs of a product, and elements of other results."""
+    operand, made = (values[0] if values else None for values in (node.inputs, node.outputs))
+    flops, elements = node.attributes.get("flops"), made.count if made is not None else 0
+    if node.op == "Einsum":
+        flops = einsum((node.attributes["equation"], node.inputs), None) or elements
+    if isinstance(flops, (int, float)):
+        return float(flops)
+    return float(elements * operand.shape[-1] if node.op == "MatMul" and operand is not None else elements)
 
 
 def has_equal_steps(one: Graph, other: Graph) -> bool:

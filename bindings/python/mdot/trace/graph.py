@@ -116,7 +116,10 @@ class Graph:
         self.constant_elements += made.count
         return made
 
-    def scalar(self, number: float | int | bool, dtype: int) -> Value:
+    def scalar(self, number: complex | float | int | bool, dtype: int) -> Value:
+        """A number; the content of a complex one stays unknown, as that of complex tensors."""
+        if isinstance(number, complex):
+            return self.constant((), dtype)
         kind = dtype if dtype in _PACKING else FLOAT
         exact = float(number) if kind in FLOATS else bool(number) if kind == BOOL else int(number)
         value = self.constant((), kind, pack([exact], kind) if _fits(exact, kind) else None)

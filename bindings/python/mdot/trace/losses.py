@@ -62,9 +62,13 @@ def attach(
 
 
 def check_gradient(loss: Callable[..., Any] | None, graph: Graph) -> None:
-    """Refuses a loss through which no gradient flows, for example `loss.detach()`."""
-    ends = {value for node in graph.nodes if node.op == "StopGradient" for value in node.outputs}
-    if loss is not None and all(value in ends for value in graph.outputs):
+    """Refuses a loss through which no gradient flows to trained parameters, for example `output.detach().sum()`."""
+    trained = [value for value in graph.parameters if value.name not in graph.frozen]
+    reached = set(trained)
+    for node in graph.nodes:
+        if node.op != "StopGradient" and any(value in reached for value in node.inputs):
+            reached |= {value for value in node.outputs if value is not None and value.dtype in FLOATS}
+    if loss is not None and trained and not any(value in reached for value in graph.outputs):
         raise InvalidArgumentError(
             "loss returned a tensor without a gradient, so that nothing would be trained; leave out detach() and no_grad() in it"
         )

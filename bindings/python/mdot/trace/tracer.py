@@ -121,6 +121,8 @@ def trace(
     if is_fake and other is None:
         other, sizes = _at_other_batch(model, args, kwargs, name, batch, graph, notes)
         far = _at_far_batch(model, args, kwargs, name, batch, sizes, notes) if other is not None else None
+    above = batches.above_square(graph, *(far or other), batch) if other is not None else None
+    notes += [above] if above is not None else []
     with replacements.active([], has_backward=True), failures.quiet():
         program = record(model, args, kwargs, batch, sizes) if is_fake else None
         if program is not None:

@@ -123,7 +123,7 @@ def _fourier(args: Any, out: Any) -> float:
     return full * round((5.0 if x.is_complex() and out.is_complex() else 2.5) * math.log2(max(extent, 2)))
 
 
-def _einsum(args: Any, out: Any) -> float:
+def einsum(args: Any, out: Any) -> float:
     """Contracts the operands from left to right."""
     terms, operands = args[0].replace(" ", "").split("->")[0].split(","), args[1]
     sizes = {letter: n for term, x in zip(terms, operands) for letter, n in zip(term[::-1], x.shape[::-1]) if letter.isalpha()}
@@ -167,10 +167,10 @@ def _cubic(factor: float) -> Formula:
 
 
 def _solved(args: Any, out: Any) -> float:
-    """Two triangular systems for each column."""
+    """Two triangular systems for each column of the result."""
     matrices = [a for a in args if isinstance(a, torch.Tensor) and a.ndim > 1]
     square = next((a for a in matrices if a.shape[-1] == a.shape[-2]), matrices[0])
-    return 2.0 * max(_size(a) for a in matrices) * square.shape[-1]
+    return 2.0 * _size(out[0] if isinstance(out, (list, tuple)) else out) * square.shape[-1]
 
 
 def _alignment(args: Any, out: Any) -> float:
@@ -208,6 +208,7 @@ _FORMULAS: dict[str, Formula] = {
         "cudnn_convolution_transpose", "miopen_convolution_transpose", "_mps_convolution_transpose")},
     **{name: _convolution_backward for name in ("convolution_backward", "convolution_backward_overrideable", "_slow_conv2d_backward")},
     "deform_conv2d": _deformable,
+    "_deform_conv2d_backward": lambda args, out: 2 * _deformable(args[1:], args[0]),
     **{name: _attention for name in (
         "scaled_dot_product_attention", "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_attention_math_for_mps",
@@ -229,7 +230,7 @@ _FORMULAS: dict[str, Formula] = {
     "_euclidean_dist": lambda args, out: 2.0 * _size(out) * (args[0].shape[-1] + 2),
     **{name: _distances_backward for name in ("_cdist_backward", "_pdist_backward")},
     "_trilinear": _bilinear,
-    "einsum": _einsum,
+    "einsum": einsum,
     **{name: _cubic(1 / 3) for name in ("cholesky", "linalg_cholesky_ex", "linalg_ldl_factor_ex")},
     **{name: _cubic(2 / 3) for name in ("linalg_lu_factor_ex", "linalg_lu", "_lu_with_info", "_linalg_det", "_linalg_slogdet")},
     **{name: _cubic(8 / 3) for name in ("_linalg_solve_ex", "linalg_lstsq")},
@@ -237,13 +238,14 @@ _FORMULAS: dict[str, Formula] = {
     **{name: _cubic(2) for name in ("linalg_inv_ex", "geqrf", "linalg_householder_product", "ormqr", "_linalg_check_errors")},
     **{name: _cubic(4) for name in ("linalg_qr",)},
     **{name: _cubic(9) for name in ("_linalg_eigh", "linalg_eigh")},
-    **{name: _cubic(25) for name in ("linalg_eig", "linalg_eigvals", "_linalg_eigvals", "_linalg_svd", "linalg_svd")},
+    **{name: _cubic(25) for name in ("linalg_eig", "linalg_eigvals", "linalg_pinv", "_linalg_eigvals", "_linalg_svd", "linalg_svd")},
     **{name: _cubic(30) for name in ("linalg_matrix_exp",)},
     **{name: _solved for name in ("linalg_solve_triangular", "triangular_solve", "cholesky_solve", "_cholesky_solve_helper", "linalg_lu_solve",
                                   "linalg_ldl_solve", "_spsolve")},
     **{name: _alignment for name in ("_ctc_loss", "_use_cudnn_ctc_loss", "_cudnn_ctc_loss", "ctc_loss")},
     "_ctc_loss_backward": lambda args, out: 4.0 * _size(out),
     **{name: _samples for name in ("roi_align", "ps_roi_align")},
+    **{name: lambda args, out: _samples(args, args[0]) for name in ("_roi_align_backward", "_ps_roi_align_backward")},
     "nms": _pairs,
 }  # fmt: skip
 
@@ -268,7 +270,8 @@ def flops_of(func: Any, args: Any, kwargs: Any, out: Any) -> float:
     if kwargs:
         names = [argument.name for argument in func._schema.arguments]
         args = (*args, *[kwargs.get(name) for name in names[len(args) :]])
-    is_complex = any(isinstance(a, torch.Tensor) and a.is_complex() for a in args) and formula is not _fourier
+    operands = [x for a in args for x in (a if isinstance(a, (list, tuple)) else [a]) if isinstance(x, torch.Tensor)]
+    is_complex = any(x.is_complex() for x in operands) and formula is not _fourier
     return (4 if is_complex else 1) * formula(args, out)
 
 

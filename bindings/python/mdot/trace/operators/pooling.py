@@ -106,6 +106,7 @@ TRANSLATIONS: dict[str, Callable[[Call], Any]] = {
     "upsample_trilinear3d": _resize("linear"),
     "upsample_bicubic2d": _resize("cubic"),
     "_upsample_bicubic2d_aa": _resize("cubic"),
+    "_upsample_lanczos2d_aa": _resize("cubic"),
     "grid_sampler": _grid_sample,
     "grid_sampler_2d": _grid_sample,
     "grid_sampler_3d": _grid_sample,
