@@ -86,6 +86,7 @@ FREE: dict[str, Form] = {
     "grid": lambda m, x, b: torch.stack(torch.meshgrid(torch.arange(b), torch.arange(b), indexing="ij")).sum() + m.last(x),
     "half": lambda m, x, b: m.last(x[: b // 2]),
     "halves": lambda m, x, b: m.last(torch.cat([part.exp() for part in x.split(b // 2)])),
+    "triangular systems": lambda m, x, b: torch.linalg.solve_triangular(m.last.weight.tril(), x.T, upper=False).exp(),
     "memory bank": lambda m, x, b: F.cross_entropy(torch.cat([x @ x.T, x @ torch.zeros(32, 1024)], 1), torch.arange(b)),
 }  # fmt: skip
 """Programs that read the batch from their inputs, and whose operators are the same at 4 and at 64."""
@@ -107,6 +108,13 @@ OTHER_STEPS: dict[str, Form] = {
     "most": lambda m, x, b: m.last(x[: min(b, 10)]),
     "triples": lambda m, x, b: (x[:, None, None] + x[None, :, None] + x[None, None]).exp(),
     "neighbours": lambda m, x, b: m.last(x[1:] - x[:-1]),
+    "cube": lambda m, x, b: (m.last(x) @ x.T) @ (x @ x.T),
+    "independence criterion": lambda m, x, b: torch.trace((x @ x.T) @ (torch.eye(b) - 1 / b) @ (m.last(x) @ x.T)),
+    "rounds over pairs": lambda m, x, b: torch.linalg.matrix_power(x @ x.T, 4) @ m.last(x),
+    "factors of pairs": lambda m, x, b: torch.linalg.cholesky(m.last(x) @ x.T + torch.eye(b)),
+    "inverse of pairs": lambda m, x, b: torch.linalg.inv(m.last(x) @ x.T + torch.eye(b)),
+    "triangles": lambda m, x, b: torch.einsum("ij,jk,ki->i", x @ x.T, m.last(x) @ x.T, x @ x.T),
+    "attention over pairs": lambda m, x, b: F.scaled_dot_product_attention(*((m.last(x) @ x.T)[None],) * 3),
 }  # fmt: skip
 """Programs whose work is no polynomial of the batch."""
 
@@ -238,6 +246,14 @@ class Squares(support.TestCase):
                     _, texts = self.told(form, 4, number)
                     about = [text for text in texts if "batch-" in text or "counts per sample" in text]
                     self.assertTrue(about and "\n" not in about[0], texts)
+
+    def test_cubes_are_told_however_small_their_share_is(self) -> None:
+        """Behind layers with a thousand times as much work at both traced batches."""
+        for name in ("cube", "independence criterion", "factors of pairs", "triangles", "triples"):
+            with self.subTest(name):
+                wide: Form = lambda m, x, b, name=name: OTHER_STEPS[name](m, x @ torch.ones(32, 1 << 16) @ torch.ones(1 << 16, 32), b)  # type: ignore[misc]
+                _, texts = self.told(wide, 4, None)
+                self.assertEqual(len([text for text in texts if "faster than the square" in text]), 1, texts)
 
     def test_usual_programs_cause_no_warning(self) -> None:
         """Numbers that equal the batch by chance, and rows that a program picks."""

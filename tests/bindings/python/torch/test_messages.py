@@ -129,8 +129,19 @@ class Messages(unittest.TestCase):
         self.expect(lambda: read(NET, X, loss=torch.optim.SGD(NET.parameters()), targets=X), "returns a scalar")  # type: ignore[arg-type]
         self.expect(lambda: read(NET, X, loss=lambda y: None), "loss returned NoneType", "one element")  # type: ignore[arg-type,return-value]
         self.expect(lambda: read(NET, X, loss=lambda y: y), "shape [4, 8]", "one element")
-        self.expect(lambda: read(NET, X, loss=lambda y: y.sum().detach()), "without a gradient", "detach()")
+        for ends in (
+            lambda y: y.sum().detach(), lambda y: y.detach().sum(), lambda y: (y.detach() ** 2).mean(), lambda y: y.argmax(-1).float().mean(),
+            lambda y: (y > 0).float().mean(), lambda y: y.data.exp().sum(), lambda y: torch.zeros(()) + y.round().long().sum(),
+        ):  # fmt: skip
+            self.expect(lambda: read(NET, X, loss=ends), "without a gradient", "detach()")
         self.expect(lambda: read(NET, X, loss=nn.CrossEntropyLoss(), targets=3), "must be Tensor, not int", "pass a tensor")
+
+    def test_whole_numbers_of_other_types(self) -> None:
+        """A batch from a division or from numpy."""
+        numpy = library("numpy")
+        for batch in (4.0, numpy.int64(4), numpy.float32(4)):
+            self.assertEqual(mdot.Job.from_torch(NET, X, batch=batch).batch, 4)
+            self.assertEqual(mdot.Job.from_name("resnet18", batch=batch, size=numpy.int64(32)).batch, 4)
 
     def test_models_that_are_none(self) -> None:
         read = mdot.Job.from_torch

@@ -188,6 +188,22 @@ class Losses(nn.Module):
 # ---- Functions -------------------------------------------------------------------------------------------------------
 
 
+def _deformed(m: Any, x: torch.Tensor) -> torch.Tensor:
+    from torchvision import ops
+
+    image = x.mT.unflatten(2, (4, 4))
+    return m.last(ops.deform_conv2d(image, m.places(image), m.w, padding=1).flatten(2).mT)  # type: ignore[no-any-return]
+
+
+def _diagonal_states(m: Any, x: torch.Tensor) -> torch.Tensor:
+    """S4D (Gu et al. 2022): a convolution by FFT with a kernel of complex exponentials."""
+    length = x.shape[1]
+    powers = torch.exp((-0.5 + 1j * m.a[..., None]) * torch.arange(length))
+    kernel = 2 * torch.einsum("hn,hnl->hl", torch.view_as_complex(m.c), powers).real
+    product = torch.fft.rfft(kernel, n=2 * length) * torch.fft.rfft(x.mT, n=2 * length)
+    return m.last(torch.fft.irfft(product, n=2 * length)[..., :length].mT)  # type: ignore[no-any-return]
+
+
 def _functions() -> Iterator[tuple[str, Make]]:
     matrix = lambda x: x[:, :8, :8] + 9 * torch.eye(8)  # noqa: E731
     spd = lambda x: x @ x.mT + 9 * torch.eye(16)  # noqa: E731
@@ -198,6 +214,18 @@ def _functions() -> Iterator[tuple[str, Make]]:
         w=lambda: nn.Parameter(torch.zeros(24, 9, 2)))
     yield "complex_linear", function(
         lambda m, x: m.last((torch.complex(x, x) @ torch.view_as_complex(m.w)).abs()), w=lambda: nn.Parameter(torch.zeros(24, 24, 2)))
+    for name, body in {
+        "times": lambda x: 1j * x, "plus": lambda x: x + 1j, "minus": lambda x: 1j - x, "over": lambda x: x / 2j, "under": lambda x: 1j / (x + 2),
+        "power": lambda x: (x + 0j) ** 2, "turn": lambda x: torch.exp(-2j * math.pi * x), "call": lambda x: torch.mul(x, 2j),
+        "filled": lambda x: torch.full((16, 24), 1j) * x, "scaled": lambda x: torch.add(x + 0j, x, alpha=2j), "chosen": lambda x: torch.where(x > 0, x, 1j),
+    }.items():  # fmt: skip
+        yield f"complex_number_{name}", function(lambda m, x, f=body: m.last(f(x).abs()))
+    yield "fourier_operator", function(
+        lambda m, x: m.last(torch.fft.irfft(torch.einsum("bmi,mio->bmo", torch.fft.rfft(x, dim=1)[:, :4], torch.view_as_complex(m.w)), n=16, dim=1)),
+        w=lambda: nn.Parameter(torch.zeros(4, 24, 24, 2)))
+    yield "pseudo_inverse", function(lambda m, x: torch.linalg.pinv(matrix(x)))
+    yield "deformable_convolution", function(_deformed, w=lambda: nn.Parameter(torch.zeros(24, 24, 3, 3)), places=lambda: nn.Conv2d(24, 18, 3, padding=1))
+    yield "diagonal_state_space", function(_diagonal_states, a=lambda: nn.Parameter(torch.zeros(24, 8)), c=lambda: nn.Parameter(torch.zeros(24, 8, 2)))
     yield "stft", function(lambda m, x: torch.stft(x.flatten(1), 32, 16, window=torch.ones(32), return_complex=True).abs())
     for equation in ("bld,de->ble", "bld,bmd->blm", "bld,bld->bl", "bld,bme->bdme"):
         yield f"einsum_{equation}", function(
