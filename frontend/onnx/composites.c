@@ -72,14 +72,15 @@ static mdot_status write_fused_conv(const ml_writer *w, int rank)
                        {"Tanh", IR_OP_Tanh, {NULL}},
                        {"Sigmoid", IR_OP_Sigmoid, {NULL}},
                        {"LeakyRelu", IR_OP_LeakyRelu, {"alpha"}},
-                       {"HardSigmoid", IR_OP_HardSigmoid, {"alpha", "beta"}}};
+                       {"HardSigmoid", IR_OP_HardSigmoid, {"alpha", "beta"}},
+                       {"Clip", IR_OP_Clip, {NULL}}};
     const char *name = ir_node_string(w->node, "activation", "");
     size_t kind = 0;
     while (kind < sizeof activations / sizeof *activations && strcmp(activations[kind].name, name) != 0) kind++;
     if (kind == sizeof activations / sizeof *activations)
-        return fe_ml_fail(w, MDOT_UNSUPPORTED,
-                          "activation \"%s\" is unknown; known are Relu, Tanh, Sigmoid, LeakyRelu and HardSigmoid",
-                          name);
+        return fe_ml_fail(
+            w, MDOT_UNSUPPORTED,
+            "activation \"%s\" is unknown; known are Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid and Clip", name);
     const double *parameters;
     int64_t parameter_count;
     BS_TRY(fe_ml_floats(w, "activation_params", &parameters, &parameter_count));
@@ -95,7 +96,10 @@ static mdot_status write_fused_conv(const ml_writer *w, int rank)
     }
     w->node->attrs = NULL;
     w->node->attr_count = 0;
-    return fe_ml_finish(w, IR_VALUES(fe_add(w->u, w->node, activations[kind].op, &sum, 1, attrs, attr_count)));
+    ir_value *operands[3] = {sum};
+    count = activations[kind].op == IR_OP_Clip && parameter_count == 2 ? 3 : 1;
+    for (int i = 1; i < count; i++) operands[i] = fe_ml_scalar(w, "limit", parameters[i - 1]);
+    return fe_ml_finish(w, IR_VALUES(fe_add(w->u, w->node, activations[kind].op, operands, count, attrs, attr_count)));
 }
 
 mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
