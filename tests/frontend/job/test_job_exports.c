@@ -124,6 +124,26 @@ static void products_that_are_written_twice_run_twice(void **state)
     }
 }
 
+/* ONNX Runtime's optimised files. */
+static void fused_convolutions_cost_their_parts(void **state)
+{
+    (void)state;
+    static const char *const activations[] = {"Relu", "Clip", "Sigmoid"};
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+        onnx_builder *b = job_begin("8,4,6,6");
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, "4,4,3,3", NULL);
+        onnx_node(b, "com.microsoft:FusedConv", "x,w", "y");
+        onnx_attr_string(b, "activation", activations[i]);
+        onnx_attr_floats(b, "activation_params", 2, (float[]){0, 6});
+        job_reading r = job_expect_output(b, "y");
+        char types[32];
+        snprintf(types, sizeof types, "Conv %s", activations[i]);
+        job_expect_types(&r, types);
+        assert_compare(job_operator(&r, 0).per_sample[MDOT_PHASE_FORWARD].flops, ==, 2.0 * 4 * 9 * 4 * 16);
+        job_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +152,7 @@ int main(void)
         cmocka_unit_test(parameter_counts_equal_those_of_timm),
         cmocka_unit_test(exports_do_the_work_of_their_files),
         cmocka_unit_test(products_that_are_written_twice_run_twice),
+        cmocka_unit_test(fused_convolutions_cost_their_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

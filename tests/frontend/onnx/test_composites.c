@@ -71,6 +71,14 @@ static void fused_convolutions_add_and_activate(void **state)
     onnx_attr_string(b, "activation", "LeakyRelu");
     onnx_attr_floats(b, "activation_params", 1, (float[]){0.25F});
     expect(b, 3, (int64_t[]){1, 1, 4}, (double[]){1, 2, 0, 1}, (double[]){-0.125, 2.5, -0.125}, 3);
+    b = onnx_begin(21);
+    onnx_import(b, "com.microsoft", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "1,1,N");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,1,2", (float[]){1, -1});
+    onnx_node(b, "com.microsoft:FusedConv", "x,w", "y");
+    onnx_attr_string(b, "activation", "Clip");
+    onnx_attr_floats(b, "activation_params", 2, (float[]){0, 1.5F});
+    expect(b, 3, (int64_t[]){1, 1, 4}, (double[]){1, 2, 0, 1}, (double[]){0, 1.5, 0}, 3);
 }
 
 /* As PyTorch exports it, on pairs of positions. Each group has the elements of two channels. */
