@@ -179,7 +179,9 @@ seeds.
 {driple}
 
 Between cards with measured kernels (`python3 -m mdot_lab.checks.transfer`): twelve pairs of NVIDIA cards, three
-language models in fp32. Habitat's perceptrons answer matrix products, and waves scale the rest.
+language models in fp32. Habitat's perceptrons answer matrix products, and waves scale the rest. "mdot with X" is a
+weighted mean of logarithms, with weights from pairs of the two other cards. No combination wins on all twelve pairs
+(they lose on 4, 1 and 2), so none ships.
 
 {transfer}
 
@@ -214,7 +216,7 @@ out (MISO's eight).
 
 | system | reason |
 | --- | --- |
-| Cynthia | its form is `mdot predict --parallel ps=K --sync bsp`; its measurements are not public here |
+| Cynthia | its form is `mdot predict --parallel ps=K --sync bsp`; its paper has figures, and no table is public here |
 | Synergy | its form is `--loader-rate --cpu-rate --cpus`; no public table of loaders |
 | Optimus, MLFS (convergence) | `mdot converge`, judged by `python3 -m mdot_lab.convergence` |
 | Shockwave | `mdot.trajectory` adds up phases; its regression of phases has no public labels |

@@ -32,6 +32,9 @@ from mdot_lab.baselines.habitat_perceptrons import Perceptron
 CARDS = {"NVIDIA_A100_80GB_PCIe": "A100-PCIE-80GB", "NVIDIA_H100_80GB_HBM3": "H100", "NVIDIA_L4": "L4",
          "Tesla_V100-PCIE-32GB": "V100-PCIE-32GB"}
 METHODS = ("wave scaling", "mdot", "mdot, corrected by the step", "Habitat", "Habitat, products of B unknown")
+MDOT, COMBINED = 1, (0, 2, 3)
+"""Columns of METHODS; each of the latter is combined with mdot."""
+COMBINATIONS = tuple(f"mdot with {METHODS[column]}" for column in COMBINED)
 WEIGHTS = np.linspace(0, 1, 21)
 LAYER = re.compile(r"\.(?:h|layers?)\.0\b")
 DENSE = re.compile(r"lm_head|proj|fc\d|dense|query|key|value|linear|decoder$|pooler")
@@ -112,25 +115,26 @@ def main() -> int:
         cards = mdot.gpu(CARDS[a]), mdot.gpu(CARDS[b])
         scaled, published, new = (ms_a * habitat_factor(found, *cards, each, CARDS[b]) for each in (None, known, unknown[CARDS[b]]))
         rows.append((a, b, *np.log(np.array([scaled, own_b, ms_a * own_b / own_a, published, new]) / ms_b)))
-    print(f"| from | to | steps | {' | '.join(METHODS)} | combination | weight of wave scaling |\n" + "| --- " * 10 + "|")
+    print(f"| from | to | steps | {' | '.join((*METHODS, *COMBINATIONS))} | weights |\n" + "| --- " * 12 + "|")
     errors = []
     for a, b in itertools.permutations(CARDS, 2):
         own, rest = ([row[2:] for row in rows if test(row)] for test in (
             lambda row: row[:2] == (a, b), lambda row: not {row[0], row[1]} & {a, b}))
-        judged, other = np.array(own), np.array(rest)
-        tried = [np.abs(np.expm1(w * other[:, 0] + (1 - w) * other[:, 1])).mean() for w in WEIGHTS]
-        weight = WEIGHTS[int(np.argmin(tried))]
-        combined = weight * judged[:, 0] + (1 - weight) * judged[:, 1]
-        each = np.abs(np.expm1(np.column_stack([judged, combined])))
+        judged, other, cells, weights = np.array(own), np.array(rest), [np.array(own)], []
+        for column in COMBINED:
+            tried = [np.abs(np.expm1(w * other[:, column] + (1 - w) * other[:, MDOT])).mean() for w in WEIGHTS]
+            weights.append(WEIGHTS[int(np.argmin(tried))])
+            cells.append((weights[-1] * judged[:, column] + (1 - weights[-1]) * judged[:, MDOT])[:, None])
+        each = np.abs(np.expm1(np.concatenate(cells, axis=1)))
         errors.append(each)
-        print(f"| {CARDS[a]} | {CARDS[b]} | {len(judged)} | " + " | ".join(f"{e:.1%}" for e in each.mean(0)) + f" | {weight:.2f} |")
+        print(f"| {CARDS[a]} | {CARDS[b]} | {len(judged)} | " + " | ".join(f"{e:.1%}" for e in each.mean(0)) + f" | {', '.join(f'{weight:.2f}' for weight in weights)} |")
     print("| all | | " + f"{sum(map(len, errors))} | " + " | ".join(f"{e:.1%}" for e in np.concatenate(errors).mean(0)) + " | |")
     if len(sys.argv) > 3:
         every = np.concatenate(errors)
         with open(sys.argv[3], "w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows([("method", "steps", "mean", "median"), *(
                 (name, len(every), f"{100 * each.mean():.1f}", f"{100 * np.median(each):.1f}")
-                for name, each in zip((*METHODS, "combination"), every.T))])
+                for name, each in zip((*METHODS, *COMBINATIONS), every.T))])
     print("| median | | | " + " | ".join(f"{e:.1%}" for e in np.median(np.concatenate(errors), 0)) + " | |")
     return 0
 
