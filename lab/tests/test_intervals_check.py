@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("mdot")
 
 from mdot_lab.checks import intervals  # noqa: E402
+from mdot_lab.predictor.labels import Network  # noqa: E402
 
 
 def summary(inside: int, outside: int, half_width: float) -> intervals.Row:
@@ -34,3 +37,11 @@ def test_a_regime_states_its_figures() -> None:
     assert row.inside == pytest.approx(95) and row.width == pytest.approx(math.exp(2))
     assert row.score == pytest.approx(2 + 20 * 0.1 / 20)
     assert "| 20 |" in intervals.line(row) and "fewer than 30" in intervals.line(row)
+
+
+def test_steps_without_a_graph_are_counted_by_publisher(tmp_path: Path) -> None:
+    reader = object.__new__(intervals.Reader)
+    reader.graphs, reader.jobs, reader.skipped = tmp_path, {}, Counter()
+    for publisher in ("NVIDIA", "timm", "NVIDIA"):
+        assert not reader.has(Network("absent", 224), publisher)
+    assert reader.skipped == {"NVIDIA": 2, "timm": 1}

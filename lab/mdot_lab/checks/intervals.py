@@ -5,8 +5,8 @@ unlikely reason.
     python3 -m mdot_lab.checks.intervals --data FOLDER --graphs FOLDER --held-out FOLDER [--model PREDICTOR.mdot] [--all]
 
 FOLDER of --data holds the folders timm, torchvision-multigpu, neusight, training-points, measured-2026 and steps-2026; what
-is missing is skipped with a line. --graphs holds the networks of lab/graphs.tar.xz; others are added to it. --held-out is
-`weights/results`. A regime is a GPU model, a kind of network and a mode. --all prints smaller regimes, too.
+is missing is skipped with a line. --graphs holds the networks of lab/graphs.tar.xz; modern ones are added to it, and steps of
+other missing networks are counted by publisher. --held-out is `weights/results`. A regime is a GPU model, a kind of network and a mode. --all prints smaller regimes, too.
 
 The product answers every question. Where the predictor was trained on the label, its error comes from the held-out tables:
 random.csv for timm's training (families were left out of
@@ -24,7 +24,7 @@ import argparse
 import math
 import sys
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Iterator, NamedTuple
 
@@ -34,7 +34,7 @@ import numpy as np
 from mdot_lab.checks import calibration, labels_by_source, modern_steps, published_steps
 from mdot_lab.checks.points import distinct
 from mdot_lab.predictor import collected, published
-from mdot_lab.predictor.labels import BACKWARD, INFER, TRAIN, Label, read_timm
+from mdot_lab.predictor.labels import BACKWARD, INFER, TRAIN, Label, Network, read_timm
 
 LEAST_LABELS, COVERAGE, MOST_WIDER = 30, (86.0, 95.0), 1.3
 FAMILIES = ("xcit", "dla", "mobilevit")
@@ -96,12 +96,18 @@ def is_judged(row: Row) -> bool:
 
 
 class Reader(calibration.Reader):
-    """Predictions of timm's training come from random.csv."""
+    """Predictions of timm's training come from random.csv. Networks without a graph are counted by publisher."""
 
     def __init__(self, predictor: mdot.Predictor, graphs: Path, held_out: Path) -> None:
         super().__init__(predictor, graphs, held_out)
         self.held_out = held_out
         self.tables["timm"] = calibration.read_table(held_out / "random.csv")
+        self.skipped: Counter[str] = Counter()
+
+    def has(self, network: Network, publisher: str) -> bool:
+        found = self.job(network) is not None
+        self.skipped[publisher] += not found
+        return found
 
 
 # ---- Sources ---------------------------------------------------------------------------------------------------------
@@ -119,7 +125,7 @@ def _regime(label: Label, kind: str) -> str:
 def _labels(reader: Reader, source: str, labels: Iterator[Label], kind: str) -> Iterator[Known]:
     """Those with a held-out prediction."""
     for label in labels:
-        step = reader.label(source, label)
+        step = reader.label(source, label) if reader.has(label.network, label.run if source == "language" else source) else None
         if step is not None and step.is_held_out:
             yield _of(_regime(label, kind), step.ms, step.prediction)
 
@@ -129,7 +135,7 @@ def timm(folder: Path, reader: Reader) -> Iterator[Known]:
         yield from _labels(reader, "timm", read_timm(folder / name, TRAIN), "image networks")
     yield from _labels(reader, "inference", read_timm(folder / "infer.csv", INFER), "image networks")
     for label in read_timm(folder / "fresh_families.csv", TRAIN):
-        step = reader.label("timm", label)
+        step = reader.label("timm", label) if reader.has(label.network, "fresh families") else None
         if step is not None:
             yield _of(_regime(label, "fresh families"), step.ms, step.prediction)
 
@@ -146,25 +152,27 @@ def outside(data: Path, reader: Reader) -> Iterator[Known]:
     meanwhile, and PaddlePaddle's BERT, which skips padding."""
     points = distinct(published.points(data / "training-points" / "training_points.csv", published_steps.READERS))
     for point in points:
-        job, publisher = reader.job(point.network), point.source.split(":")[0]
-        if point.is_trained or job is None or publisher == "PROFET" or "PaddlePaddle, pre-training" in point.source:
+        publisher = point.source.split(":")[0]
+        if point.is_trained or publisher == "PROFET" or "PaddlePaddle, pre-training" in point.source:
+            continue
+        if not reader.has(point.network, publisher):
             continue
         kind = "language models" if "language" in point.network.name else "image networks"
-        answer = reader.predictor.predict(job, point.gpu_model, **point.options)
+        answer = reader.predictor.predict(reader.job(point.network), point.gpu_model, **point.options)
         yield _of(f"{point.gpu_model}, {kind} ({publisher}), training", point.step_ms, answer)
 
 
 def own(records: Path, reader: Reader) -> Iterator[Known]:
     """Our own records of an H200."""
     for label in collected.read(records):
-        job = reader.job(label.network)
-        if job is None:
+        if not reader.has(label.network, "our own records"):
             continue
         options = labels_by_source.settings(label)
         if label.kind == INFER:
             options |= {"mode": "inference", "optimizer": "sgd"}
         kind = "image networks in fp32" if label.precision == "fp32" else "image networks"
-        yield _of(_regime(label, kind), label.step_ms, reader.predictor.predict(job, label.gpu, **options))
+        yield _of(_regime(label, kind), label.step_ms,
+                  reader.predictor.predict(reader.job(label.network), label.gpu, **options))
 
 
 def modern(data: Path, reader: Reader) -> Iterator[Known]:
@@ -214,8 +222,11 @@ def main() -> int:
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
     regimes = defaultdict(list)
-    for known in read(options.data, Reader(predictor, options.graphs, options.held_out)):
+    reader = Reader(predictor, options.graphs, options.held_out)
+    for known in read(options.data, reader):
         regimes[known.regime].append(known)
+    for publisher, count in sorted((+reader.skipped).items()):
+        print(f"skipped: {count} steps of {publisher}, because {options.graphs} lacks their networks", file=sys.stderr)
     if not regimes:
         print("intervals: no data was found", file=sys.stderr)
         return 77
