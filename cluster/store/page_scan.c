@@ -51,10 +51,10 @@ static uint64_t frame_offset(const scan *s, uint64_t frame)
     return WAL_HEADER + frame * ((uint64_t)FRAME_HEADER + s->page_bytes);
 }
 
-/* Reads a page from the newest frame that has it, or from the file. The last page of a file may be cut. */
+/* Reads a page from the newest frame that has it, or from the file. The last page of a file may be cut. No
+ * file has page 0. */
 static bool read_page(const scan *s, uint32_t number, bool uses_wal, unsigned char *target)
 {
-    if (number == 0) return false;
     for (uint64_t f = uses_wal ? s->frame_count : 0; f-- > 0;)
         if (s->frame_page[f] == number)
             return read_at(s->wal, frame_offset(s, f) + FRAME_HEADER, target, s->page_bytes);

@@ -233,6 +233,26 @@ static void tamper(const char *path, const char *sql)
     sqlite3_close(db);
 }
 
+/* The last one of the list, which every list has behind the tables of this version. */
+static void a_missing_last_table_is_named(void **state)
+{
+    store_fixture *f = *state;
+    const char *sql[3];
+    st_steps steps = later(sql, second, third);
+    mdot_store *store = NULL;
+    store_expect_ok(st_open(f->path, NULL, &steps, true, 0, NULL, &store, &f->err), &f->err);
+    mdot_store_close(store);
+    store = NULL;
+    tamper(f->path, "DROP TABLE sites");
+    store_expect_failure(st_open(f->path, NULL, &steps, true, 0, NULL, &store, &f->err), &f->err, MDOT_CORRUPT,
+                         "the table \"sites\" differs");
+    tamper(f->path, third);
+    tamper(f->path, "CREATE TABLE zones (name TEXT)");
+    store_expect_failure(st_open(f->path, NULL, &steps, true, 0, NULL, &store, &f->err), &f->err, MDOT_CORRUPT,
+                         "the table \"zones\" differs");
+    assert_null(store);
+}
+
 static bool count_row(void *user, const mdot_store_row *row)
 {
     ++*(int *)user;
@@ -447,6 +467,7 @@ int main(void)
         CASE(other_files_are_refused),
         CASE(an_older_store_is_migrated_only_on_request),
         CASE(every_older_version_reaches_the_newest),
+        CASE(a_missing_last_table_is_named),
         CASE(a_foreign_schema_is_refused_and_its_records_are_recovered),
         CASE(a_read_only_folder_can_be_read),
         CASE(a_failed_migration_leaves_the_store_as_it_was),
