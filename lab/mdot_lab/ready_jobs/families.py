@@ -112,6 +112,10 @@ class Recorded:
     block_at: np.ndarray
     """By time."""
     samples: int
+    tensors: Sequence[int] = ()
+    """By interval of compiled code, its tensor: the partitioner may choose other tensors at other sizes."""
+    bytes_of: Sequence[int] = ()
+    """By tensor."""
 
 
 class Capture:
@@ -133,7 +137,7 @@ class Capture:
         self._module.records = self._records
 
     def _capture(self, program: Any, blocks: Sequence[str]) -> Any:
-        from mdot.trace import moments as m
+        from mdot.trace import compiled, moments as m
 
         self.buffers, self.blocks = program.buffer_bytes, blocks
         for precision, one in program.runs.items():
@@ -160,6 +164,10 @@ class Capture:
 
             for way, intervals in ways.items():
                 self.passes[precision, way] = Recorded(intervals, list(map(block_of, intervals)), block_at, line.samples)
+            step = compiled.Step(line)
+            tensors, intervals = zip(*compiled.with_tensors(step))
+            sizes = [tensor.bytes for tensor in step.tensors]
+            self.passes[precision, "compiled"] = Recorded(list(intervals), list(map(block_of, intervals)), block_at, line.samples, tensors, sizes)
             if has_blocks:
                 kept = m.by_block(line, regions)
                 kept = kept[: len(kept) - sum(size > 0 for size in extra)]
@@ -309,17 +317,39 @@ def describe_operators(family: Family, jobs: Sequence[list[Any]], halves: list[A
     return out
 
 
+def _totals(columns: Any) -> Any:
+    """The bytes of all moments, by batch and by the parts of copies, gradients and logits."""
+    return np.array([
+        batch * (columns[0] + logits * columns[4] + batch * columns[5]) + columns[1] + copies * columns[2] + gradients * columns[3]
+        for batch, copies, gradients, logits in itertools.product(BATCHES, (1, 0), (1, 0.5, 0), (1, 0))
+    ])  # fmt: skip
+
+
+def _cover(ratios: Any, count: int) -> list[int]:
+    """The columns, one after the other, that lower the largest minimum of a row most, and then the mean."""
+    found: list[int] = []
+    least = np.ones(len(ratios))
+    while len(found) < count:
+        made = np.minimum(least[:, None], ratios)
+        worst = made.max(axis=0) + 1e-3 * made.mean(axis=0)
+        worst[found] = np.inf
+        found.append(int(worst.argmin()))
+        least = made[:, found[-1]]
+    return found
+
+
 def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, str], sizes: Sequence[Mapping[str, int]], fitter: Fitter, writer: Writer) -> list[Any]:
     """The moments of one pass that can be the peak for typical sizes: formulas of bytes by kind."""
     own = captures[0].passes[key]
     intervals, samples, block_at, clock = own.intervals, own.samples, own.block_at, len(own.block_at)
-    others = [capture.passes[key].intervals for capture in captures]
-    if {len(other) for other in others} != {len(intervals)}:
+    others = [capture.passes[key] for capture in captures]
+    if {len(o.bytes_of) or len(o.intervals) for o in others} != {len(own.bytes_of) or len(intervals)}:
         raise ValueError(f"{key}: the traces have different allocations")
+    sizes_of = [[o.bytes_of[i] for i in own.tensors] or [i.bytes for i in o.intervals] for o in others]
     starts, ends, kinds = (np.array([getattr(i, name) for i in intervals]) for name in ("start", "end", "kind"))
     scale = np.array([1, 1, 1, 1, 1, 1.0])
     scale[[0, 4]], scale[5] = 1 / samples, 1 / samples**2
-    formulas = [fitter.fit_or_near([float(f"{o[j].bytes * scale[kinds[j]]:.12g}") for o in others]) for j in range(len(intervals))]
+    formulas = [fitter.fit_or_near([float(f"{o[j] * scale[kinds[j]]:.12g}") for o in sizes_of]) for j in range(len(intervals))]
     middles = {}  # the second middle block of each kind, and its symbol
     first = 0
     for run in family.runs:
@@ -328,7 +358,7 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
         first += 2 * len(run) + 2
     block = np.array(own.blocks)
     allowed = ~np.isin(block_at, list(middles))
-    chosen: dict[int, int] = {}
+    tables: list[Any] = []
     for base, typical in itertools.product(sizes, TYPICAL):
         wider = {n: base[n] * typical["wider"] * (typical["hidden"] if n in ("f", "m", "q") else 1) for n in base if n in ("d", "f", "V", "h", "g", "m", "q")}
         values = {**base, **wider, **{n: v for n, v in typical.items() if n in base}}
@@ -338,13 +368,16 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
         np.add.at(columns, (kinds, starts), size)
         np.add.at(columns, (kinds, np.minimum(ends + 1, clock)), -size)
         columns = np.where(allowed, columns.cumsum(axis=1)[:, :clock], -1e30)
-        for batch, copies, gradients, logits in itertools.product(BATCHES, (1, 0), (1, 0.5, 0), (1, 0)):
-            best = int(np.argmax(batch * (columns[0] + logits * columns[4] + batch * columns[5]) + columns[1] + copies * columns[2] + gradients * columns[3]))
-            chosen[best] = chosen.get(best, 0) + 1
+        tables.append(columns)
+    wanted = np.concatenate([_totals(columns).argmax(axis=1) for columns in tables])
+    chosen = [int(moment) for moment in np.unique(wanted)]
     if len(chosen) > MOST_MOMENTS:
-        print(f"{family.name} {key}: {len(chosen)} moments, of which {MOST_MOMENTS} are kept", flush=True)
+        ratios = np.concatenate([1 - made[:, chosen] / made.max(axis=1, keepdims=True) for made in map(_totals, tables)])
+        found = _cover(ratios, MOST_MOMENTS)
+        chosen = [chosen[i] for i in found]
+        print(f"{family.name} {key}: {ratios.shape[1]} moments; the kept {MOST_MOMENTS} lack {ratios[:, found].min(axis=1).max():.3f} at most", flush=True)
     out = []
-    for moment in sorted(chosen, key=lambda t: -chosen[t])[:MOST_MOMENTS]:
+    for moment in chosen:
         sums: list[Formula] = [{} for _ in range(6)]
         for j in np.flatnonzero((starts <= moment) & (ends >= moment)):
             add(sums[kinds[j]], formulas[j])
