@@ -166,6 +166,13 @@ class Keeping(support.TestCase):
         for name in ("resnet50", "gpt2"):
             self.assertAlmostEqual(mdot.Job.read(name).parameters, ready[name].parameters, delta=1)
 
+    def test_ready_jobs_have_compiled_memory_in_each_type(self) -> None:
+        for ready in mdot.ready_jobs():
+            program = mdot.Job.read(ready.name).program
+            assert program is not None, ready.name
+            types = {record.precision for record in program.recorded}
+            self.assertEqual({record.precision for record in program.recorded if record.compiled}, types, ready.name)
+
     def test_freezing_while_reading_equals_freezing_afterwards(self) -> None:
         afterwards = mdot.Job.from_onnx(support.RESNET).freeze(["*"], trained=["fc"])
         self.assertEqual(list(mdot.Job.from_onnx(support.RESNET, frozen=["*"], trained=["fc"])), list(afterwards))

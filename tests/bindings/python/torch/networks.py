@@ -213,6 +213,8 @@ EXPORTED: dict[str, Callable[[], Called]] = {
     "encoder": NETWORKS["encoder"],
     "bert": lambda: (OnlyHidden("BertModel"), (tokens(),), {}),
 }
+WITH_TABLES = ("vit_tiny", "swin_tiny", "bert")
+"""Networks of EXPORTED that compute tables from parameters alone."""
 
 
 class OnlyHidden(nn.Module):
