@@ -71,17 +71,36 @@ static void note_rows(const ir_bounding *w, ir_selection *s)
         if (rows->source == mask) s->rows = rows;
 }
 
-/* Puts the selected elements in front of the others. Both keep their order. */
-static void put_selected_first(ir_builder *b, ir_selection *s)
+/* The count and order of a row's elements follow from those of the rows. */
+static void repeat_order(ir_builder *b, ir_selection *s)
+{
+    ir_dim column[] = {s->rows->bound, ir_dim_number(1)};
+    ir_value *width = ir_build_dim(b, s->width), *row = ir_build_range(b, s->width);
+    ir_value *first = ir_build_mul(b, ir_build_reshape(b, s->rows->order, column, 2), width);
+    s->count = ir_build_mul(b, s->rows->count, width);
+    s->order = ir_build_reshape(b, ir_build_add(b, first, row), &s->bound, 1);
+}
+
+static void find_order(ir_builder *b, ir_selection *s, ir_value *range)
 {
     const int64_t axis = 0;
-    ir_value *range = ir_build_range(b, s->bound), *number = ir_build_cast(b, s->mask, MDOT_DTYPE_I64);
+    ir_value *number = ir_build_cast(b, s->mask, MDOT_DTYPE_I64);
     s->count = ir_build_reduce(b, IR_OP_ReduceSum, number, &axis, 1);
     ir_value *sums = ir_build_op2(b, IR_OP_CumSum, number, ir_build_integer(b, axis));
     ir_value *in_front = ir_build_add(b, sums, ir_build_integer(b, -1)), *behind = ir_build_sub(b, range, sums);
     ir_value *place = ir_build_where(b, s->mask, in_front, ir_build_add(b, s->count, behind));
-    ir_value *order = ir_build_op3(b, IR_OP_ScatterElements, range, place, range);
-    s->indices = ir_build_with(b, IR_OP_Gather, IR_VALUES(s->indices, order), &IR_INT("axis", 1), 1);
+    s->order = ir_build_op3(b, IR_OP_ScatterElements, range, place, range);
+}
+
+/* Puts the selected elements in front of the others. Both keep their order. */
+static void put_selected_first(ir_builder *b, ir_selection *s)
+{
+    ir_value *range = ir_build_range(b, s->bound);
+    if (s->rows != NULL)
+        repeat_order(b, s);
+    else
+        find_order(b, s, range);
+    s->indices = ir_build_with(b, IR_OP_Gather, IR_VALUES(s->indices, s->order), &IR_INT("axis", 1), 1);
     s->mask = ir_build_op2(b, IR_OP_Less, range, s->count);
 }
 
@@ -101,7 +120,6 @@ static void replace_nonzero(ir_bounding *w, ir_node *node)
     if (s == NULL || indices == NULL) return;
     *s = (ir_selection){.name = node->name,
                         .source = x,
-                        .rank = x->type.rank,
                         .bound = bound,
                         .mask = ir_build_reshape(b, ir_build_cast(b, x, MDOT_DTYPE_BOOL), &bound, 1),
                         .indices = indices,

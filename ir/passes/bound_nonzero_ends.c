@@ -17,18 +17,13 @@ void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection 
     b->status = ir_fail_in_file(b->graph, b->status, b->err);
 }
 
-/* The values where the mask is set along the axis, and `other_value` elsewhere. */
-static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, ir_value *other_value)
+/* The values where the mask is set along the axis, and `number` elsewhere. */
+static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, double number)
 {
     ir_dim dims[MDOT_MAX_RANK];
     for (int d = 0; d < x->type.rank; d++) dims[d] = d == m->axis ? m->of->bound : ir_dim_number(1);
-    return ir_build_where(b, ir_build_reshape(b, m->of->mask, dims, x->type.rank), x, other_value);
-}
-
-static ir_value *masked_by_number(ir_builder *b, const ir_mark *m, ir_value *x, double number)
-{
     b->dtype = x->type.dtype;
-    return masked(b, m, x, ir_build_scalar(b, number));
+    return ir_build_where(b, ir_build_reshape(b, m->of->mask, dims, x->type.rank), x, ir_build_scalar(b, number));
 }
 
 static bool neutral_number(const ir_node *node, double *out)
@@ -64,7 +59,7 @@ static void replace_mean(ir_builder *b, ir_node *node, const ir_mark *m, const b
         }
         others *= x->type.dim[d].offset;
     }
-    ir_value *sum = ir_build_reduce(b, IR_OP_ReduceSum, masked_by_number(b, m, x, 0), axes, count);
+    ir_value *sum = ir_build_reduce(b, IR_OP_ReduceSum, masked(b, m, x, 0), axes, count);
     ir_value *selected = ir_build_reduce(b, IR_OP_ReduceSum, ir_build_cast(b, m->of->mask, x->type.dtype), &first, 1);
     if (others != 1) selected = ir_build_mul(b, selected, ir_build_scalar(b, (double)others));
     ir_replace(b, y, ir_build_reshape(b, ir_build_div(b, sum, selected), y->type.dim, y->type.rank));
@@ -79,7 +74,7 @@ void ir_end_selection_in_reduction(ir_bounding *w, ir_node *node, const ir_mark 
     } else if (ir_node_opcode(node) == IR_OP_ReduceMean) {
         replace_mean(b, node, m, reduced);
     } else {
-        ir_value *x = masked_by_number(b, m, node->inputs[0], number);
+        ir_value *x = masked(b, m, node->inputs[0], number);
         if (x != NULL) ir_node_set_input(node, 0, x);
         b->changed = true;
     }

@@ -56,11 +56,11 @@ typedef struct ir_selection ir_selection;
 struct ir_selection {
     const char *name;  /* of the node */
     ir_value *source;  /* the operand of NonZero */
-    int rank;          /* of the operand */
     ir_dim bound;      /* number of the elements */
     ir_value *mask;    /* bool [bound]: is this element selected? */
     ir_value *indices; /* i64 [rank, bound] */
-    ir_value *count;   /* i64 [1]: number of selected elements, which come first; NULL: they keep their places */
+    ir_value *order;   /* i64 [bound]: permutation that puts selected elements first; NULL: they keep their places */
+    ir_value *count;   /* i64 [1]: number of selected elements; NULL without an order */
     /* If the mask repeats another one along new last axes, as in x[mask] = y for rows of x: */
     const ir_selection *rows; /* the selection of the other mask; NULL otherwise */
     ir_dim width;             /* element count of a row */
