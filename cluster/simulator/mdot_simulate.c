@@ -30,6 +30,7 @@ static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc
         status = sc_read_noise(request->noise_path, workload, err);
     if (status == MDOT_OK && request->pairs_path != NULL)
         status = sc_read_pairs(request->pairs_path, cluster, workload, err);
+    if (status == MDOT_OK && request->slices > 0) status = sc_slice_gpus((int)request->slices, cluster, workload, err);
     if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);
     if (status == MDOT_OK && request->high > 0)
         sc_workload_give_deadlines(workload, cluster, request->low, request->high, (uint64_t)request->seed);

@@ -308,8 +308,7 @@ ROWS = (
      "Equal: our Gandiva packs by the same pair speeds, and shares of multiprocessors are left out."),
     ("MLFS", "mlfs", "HyperSched", "hypersched", mean_s, 0.36, learnt,
      "480 jobs, 60 GPUs, load 3, estimates off by half", 0.5,
-     "HyperSched knows no durations. Exact-duration heuristics need no learning: over SRSF with the same estimates MLFS is "
-     "0.99 to 1.00 here and on unseen traces."),
+     "HyperSched knows no durations. Over SRSF with the same estimates MLFS has 0.98 to 1.00 on unseen traces."),
     ("Gandiva", "gandiva", "YARN", "yarn", utilisation, 1.26, packed, "200 jobs, 48 GPUs, load 3, with pairs", 0.08,
      "Pairs keep 50 to 95 % of their speeds here."),
     ("SMD", "smd", "Optimus", "optimus", utilisation, 1.3, philly_spread,

@@ -160,6 +160,8 @@ static const cli_option options[] = {
                   .heading = "Cluster and policies"),
     CLI_TEXT_ROW("cluster", "FILE", sc_request, cluster_path,
                  "node,type,gpus[,watts][,domain][,rack]: one line per node", .files = "csv"),
+    CLI_WHOLE_ROW("slices", "N", sc_request, slices, 2, 100,
+                  "count in N-ths of a GPU, for jobs with fractions, under kubeshare and hived"),
     CLI_VALUE_ROW(CLI_REAL, "power", "W", sc_request, power_w,
                   "power limit of all GPUs together, for policies with a power limit; requires watts in --cluster",
                   .most = INT64_C(1000000000000)),
@@ -318,6 +320,10 @@ static bool check(const sc_request *request)
     if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("expected either --gpus or --cluster");
     if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power requires --cluster with watts");
     if (request->policy_count == 0) return refuse("no --policy given");
+    for (size_t i = 0; request->slices > 0 && i < request->policy_count; i++)
+        if (!request->policies[i]->keeps_fractions)
+            return refuse("--slices: policy %s may put a fraction on two GPUs; use kubeshare or hived",
+                          request->policies[i]->name);
     if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
         return refuse("--sweep and --predictor require each other");
     if (request->interference_path != NULL && request->sweep_path == NULL)

@@ -19,6 +19,7 @@ typedef struct sc_request {
     bool learns;              /* --learn */
     int errors;               /* SC_ERRORS_SCALE, SC_ERRORS_TOTAL, or CLI_NO_CHOICE: those of the estimate */
     int outcomes;             /* CLI_NO_CHOICE: the trace's */
+    int64_t slices;           /* of a GPU; 0: GPUs are whole */
     int64_t gpus;             /* 0: --cluster */
     double power_w;           /* 0: unspecified */
     sc_window window;

@@ -125,13 +125,14 @@ void sc_plan_reject(sc_plan *plan, uint32_t job);
 
 typedef struct sc_policy {
     const char *name;
-    const char *summary; /* half a line */
-    double round_s;      /* 0: called at events */
-    double period_s;     /* between the times that it requests while nothing happens; 0: it waits for events */
-    bool uses_types;     /* false: supports only one type of GPU */
-    bool needs_kinds;    /* true: every job must have a kind with speeds */
-    bool folds;          /* true: it may grant fewer GPUs than a job has tasks, which take turns on them */
-    bool plans_slots;    /* true: it plans slots ahead, so a job must not lose work at a time limit */
+    const char *summary;  /* half a line */
+    double round_s;       /* 0: called at events */
+    double period_s;      /* between the times that it requests while nothing happens; 0: it waits for events */
+    bool uses_types;      /* false: supports only one type of GPU */
+    bool needs_kinds;     /* true: every job must have a kind with speeds */
+    bool folds;           /* true: it may grant fewer GPUs than a job has tasks, which take turns on them */
+    bool keeps_fractions; /* true: never splits a job that fits a node among several */
+    bool plans_slots;     /* true: it plans slots ahead, so a job must not lose work at a time limit */
     /* Called at 0 s; out_self may stay NULL if the policy keeps no state. */
     mdot_status (*create)(const sc_view *view, void **out_self, mdot_error *err);
     mdot_status (*decide)(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);

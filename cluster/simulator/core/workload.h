@@ -44,6 +44,7 @@ typedef struct sc_job {
     double cpus, memory_gb;       /* for drf; 0: it needs none */
     double batch;                 /* batch size if the kind has a scaling; 0: as in the reference steps */
     double clock_share;           /* part of a step whose time follows the GPU's clock; 0: unknown, all of it */
+    double fraction;              /* GPUs if they are no whole number, which `gpus` rounds up; 0: whole */
     double loader_cpus;           /* CPUs at which its loader is as fast as its `gpus` GPUs; 0: it needs few */
     bool is_online;               /* an inference service: it needs its GPUs at once, and nearly at full speed */
     uint32_t kind;                /* SC_NONE: no kind */

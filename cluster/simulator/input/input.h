@@ -105,4 +105,10 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err);
 /* Root mean squared error in the logarithm of the step time. */
 double sc_fit_error(const sc_step_table *table);
 
+/* ---- Slices ------------------------------------------------------------------------------------------------------ */
+
+/* Makes each GPU a node of `slices` GPUs, in the domain of its node, and counts jobs' GPUs in slices, so that jobs with
+ * a fraction of a GPU share one. Power and prices are those of slices. INVALID_ARGUMENT for jobs with a job_type. */
+mdot_status sc_slice_gpus(int slices, sc_cluster *cluster, sc_workload *workload, mdot_error *err);
+
 #endif

@@ -207,6 +207,7 @@ static mdot_status add_task_job(const bs_csv *csv, const side_table *jobs, const
                   .weight = 1,
                   .work = start->end_s - start->start_s,
                   .gpus = (int)ceil(start->gpus),
+                  .fraction = start->gpus != floor(start->gpus) ? start->gpus : 0,
                   .kind = SC_NONE};
     mdot_status status = add_side_facts(jobs, tags, start, &job, err);
     if (status == MDOT_OK) return sc_workload_add(workload, job, err);
@@ -261,6 +262,7 @@ static mdot_status read_job_table(bs_csv *csv, sc_workload *workload, mdot_error
                                  MAX_GPUS);
         if (status != MDOT_OK || item * count <= 0) continue;
         job.gpus = (int)ceil(item * count - 1e-9);
+        if (job.gpus - item * count > 1e-9) job.fraction = item * count;
         bool is_missing = false;
         job.id = sc_copy_field(csv, id, &is_missing);
         job.group = sc_copy_field(csv, user, &is_missing);

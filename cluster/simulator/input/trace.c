@@ -118,7 +118,10 @@ static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const colu
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
     if (csv->field[fields->id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
     mdot_status status = bs_csv_number(csv, fields->submit, 0, MAX_SECONDS, &job.submit_s, err);
-    if (status == MDOT_OK) status = bs_csv_integer(csv, fields->gpus, 1, MAX_GPUS, &job.gpus, err);
+    double gpus = 1;
+    if (status == MDOT_OK) status = bs_csv_number(csv, fields->gpus, .01, MAX_GPUS, &gpus, err);
+    job.gpus = (int)ceil(gpus);
+    if (gpus != floor(gpus)) job.fraction = gpus;
     if (status == MDOT_OK && fields->type == BS_CSV_ABSENT)
         status = bs_csv_number(csv, fields->duration, 0, MAX_SECONDS, &job.work, err);
     if (status == MDOT_OK && fields->type != BS_CSV_ABSENT) {

@@ -170,6 +170,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_hived = {
     .name = "hived",
     .summary = "groups own nodes, divided into buddy cells; others use idle cells until the owner needs them (HiveD)",
+    .keeps_fractions = true,
     .create = create,
     .decide = decide,
     .destroy = free,

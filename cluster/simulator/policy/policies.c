@@ -48,6 +48,7 @@ const sc_policy *const sc_policies[] = {
     &sc_policy_optimus,
     &sc_policy_hypersched,
     &sc_policy_hived,
+    &sc_policy_kubeshare,
     &sc_policy_mlfs,
     NULL,
 };

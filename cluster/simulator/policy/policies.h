@@ -18,6 +18,6 @@ extern const sc_policy sc_policy_fifo, sc_policy_fjf, sc_policy_srtf, sc_policy_
     sc_policy_easy, sc_policy_conservative, sc_policy_gavel_pairs, sc_policy_gavel_pairs_ftf,
     sc_policy_gavel_pairs_makespan, sc_policy_elastic, sc_policy_pollux, sc_policy_sia, sc_policy_muxflow,
     sc_policy_cognn, sc_policy_mps, sc_policy_miso, sc_policy_yarn, sc_policy_drf, sc_policy_synergy,
-    sc_policy_shockwave, sc_policy_optimus, sc_policy_hypersched, sc_policy_hived, sc_policy_mlfs;
+    sc_policy_shockwave, sc_policy_optimus, sc_policy_hypersched, sc_policy_hived, sc_policy_mlfs, sc_policy_kubeshare;
 
 #endif

@@ -24,8 +24,8 @@ typedef enum belief { EXACT, HALVED, DOUBLED, LOG_NORMAL, HEAVY_TAILED, BELIEFS 
 static const char *const belief_names[] = {"exact", "halved", "doubled", "log-normal", "heavy-tailed"};
 
 /* Under the first policies a running job keeps its GPUs; the second ones reject jobs. Their files say so. */
-static const char *const never_preempts[] = {"fifo",  "fjf",     "qssf",  "easy", "conservative", "hydra",
-                                             "allox", "elastic", "cognn", "mps",  "yarn",         "drf"};
+static const char *const never_preempts[] = {"fifo",    "fjf",   "qssf", "easy", "conservative", "hydra",    "allox",
+                                             "elastic", "cognn", "mps",  "yarn", "drf",          "kubeshare"};
 static const char *const rejects[] = {"elasticflow", "edf-admit"};
 /* Policies that change a job's width. */
 static const char *const elastic[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia",
