@@ -33,6 +33,9 @@ enum {
  *   sequence_parallel   1 beside tensor parallelism
  *   pipeline_parallel   divisors of the GPU count, up to the job's blocks
  *   virtual_stages      1, 2 and 4 beside pipeline parallelism, as far as each part has a block
+ *   first_stage_blocks, last_stage_blocks
+ *                       in the 16 fastest pipelines of each model and size, without virtual stages: the fastest
+ *                       numbers, from 4 blocks less than an equal share to 1 more (4 more with two stages)
  *   expert_parallel     powers of 2, as divisors of a layer's experts
  *   context_parallel    powers of 2 up to 8 in a job whose attention has 8,192 or more positions
  *   zero_stage          0 to 3 beside data parallelism

@@ -1,8 +1,9 @@
 /* search.c — prices the layouts of a space, and keeps the fastest ones for each GPU model and size.
  *
  * Each thread has a context, a batch of layouts and a table of its own. It takes an item, leaves out the layouts that
- * do not fit, predicts the others together, and enters them into the table. The tables are merged at the end. A
- * layout's place in the space breaks ties, so that the result does not depend on the threads. */
+ * do not fit, predicts the others together, and enters them into the table. The tables are merged at the end, and the
+ * stages of the fastest pipelines are balanced. A layout's place in the space breaks ties, so that the result is
+ * independent of the threads. */
 #include "runtime/search/search.h"
 #include "base/struct_version.h"
 #include "runtime/core/core.h"
@@ -12,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
+enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
 
 typedef struct kept {
     double ms_per_sample;
@@ -24,8 +25,9 @@ typedef struct kept {
 
 /* The fastest layouts of each model and size, ascending by time. */
 typedef struct table {
-    kept *entries; /* space->kept for each slot */
+    kept *entries; /* `capacity` for each slot */
     uint32_t *counts;
+    uint32_t capacity;
 } table;
 
 struct mdot_plan {
@@ -48,7 +50,7 @@ typedef struct search {
 typedef struct worker {
     search *search;
     mdot_context *context;
-    table table;
+    table table, pipelines;      /* pipelines: the fastest ones with equal stages */
     mdot_configuration *layouts; /* CHUNK each */
     mdot_prediction *predictions;
     uint64_t *numbers;
@@ -72,20 +74,32 @@ static bool is_before(const kept *a, const kept *b)
     return a->item != b->item ? a->item < b->item : a->number < b->number;
 }
 
-static void enter(const rt_space *space, table *t, size_t slot, const kept *entry)
+static void enter(table *t, size_t slot, const kept *entry)
 {
-    kept *entries = &t->entries[slot * space->kept];
+    kept *entries = &t->entries[slot * t->capacity];
     uint32_t *count = &t->counts[slot], place = *count;
-    if (place == space->kept && !is_before(entry, &entries[place - 1])) return;
-    if (place == space->kept) place--;
+    if (place == t->capacity && !is_before(entry, &entries[place - 1])) return;
+    if (place == t->capacity) place--;
     for (; place > 0 && is_before(entry, &entries[place - 1]); place--) entries[place] = entries[place - 1];
     entries[place] = *entry;
-    if (*count < space->kept) ++*count;
+    if (*count < t->capacity) ++*count;
 }
 
-static bool make_table(const rt_space *space, size_t slot_count, table *out)
+/* Enters a layout in place of the same layout with equal stages. */
+static void replace(table *t, size_t slot, const kept *entry)
 {
-    out->entries = malloc(slot_count * space->kept * sizeof *out->entries);
+    kept *entries = &t->entries[slot * t->capacity];
+    uint32_t *count = &t->counts[slot], left = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (entries[i].item != entry->item || entries[i].number != entry->number) entries[left++] = entries[i];
+    *count = left;
+    enter(t, slot, entry);
+}
+
+static bool make_table(uint32_t capacity, size_t slot_count, table *out)
+{
+    out->capacity = capacity;
+    out->entries = malloc(slot_count * capacity * sizeof *out->entries);
     out->counts = calloc(slot_count, sizeof *out->counts);
     return out->entries != NULL && out->counts != NULL;
 }
@@ -140,9 +154,46 @@ static void price(worker *w, size_t item_index, const rt_search_item *item, size
                             .number = w->numbers[i],
                             .configuration = w->layouts[i],
                             .prediction = w->predictions[i]};
+        size_t slot = item->gpu_model * space->size_count + item->size;
         w->counts.priced++;
-        enter(space, &w->table, item->gpu_model * space->size_count + item->size, &entry);
+        enter(&w->table, slot, &entry);
+        if (item->pipeline > 1 && w->layouts[i].virtual_stages <= 1) enter(&w->pipelines, slot, &entry);
     }
+}
+
+/* Makes the stages of a pipeline uneven if that is faster, or as fast with less memory, because the embedding and the
+ * head take time and memory, too. The ends have up to LESS_BLOCKS blocks less than an equal share. Returns whether they
+ * changed. */
+static bool balance(worker *w, kept *entry)
+{
+    const mdot_job *job = w->search->space->job;
+    const mdot_configuration even = entry->configuration;
+    const mdot_plan_info counts = w->counts; /* count each layout once */
+    int share = (int)(job->info.block_count / even.pipeline_parallel);
+    size_t count = 0;
+    if (even.first_stage_blocks > 0 || even.last_stage_blocks > 0) return false;
+    int most = even.pipeline_parallel > 2 ? share + 1 : share + LESS_BLOCKS;
+    for (int first = share - LESS_BLOCKS; first <= most; first++)
+        for (int last = share - LESS_BLOCKS; last <= most; last++) {
+            if (first < 1 || last < 1) continue;
+            mdot_configuration *c = &w->layouts[count];
+            *c = even;
+            c->first_stage_blocks = (uint32_t)first;
+            c->last_stage_blocks = (uint32_t)last;
+            w->predictions[count].struct_size = sizeof *w->predictions;
+            count += fits(w, c);
+        }
+    w->counts = counts;
+    mdot_sweep(w->context, job, w->layouts, count, w->predictions, NULL);
+    for (size_t i = 0; i < count; i++) {
+        const mdot_prediction *p = &w->predictions[i], *best = &entry->prediction;
+        if (p->status != MDOT_OK || p->step_ms <= 0 || p->step_ms > best->step_ms) continue;
+        if (p->step_ms == best->step_ms && p->reserved_bytes >= best->reserved_bytes) continue;
+        entry->configuration = w->layouts[i];
+        entry->prediction = *p;
+    }
+    entry->ms_per_sample = entry->prediction.step_ms / rt_samples_of_step(&even);
+    return entry->configuration.first_stage_blocks > 0;
 }
 
 static void report(worker *w, uint64_t visited)
@@ -198,28 +249,44 @@ static bool make_worker(worker *w, search *s, mdot_context *context, bool is_fir
     w->layouts = malloc(CHUNK * sizeof *w->layouts);
     w->predictions = malloc(CHUNK * sizeof *w->predictions);
     w->numbers = malloc(CHUNK * sizeof *w->numbers);
-    return make_table(s->space, s->slot_count, &w->table) && w->layouts != NULL && w->predictions != NULL &&
+    return make_table(s->space->kept, s->slot_count, &w->table) &&
+           make_table(PIPELINES, s->slot_count, &w->pipelines) && w->layouts != NULL && w->predictions != NULL &&
            w->numbers != NULL;
 }
 
 static void free_worker(worker *w)
 {
     free_table(&w->table);
+    free_table(&w->pipelines);
     free(w->layouts);
     free(w->predictions);
     free(w->numbers);
 }
 
-/* Adds a worker's counts and layouts to the plan. */
-static void merge(mdot_plan *plan, const worker *w, size_t slot_count)
+static void merge_table(table *all, const table *part, size_t slot_count)
+{
+    for (size_t slot = 0; slot < slot_count; slot++)
+        for (uint32_t i = 0; i < part->counts[slot]; i++) enter(all, slot, &part->entries[slot * part->capacity + i]);
+}
+
+/* Adds a worker's counts and layouts to the plan, and its pipelines to those of the first. */
+static void merge(mdot_plan *plan, const worker *w, worker *first, size_t slot_count)
 {
     plan->info.priced += w->counts.priced;
     plan->info.too_large += w->counts.too_large;
     plan->info.indivisible += w->counts.indivisible;
     plan->info.refused += w->counts.refused;
+    merge_table(&plan->table, &w->table, slot_count);
+    if (w != first) merge_table(&first->pipelines, &w->pipelines, slot_count);
+}
+
+static void balance_pipelines(mdot_plan *plan, worker *w, size_t slot_count)
+{
     for (size_t slot = 0; slot < slot_count; slot++)
-        for (uint32_t i = 0; i < w->table.counts[slot]; i++)
-            enter(&plan->space, &plan->table, slot, &w->table.entries[slot * plan->space.kept + i]);
+        for (uint32_t i = 0; i < w->pipelines.counts[slot]; i++) {
+            kept entry = w->pipelines.entries[slot * PIPELINES + i];
+            if (balance(w, &entry)) replace(&plan->table, slot, &entry);
+        }
 }
 
 /* Lists the layouts in the order of mdot_plan_get_layout. */
@@ -243,11 +310,12 @@ static mdot_status run_workers(mdot_plan *plan, search *s, worker *workers, size
     work(&workers[0]);
     for (size_t i = 0; i < count; i++) {
         if (workers[i].is_started) pthread_join(workers[i].thread, NULL);
-        merge(plan, &workers[i], s->slot_count);
+        merge(plan, &workers[i], &workers[0], s->slot_count);
         if (status == MDOT_OK && workers[i].status != MDOT_OK)
             status = mdot_fail(err, workers[i].status, "%s", workers[i].err.message);
     }
     plan->info.cancelled = atomic_load(&s->is_cancelled);
+    if (plan->info.cancelled == 0) balance_pipelines(plan, &workers[0], s->slot_count);
     bool can_run = plan->info.priced + plan->info.too_large + plan->info.indivisible > 0 || plan->info.cancelled != 0;
     for (size_t i = 0; i < count && status == MDOT_OK && !can_run; i++)
         if (workers[i].refusal.message[0] != '\0')
@@ -264,7 +332,7 @@ static mdot_status search_space(mdot_plan *plan, mdot_context *const *contexts, 
                 .progress = source->progress,
                 .progress_state = source->progress_state};
     worker *workers = calloc(context_count, sizeof *workers);
-    bool has_memory = workers != NULL && make_table(&plan->space, s.slot_count, &plan->table);
+    bool has_memory = workers != NULL && make_table(plan->space.kept, s.slot_count, &plan->table);
     for (size_t i = 0; has_memory && i < context_count; i++)
         has_memory = make_worker(&workers[i], &s, contexts[i], i == 0);
     mdot_status status = MDOT_OUT_OF_MEMORY;
