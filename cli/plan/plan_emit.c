@@ -72,6 +72,11 @@ static void print_torchtitan(const launch *l)
                : l->virtual_stages > 1                  ? "Interleaved1F1B"
                                                         : "1F1B",
                l->micro_batch);
+    if (c->first_stage_blocks > 0)
+        printf(
+            "# mdot's first stage has %u blocks, and the last %u: set pipeline_parallel_first_stage_less_layers and\n"
+            "# pipeline_parallel_last_stage_less_layers to the differences from the other stages\n",
+            c->first_stage_blocks, c->last_stage_blocks);
     printf("\n[activation_checkpoint]\nmode = \"%s\"\n", modes[c->recompute]);
     printf("\n[compile]\nenable = %s\n", c->compiled != 0 ? "true" : "false");
     if (l->is_fp8)
@@ -88,6 +93,9 @@ static void print_megatron(const launch *l)
     printf(" \\\n  --tensor-model-parallel-size %u --pipeline-model-parallel-size %u", l->tensor, l->pipeline);
     printf(" \\\n  --context-parallel-size %u --expert-model-parallel-size %u", l->context, l->experts);
     if (l->virtual_stages > 1) printf(" --num-virtual-stages-per-pipeline-rank %u", l->virtual_stages);
+    if (c->first_stage_blocks > 0)
+        printf(" \\\n  --decoder-first-pipeline-num-layers %u --decoder-last-pipeline-num-layers %u",
+               c->first_stage_blocks, c->last_stage_blocks);
     if (c->sequence_parallel != 0) printf(" --sequence-parallel");
     printf(" \\\n  --micro-batch-size %" PRId64 " --global-batch-size %" PRId64, l->micro_batch, l->samples);
     if (l->length > 0) printf(" --seq-length %" PRId64, l->length);
