@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,8 @@ def install() -> None:
     _library.impl("_fused_sgd_", lambda *_, **__: None, "Meta")
     # A convolution's backend depends on the card. All backends give tensors with equal sizes.
     torch.backends.cudnn.enabled = False
+    # Checks that read values, for example of LLaVA's image tokens, cannot run on fake tensors.
+    os.environ["TRANSFORMERS_DISABLE_TORCH_CHECK"] = "1"
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *_, **__: True
     torch.cuda.get_device_capability = lambda *_, **__: (8, 0)

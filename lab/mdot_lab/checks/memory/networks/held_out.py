@@ -103,6 +103,20 @@ def _wan(batch: int) -> Step:
     return Step(AllOutputs(network), (), named)
 
 
+def _llava(batch: int) -> Step:
+    """Image features take the place of all words, because inputs are zeros, and LLaVA compares the numbers of both."""
+    import transformers
+
+    text = transformers.LlamaConfig(hidden_size=512, intermediate_size=1408, num_hidden_layers=4, num_attention_heads=8,
+                                    num_key_value_heads=8, vocab_size=32000)
+    vision = transformers.CLIPVisionConfig(hidden_size=384, intermediate_size=1536, num_hidden_layers=4, num_attention_heads=6,
+                                           image_size=224, patch_size=16)
+    network = transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(vision_config=vision, text_config=text, image_token_id=0, vision_feature_layer=-1))
+    words = (224 // 16) ** 2
+    named = {"input_ids": integers(batch, words), "pixel_values": images(batch, 224), "labels": integers(batch, words)}
+    return Step(LabelLoss(network), (), named)
+
+
 def cases() -> Iterator[Case]:
     for name, size in (("retinanet_resnet50_fpn", 320), ("fcos_resnet50_fpn", 320), ("ssd300_vgg16", 300),
                        ("ssdlite320_mobilenet_v3_large", 320)):
@@ -116,3 +130,4 @@ def cases() -> Iterator[Case]:
     yield Case("held out/layers with nn.RMSNorm", _normed, 32, 8)
     yield Case("held out/flux", _flux, 4, 2)
     yield Case("held out/wan", _wan, 4, 2)
+    yield Case("held out/llava", _llava, 8, 2)
