@@ -24,6 +24,8 @@ one family are .4 apart in the median, and a family is 2.2 from the nearest othe
 BATCH, FLOPS_PER_MS, BYTES_PER_MS = 64.0, 35e9, 9e8
 """An operator weighs as much as its roofline time, in half precision, at half of the rates of an RTX 3090."""
 MOST = 1e30
+LEAST_SIZE = 1e-4
+"""Directions in which the training networks differ by less, relative to the first one, are noise of f32."""
 
 
 def weights(load: Tensor, count: Tensor) -> Tensor:
@@ -48,7 +50,7 @@ class Familiarity(nn.Module):
         """`means`: profile() of the training networks."""
         middle = means.mean(dim=0)
         _, sizes, directions = torch.linalg.svd(means - middle, full_matrices=False)
-        count = min(DIRECTIONS, len(directions))
+        count = min(DIRECTIONS, int((sizes > LEAST_SIZE * sizes[0]).sum()))
         scaled = torch.zeros(means.shape[1], DIRECTIONS)
         scaled[:, :count] = directions[:count].T / (sizes[:count] / len(means) ** 0.5).clamp(min=1e-6)
         networks = torch.unique(torch.round((means - middle) @ scaled, decimals=3), dim=0).T
