@@ -199,7 +199,7 @@ class Job:
         """
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         expected = targets if isinstance(targets, (tuple, list)) else (targets,)
-        from mdot.trace.batch import at_length, other_lengths
+        from mdot.trace.batch import above_square, at_length, other_lengths
         from mdot.trace.traced_program import common_times, records
         from mdot.trace.tracer import trace
 
@@ -225,6 +225,9 @@ class Job:
                 warnings.simplefilter("ignore", JobWarning)
                 jobs[other], made = read(at_length(inputs, traced.batch, length, other), traced.batch)
             traces.append(made)
+        above = above_square(traces[1].graph, traced.graph, length, list(jobs)[1], "length")
+        if above is not None:
+            _warn(f"{traced.graph.name}: {above}")
         programs = [one.program for one in traces if one.program is not None]
         times = common_times(programs) if len(programs) == len(jobs) else {}
         for at, one in zip(list(jobs), programs if times else ()):

@@ -194,9 +194,9 @@ def _degree(shape: tuple[int, ...], other: tuple[int, ...], batch: int, count: i
     return degree if degree <= 2 else None
 
 
-def above_square(first: Graph, other: Graph, count: int, batch: int) -> str | None:
-    """A warning that names the first node whose work or tensors grow faster than the square of the batch, for example a
-    product of two matrices of all pairs. Its share at these batches does not matter, because it grows."""
+def above_square(first: Graph, other: Graph, count: int, batch: int, axis: str = "batch") -> str | None:
+    """A warning that names the first node whose work or tensors grow faster than the square of the batch, or of the length,
+    for example a product of two matrices of all pairs. Its share at these batches does not matter, because it grows."""
     limit = (count / batch) ** 2.5
     for one, two in zip(first.nodes, other.nodes):
         if one.op != two.op:
@@ -204,8 +204,8 @@ def above_square(first: Graph, other: Graph, count: int, batch: int) -> str | No
         small, large = _amount(one), _amount(two)
         if large > limit * small > 0:
             return (
-                f"batch-differs: node '{one.name}' ({one.op}) grows faster than the square of the batch, which a job cannot "
-                "express; trace it at the batch that you ask about"
+                f"{axis}-differs: node '{one.name}' ({one.op}) grows faster than the square of the {axis}, which a job cannot "
+                f"express; trace it at the {axis} that you ask about"
             )
     return None
 

@@ -124,16 +124,22 @@ def _fourier(args: Any, out: Any) -> float:
 
 
 def einsum(args: Any, out: Any) -> float:
-    """Contracts the operands from left to right."""
-    terms, operands = args[0].replace(" ", "").split("->")[0].split(","), args[1]
-    sizes = {letter: n for term, x in zip(terms, operands) for letter, n in zip(term[::-1], x.shape[::-1]) if letter.isalpha()}
-    kept = args[0].replace(" ", "").split("->")[1] if "->" in args[0] else "".join(terms)
+    """Contracts the operands from left to right. An ellipsis counts as one letter."""
+    given, _, wanted = args[0].replace(" ", "").replace("...", "_").partition("->")
+    terms = given.split(",")
+    sizes: dict[str, int] = {}
+    for term, x in zip(terms, args[1]):
+        before, middle, after = term.partition("_")
+        shape, end = tuple(x.shape), len(x.shape) - len(after)
+        extents = [*zip(before, shape), *zip(after, shape[end:]), *([(middle, math.prod(shape[len(before) : end]))] if middle else [])]
+        sizes.update({letter: max(n, sizes.get(letter, 1)) for letter, n in extents})
+    kept = wanted if "->" in args[0] else "_" + "".join(letter for letter in sizes if given.count(letter) == 1)
     total, left = 0.0, set(terms[0])
     for i, term in enumerate(terms[1:], 1):
         both = left | set(term)
         left = both & set("".join([kept, *terms[i + 1 :]]))
         if both != left:  # a product without a sum is pointwise
-            total += 2.0 * math.prod(sizes.get(letter, 1) for letter in both)
+            total += 2.0 * math.prod(sizes[letter] for letter in both)
     return total
 
 
