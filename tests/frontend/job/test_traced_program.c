@@ -1,10 +1,14 @@
 /* test_traced_program.c — frontend/job/traced_program.c and gradient_flow.c: a tracer's notes, and gradients stopped by
  * a program. */
+#include "frontend/job/fe_job.h"
+#include "frontend/job/traced_program.h"
 #include "tests/support/assertions.h"
 #include "tests/support/job_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -176,6 +180,36 @@ static void job_of_a_program_holds_its_attention(void **state)
     job_end(&plain);
 }
 
+static void keep_text(void *user, const char *text) { snprintf(user, 512, "%s", text); }
+
+/* The law: the job's products are those of the graph as it was read. */
+static void lost_or_added_products_are_told(void **state)
+{
+    (void)state;
+    static const double own[] = {0, 0.97, 0.985, 1, 1.015, 1.03, 2};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        job_reading r = job_expect(two_layers(false));
+        char text[512] = "";
+        const mdot_job_options options = {.struct_size = sizeof options, .warning = keep_text, .user = text};
+        ir_arena *arena = ir_arena_create(0);
+        fe_job job = {.graph = ir_graph_create(arena, "network.onnx"), .options = &options, .batch = 4, .err = &r.err};
+        job.check = (mdot_job_check){.dispatched_flops = {1e9}, .job_flops = {own[i] * 1e9}};
+        job.result = r.job;
+        fe_job_add_program(&job);
+        assert_compare(job.status, ==, MDOT_OK);
+        r.job = job.result;
+        bool differs = fabs(own[i] - 1) > 0.02;
+        assert_int_equal(strstr(text, "network.onnx: work-differs: ") != NULL, differs);
+        mdot_job_program program = {.struct_size = sizeof program};
+        if (differs) {
+            assert_compare(mdot_job_get_program(r.job, &program), ==, MDOT_OK);
+            assert_compare(program.check.job_flops[0], ==, own[i] * 1e9);
+        }
+        job_end(&r);
+        ir_arena_destroy(arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +220,7 @@ int main(void)
         cmocka_unit_test(checkpointed_modules_are_flagged),
         cmocka_unit_test(composition_of_a_program_stays_composed),
         cmocka_unit_test(job_of_a_program_holds_its_attention),
+        cmocka_unit_test(lost_or_added_products_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,23 @@ class Squares(support.TestCase):
                 _, texts = self.told(wide, 4, None)
                 self.assertEqual(len([text for text in texts if "faster than the square" in text]), 1, texts)
 
+    def test_cubes_of_the_length_are_told(self) -> None:
+        class Lengths(nn.Module):
+            def __init__(self, power: int) -> None:
+                super().__init__()
+                self.layer, self.power = nn.Linear(32, 32), power
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                x = self.layer(x)
+                return torch.linalg.matrix_power(x @ x.mT, self.power) @ x
+
+        for power in (1, 2, 3):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                mdot.Job.from_torch(Lengths(power), torch.randn(2, 64, 32), length=64)
+            texts = [str(one.message) for one in caught if "length-differs" in str(one.message)]
+            self.assertEqual(len(texts), int(power > 1), texts)
+
     def test_usual_programs_cause_no_warning(self) -> None:
         """Numbers that equal the batch by chance, and rows that a program picks."""
         forms: dict[str, Form] = {

@@ -223,6 +223,9 @@ def _functions() -> Iterator[tuple[str, Make]]:
     yield "fourier_operator", function(
         lambda m, x: m.last(torch.fft.irfft(torch.einsum("bmi,mio->bmo", torch.fft.rfft(x, dim=1)[:, :4], torch.view_as_complex(m.w)), n=16, dim=1)),
         w=lambda: nn.Parameter(torch.zeros(4, 24, 24, 2)))
+    for equation in ("...d,de->...e", "...d,de"):
+        yield f"complex_einsum_{equation}", function(
+            lambda m, x, e=equation: torch.einsum(e, torch.complex(x, x), torch.complex(m.w, m.w)).abs().sum(), w=lambda: nn.Parameter(torch.zeros(24, 24)))
     yield "pseudo_inverse", function(lambda m, x: torch.linalg.pinv(matrix(x)))
     yield "deformable_convolution", function(_deformed, w=lambda: nn.Parameter(torch.zeros(24, 24, 3, 3)), places=lambda: nn.Conv2d(24, 18, 3, padding=1))
     yield "diagonal_state_space", function(_diagonal_states, a=lambda: nn.Parameter(torch.zeros(24, 8)), c=lambda: nn.Parameter(torch.zeros(24, 8, 2)))
