@@ -2,7 +2,7 @@
 #include "base/command/command.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/idle/idle.h"
-#include "simulator/policy/learnt.h"
+#include "simulator/policy/learned.h"
 #include "simulator/report/simulation_report.h"
 #include "simulator/simulate_options.h"
 
@@ -54,7 +54,7 @@ static void show_progress(void *user, size_t done, size_t total)
 }
 
 static mdot_status simulate(const sc_request *request, const sc_workload *workload, const sc_cluster *cluster,
-                            const sc_accounts *accounts, const sc_learnt *learnt, const sc_policy *policy,
+                            const sc_accounts *accounts, const sc_learned *learned, const sc_policy *policy,
                             sc_summary *out_summary, mdot_error *err)
 {
     sc_estimator estimator = {0};
@@ -63,7 +63,7 @@ static mdot_status simulate(const sc_request *request, const sc_workload *worklo
                               .limit_factor = request->limit_factor,
                               .limit_extra_s = request->limit_extra_s,
                               .accounts = accounts->count > 0 ? accounts : NULL,
-                              .learnt = learnt,
+                              .learned = learned,
                               .user = (void *)(uintptr_t)policy->name};
     if (isatty(STDERR_FILENO)) options.progress = show_progress;
     mdot_status status = sc_make_estimator(request, workload, &estimator, &options.errors, err);
@@ -102,22 +102,23 @@ static mdot_status run(const sc_request *request, mdot_error *err)
     sc_cluster cluster = {0};
     sc_workload workload = {0};
     sc_accounts accounts = {0};
-    sc_learnt *learnt = NULL;
+    sc_learned *learned = NULL;
     sc_summary summaries[SC_MAX_POLICIES];
     mdot_status status = read_input(request, &cluster, &workload, &accounts, err);
-    if (status == MDOT_OK && request->learnt_path != NULL) status = sc_learnt_open(request->learnt_path, &learnt, err);
+    if (status == MDOT_OK && request->learned_path != NULL)
+        status = sc_learned_open(request->learned_path, &learned, err);
     if (status == MDOT_OK && !request->json) {
         printf("%zu job%s, %d GPU%s, load %.3g\n", workload.job_count, workload.job_count == 1 ? "" : "s", cluster.gpus,
                cluster.gpus == 1 ? "" : "s", sc_workload_load(&workload, &cluster));
         sc_print_header(stdout);
     }
     for (size_t i = 0; status == MDOT_OK && i < request->policy_count; i++) {
-        status = simulate(request, &workload, &cluster, &accounts, learnt, request->policies[i], &summaries[i], err);
+        status = simulate(request, &workload, &cluster, &accounts, learned, request->policies[i], &summaries[i], err);
         if (status == MDOT_OK && !request->json)
             sc_print_row(stdout, request->policies[i]->name, sc_name_estimate(request), &summaries[i]);
     }
     if (status == MDOT_OK && request->json) print_json(request, &workload, &cluster, summaries);
-    sc_learnt_close(learnt);
+    sc_learned_close(learned);
     sc_accounts_free(&accounts);
     sc_workload_free(&workload);
     sc_cluster_free(&cluster);

@@ -256,12 +256,12 @@ def interference(trace):
     return job + trace.pool(24, ("v100",)) + trace.pairs(job, (0.2, 0.95))
 
 
-def learnt(trace):
+def learned(trace):
     """Traces with other seeds than those of training, and estimates that are off by half."""
     command, network = os.environ.get("MDOT_CLI", "mdot"), trace.folder / "mlfs.mdot"
     source = Path(__file__).resolve().parent.parent / "tests" / "simulator" / "data" / "mlfs.onnx"
     subprocess.run([command, "compile", source, "-o", network, "-q"], check=True)
-    return trace.rigid(480, 60, 3) + trace.pool(60) + ["--estimate", "error:0.5", "--learnt", network]
+    return trace.rigid(480, 60, 3) + trace.pool(60) + ["--estimate", "error:0.5", "--learned", network]
 
 
 def packed(trace):
@@ -306,7 +306,7 @@ ROWS = (
     ("MuxFlow", "muxflow", "Gandiva", "gandiva", utilisation, 1.45, services,
      "200 jobs, a third are services, 24 GPUs, load 3", None,
      "Equal: our Gandiva packs by the same pair speeds, and shares of multiprocessors are left out."),
-    ("MLFS", "mlfs", "HyperSched", "hypersched", mean_s, 0.36, learnt,
+    ("MLFS", "mlfs", "HyperSched", "hypersched", mean_s, 0.36, learned,
      "480 jobs, 60 GPUs, load 3, estimates off by half", 0.5,
      "HyperSched knows no durations. Over SRSF with the same estimates MLFS has 0.94 (history) to 1.00 (exact) on six "
      "unseen traces, after 11 minutes of training."),

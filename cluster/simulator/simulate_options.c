@@ -168,7 +168,8 @@ static const cli_option options[] = {
     CLI_CALL_ROW("policy", "NAME,…", read_policies, "one or several policies; --list shows all", .names = policy_names,
                  .is_list = true),
     CLI_FLAG_ROW("list", sc_request, lists, "list the policies"),
-    CLI_TEXT_ROW("learnt", "FILE", sc_request, learnt_path, "the compiled network of the policy mlfs", .files = "mdot"),
+    CLI_TEXT_ROW("learned", "FILE", sc_request, learned_path, "the compiled network of the policy mlfs",
+                 .files = "mdot"),
     CLI_TEXT_ROW("throughputs", "FILE", sc_request, throughputs_path,
                  "speed of each job_type on each GPU type: job_type,gpus,type,samples_per_s,batch, or Gavel's JSON",
                  .heading = "Speeds of jobs", .files = "csv|json"),
@@ -291,7 +292,7 @@ static bool check_outputs(const sc_request *request)
                                   request->throughputs_path, request->idle_path,     request->sweep_path,
                                   request->predictor_path,   request->accounts_path, request->pairs_path,
                                   request->steps_path,       request->noise_path,    request->interference_path,
-                                  request->predictions_path, request->learnt_path};
+                                  request->predictions_path, request->learned_path};
     mdot_error err;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||

@@ -10,7 +10,7 @@ enum { SC_MAX_POLICIES = 64 };
 typedef struct sc_request {
     const char *trace_path, *cluster_path, *factors_path, *jobs_path, *log_path, *throughputs_path, *idle_path,
         *sweep_path, *predictor_path, *predictions_path, *accounts_path, *pairs_path, *steps_path, *noise_path,
-        *interference_path, *learnt_path;
+        *interference_path, *learned_path;
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
     const char *estimate; /* "oracle", "error:E", "history", "rolling", "last-two", "survival", "limit", "trees:FILE" */

@@ -461,7 +461,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
                         .estimate = &s->estimate,
                         .restart = &s->options->restart,
                         .accounts = s->options->accounts,
-                        .learnt = s->options->learnt,
+                        .learned = s->options->learned,
                         .states = s->states,
                         .arrived = s->arrived,
                         .completed = s->completed,

@@ -1,11 +1,11 @@
-/* mlfs.c — a policy learnt by reinforcement, after MLFS (Wang, Liu and Shen, CoNEXT 2020): a compiled network scores
+/* mlfs.c — a policy learned by reinforcement, after MLFS (Wang, Liu and Shen, CoNEXT 2020): a compiled network scores
  * every job at every event, and GPUs go to each job that fits, the highest score first.
  *
  * Implemented: features of time, of the training (progress and loss, loss_curves.h) and of the load; a network that
- * begins as a heuristic and learns from simulations (lab/mdot_lab/policy), compiled by mdot (--learnt). Left out:
+ * begins as a heuristic and learns from simulations (lab/mdot_lab/policy), compiled by mdot (--learned). Left out:
  * deadlines, tasks of one job, and migration between overloaded servers. */
 #include "simulator/policy/allocation.h"
-#include "simulator/policy/learnt.h"
+#include "simulator/policy/learned.h"
 #include "simulator/policy/loss_curves.h"
 #include "simulator/policy/policies.h"
 
@@ -19,9 +19,9 @@ typedef struct scored {
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    if (view->learnt == NULL)
+    if (view->learned == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "policy mlfs requires --learnt FILE, a network of lab/mdot_lab/policy, compiled by mdot");
+                         "policy mlfs requires --learned FILE, a network of lab/mdot_lab/policy, compiled by mdot");
     return sc_active_create(view, sizeof(scored), out_self, err);
 }
 
@@ -40,7 +40,7 @@ static double score_of(const sc_view *view, uint32_t job, double load)
                                          (float)sc_loss_at(job, fmax(0, part)),
                                          sc_view_is_running(view, job),
                                          (float)log1p(load)};
-    return sc_learnt_score(view->learnt, features);
+    return sc_learned_score(view->learned, features);
 }
 
 static int by_score(const void *left, const void *right)
@@ -68,7 +68,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 
 const sc_policy sc_policy_mlfs = {
     .name = "mlfs",
-    .summary = "the highest score of a learnt, compiled network first (after MLFS); requires --learnt",
+    .summary = "the highest score of a learned, compiled network first (after MLFS); requires --learned",
     .uses_types = true,
     .create = create,
     .decide = decide,

@@ -13,7 +13,7 @@
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
-#include "simulator/policy/learnt.h"
+#include "simulator/policy/learned.h"
 #include "simulator/policy/policies.h"
 #include "tests/simulator/support/numbers.h"
 #include "tests/simulator/support/workloads.h"
@@ -43,7 +43,7 @@ static bool is_in(const char *const *list, size_t count, const char *name)
 
 static const sc_policy *watched;
 static size_t decisions;
-static sc_learnt *learnt;
+static sc_learned *learned;
 static char fault[256];
 
 static void check_plan(const sc_view *view, const sc_plan *plan)
@@ -210,7 +210,7 @@ static int try(const sc_policy *policy, belief b, uint64_t seed, sc_errors error
     sc_policy copy = *policy;
     copy.decide = watch;
     sc_run_options options = {
-        .errors = errors, .learnt = learnt, .restart = {.base_s = restart_s, .per_doubling_s = restart_s / 4}};
+        .errors = errors, .learned = learned, .restart = {.base_s = restart_s, .per_doubling_s = restart_s / 4}};
     mdot_status status = sc_simulate(&w, &cluster, &copy, &estimator, &options, &result, &err);
     if (status == MDOT_OK) check_result(&w, &result);
     if (status == MDOT_UNSUPPORTED) status = MDOT_OK; /* built without a solver */
@@ -229,7 +229,7 @@ static int try(const sc_policy *policy, belief b, uint64_t seed, sc_errors error
 static void every_policy_ends_and_serves_every_job(void **state)
 {
     (void)state;
-    learnt = compile_learnt(); /* for mlfs */
+    learned = compile_learned(); /* for mlfs */
     int failed = 0, tried = 0;
     for (size_t i = 0; sc_policies[i] != NULL; i++)
         for (belief b = 0; b < BELIEFS; b++)
@@ -237,7 +237,7 @@ static void every_policy_ends_and_serves_every_job(void **state)
                 for (int variant = 0; variant < 4; variant++, tried++)
                     failed += try(sc_policies[i], b, seed, variant % 2 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE,
                                   variant / 2 ? 40 : 0);
-    sc_learnt_close(learnt);
+    sc_learned_close(learned);
     if (failed > 0) fail_msg("%d of %d simulations", failed, tried);
 }
 

@@ -1,4 +1,4 @@
-/* test_mlfs.c — the learnt policy: the job of the highest score runs, and without a network it is refused. */
+/* test_mlfs.c — the learned policy: the job of the highest score runs, and without a network it is refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 static void the_highest_score_runs(void **state)
 {
     (void)state;
-    sc_learnt *learnt = compile_learnt();
+    sc_learned *learned = compile_learned();
     uint64_t seed = 7;
     for (int round = 0; round < 30; round++) {
         double jobs[2][3], scores[2];
@@ -25,15 +25,15 @@ static void the_highest_score_runs(void **state)
             jobs[i][1] = 1;
             jobs[i][2] = 100 + (double)(sc_random_next(&seed) % 10000);
             float long_s = (float)(log1p(jobs[i][2]) / 10); /* nothing waited, attained or done; the loss is 1 */
-            scores[i] =
-                sc_learnt_score(learnt, (const float[SC_FEATURES]){long_s, 0, 0, 0, long_s, 0, 1, 0, (float)log1p(2)});
+            scores[i] = sc_learned_score(learned,
+                                         (const float[SC_FEATURES]){long_s, 0, 0, 0, long_s, 0, 1, 0, (float)log1p(2)});
         }
         sc_workload w = workload_make((const double(*)[3])jobs, 2);
         sc_cluster c;
         sc_result r;
         sc_estimator oracle = sc_estimator_oracle();
         assert_int_equal(sc_cluster_make_pool(1, &c, NULL), MDOT_OK);
-        assert_int_equal(sc_simulate(&w, &c, &sc_policy_mlfs, &oracle, &(sc_run_options){.learnt = learnt}, &r, NULL),
+        assert_int_equal(sc_simulate(&w, &c, &sc_policy_mlfs, &oracle, &(sc_run_options){.learned = learned}, &r, NULL),
                          MDOT_OK);
         assert_true(r.states[scores[1] > scores[0]].start_s == 0);
         assert_true(r.states[scores[1] <= scores[0]].start_s > 0);
@@ -41,7 +41,7 @@ static void the_highest_score_runs(void **state)
         sc_cluster_free(&c);
         sc_workload_free(&w);
     }
-    sc_learnt_close(learnt);
+    sc_learned_close(learned);
 }
 
 static void mlfs_rejects_a_missing_or_foreign_network(void **state)
@@ -52,14 +52,14 @@ static void mlfs_rejects_a_missing_or_foreign_network(void **state)
     sc_cluster c;
     sc_result r;
     mdot_error err = {0};
-    sc_learnt *learnt = NULL;
+    sc_learned *learned = NULL;
     sc_estimator oracle = sc_estimator_oracle();
     assert_int_equal(sc_cluster_make_pool(1, &c, NULL), MDOT_OK);
     assert_int_equal(sc_simulate(&w, &c, &sc_policy_mlfs, &oracle, &(sc_run_options){0}, &r, &err),
                      MDOT_INVALID_ARGUMENT);
-    expect_contains(err.message, "--learnt FILE");
-    assert_true(sc_learnt_open(MDOT_SHIPPED_PREDICTOR, &learnt, &err) != MDOT_OK);
-    assert_null(learnt);
+    expect_contains(err.message, "--learned FILE");
+    assert_true(sc_learned_open(MDOT_SHIPPED_PREDICTOR, &learned, &err) != MDOT_OK);
+    assert_null(learned);
     sc_cluster_free(&c);
     sc_workload_free(&w);
 }

@@ -84,19 +84,19 @@ char *workload_write_file(const char *folder, const char *name, const char *text
     return path;
 }
 
-sc_learnt *compile_learnt(void)
+sc_learned *compile_learned(void)
 {
     char *folder = process_make_folder(), *path = NULL;
     process_result result;
-    sc_learnt *learnt = NULL;
+    sc_learned *learned = NULL;
     mdot_error err = {0};
     assert_true(asprintf(&path, "%s/mlfs.mdot", folder) > 0);
     process_run((const char *const[]){MDOT_CLI, "compile", MDOT_CLUSTER_DIR "/tests/simulator/data/mlfs.onnx", "-o",
                                       path, "-q", NULL},
                 &result);
     if (result.status != 0) fail_msg("%s", result.err);
-    if (sc_learnt_open(path, &learnt, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (sc_learned_open(path, &learned, &err) != MDOT_OK) fail_msg("%s", err.message);
     process_remove_folder(folder);
     free(path);
-    return learnt;
+    return learned;
 }

@@ -3,7 +3,7 @@
 #define TEST_SCHEDULER_WORKLOADS_H
 
 #include "simulator/core/simulator.h"
-#include "simulator/policy/learnt.h"
+#include "simulator/policy/learned.h"
 
 /* `jobs` has submit_s, gpus, duration_s of each job, in order of arrival. The jobs are named "0", "1" … */
 sc_workload workload_make(const double (*jobs)[3], size_t count);
@@ -20,6 +20,6 @@ sc_result workload_run(const sc_workload *workload, int gpus, const char *policy
 char *workload_write_file(const char *folder, const char *name, const char *text);
 
 /* Compiles data/mlfs.onnx and opens it. The caller closes it. */
-sc_learnt *compile_learnt(void);
+sc_learned *compile_learned(void);
 
 #endif
