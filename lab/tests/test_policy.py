@@ -1,4 +1,4 @@
-"""The learnt policy: its simulator on small cases, its features, and the exported network."""
+"""The learned policy: its simulator on small cases, its features, and the exported network."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A scheduling policy learnt by reinforcement, after MLFS (Wang, Liu and Shen, CoNEXT 2020)."""
+"""A scheduling policy learned by reinforcement, after MLFS (Wang, Liu and Shen, CoNEXT 2020)."""
