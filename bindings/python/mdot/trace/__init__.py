@@ -16,6 +16,7 @@
                 parts of PyTorch replaced during a run; the module's exceptions
   graph.py      the resulting graph; onnx_file.py writes it as ONNX
   models.py     networks from torchvision, timm, transformers and diffusers by name
+  diffusion.py  inputs of networks of diffusers, and published configurations
 
 PyTorch's exporters were rejected because they fold normalisations, merge equal parameters, write weights, take
 minutes and gigabytes for a language model, and fail if a module makes decisions from data. A training job does

@@ -117,7 +117,7 @@ def controlled(diffusers: Any, controlnet: Any) -> nn.Module:
 class Inputs:
     """Example inputs for a network."""
 
-    def __init__(self, model: nn.Module, kind: str, batch: int, length: int | None, size: int | None) -> None:
+    def __init__(self, model: Any, kind: str, batch: int, length: int | None, size: int | None) -> None:
         self.config: Mapping[str, Any] = model.config
         self.kind, self.batch = kind, batch
         self.taken = inspect.signature(model.forward).parameters
