@@ -13,6 +13,7 @@ for python in "${MDOT_TORCH_PYTHON:-}" "$1/build/torch/bin/python" "$2"; do
     "$python" "$1/tests/bindings/python/torch/test_batch_terms.py"
     "$python" "$1/tests/bindings/python/torch/test_work.py"
     "$python" "$1/tests/bindings/python/torch/test_gpu_programs.py"
+    "$python" "$1/tests/bindings/python/torch/test_diffusion.py"
     "$python" "$1/tests/bindings/python/torch/test_compiled.py"
     "$python" "$1/tests/bindings/python/torch/test_meta_kernels.py"
     "$python" "$1/tests/bindings/python/torch/test_recorded_trainings.py"
