@@ -345,7 +345,8 @@ static void a_read_only_folder_can_be_read(void **state)
     assert_int_equal(mkdir(folder, 0777), 0);
     store_expect_ok(mdot_store_open(path, NULL, &store, &f->err), &f->err);
     store_expect_ok(mdot_store_add_job(store, f->job, "x", NULL, &f->err), &f->err);
-    mdot_store_row row = store_fixture_row(f, 5);
+    store_expect_ok(st_execute(store, "PRAGMA wal_checkpoint(TRUNCATE)", "act", &f->err), &f->err);
+    mdot_store_row row = store_fixture_row(f, 5); /* in the log alone, without which the file is an older store */
     store_expect_ok(mdot_store_add_rows(store, &row, 1, NULL, &f->err), &f->err);
     char *copied = process_in_folder(f->folder, "copied"), *copied_path = process_in_folder(copied, "a?b.store");
     static process_result result;
