@@ -218,3 +218,13 @@ void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, c
     }
     for (int i = 0; i < count; i++) store(e, &target[i], value[i], scope->lanes);
 }
+
+LLVMValueRef cg_loop_extent(cg_emitter *e, const pl_kernel *kernel, int loop, ir_dim extent,
+                            const LLVMValueRef *buffers)
+{
+    LLVMValueRef all = cg_dim(e, extent);
+    const pl_row_limit *limit = kernel->limit;
+    if (limit == NULL || limit->loop != loop) return all;
+    LLVMValueRef count = cg_load(e, e->i64, buffers[limit->count], 0);
+    return cg_imin(e, cg_imul(e, count, cg_int(e, limit->points)), all);
+}

@@ -24,8 +24,4 @@ typedef struct cg_kind_ops {
 
 extern const cg_kind_ops *const cg_kinds[PL_KIND_COUNT]; /* indexed by pl_kind */
 
-/* The extent of a kernel's loop at run time, which ends with the rows that are read. */
-LLVMValueRef cg_loop_extent(cg_emitter *e, const pl_kernel *kernel, int loop, ir_dim extent,
-                            const LLVMValueRef *buffers);
-
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target);

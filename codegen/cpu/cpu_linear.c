@@ -16,6 +16,7 @@
 #include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/cpu_kind.h"
 #include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/cpu_values.h"
 #include "codegen/cpu/dot_products.h"
 #include "codegen/cpu/emit.h"
 #include "codegen/cpu/signatures.h"

@@ -47,6 +47,10 @@ typedef struct cg_scope {
 LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
 
+/* The extent of a kernel's loop at run time, which ends with the rows that are read. */
+LLVMValueRef cg_loop_extent(cg_emitter *e, const pl_kernel *kernel, int loop, ir_dim extent,
+                            const LLVMValueRef *buffers);
+
 /* ---- reducer.c: the semantics of pl_reducer: identities and the combination of two values ------------------------ */
 
 bool cg_reducer_is_arg(pl_reducer reducer);
