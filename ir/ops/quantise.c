@@ -177,6 +177,7 @@ mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error 
     a.constant = b.constant = NULL;
     like.inputs = factors;
     like.input_count = 2;
+    like.attr_count = 0; /* those of FusedMatMul have no meaning here */
     return ir_shape_by(graph, &like, ir_result_mat_mul, err);
 }
 
@@ -201,6 +202,7 @@ mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, ir_inp
     if (factors[0] == NULL || factors[1] == NULL) return ir_fail_memory(node, err);
     ir_node like = *node;
     like.input_count = 2;
+    like.attr_count = 0;
     BS_TRY(ir_make_by(arena, &like, factors, ir_result_mat_mul, &out[0], err));
     return ir_eval_mat_mul(arena, &like, factors, out, err);
 }
@@ -212,5 +214,6 @@ void ir_cost_mat_mul_integer(const ir_node *node, int64_t length, ir_cost *out_c
     a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;
     like.inputs = factors;
     like.input_count = 2;
+    like.attr_count = 0;
     ir_cost_mat_mul(&like, length, out_cost);
 }

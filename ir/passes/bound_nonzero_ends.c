@@ -23,7 +23,8 @@ static ir_value *masked(ir_builder *b, const ir_mark *m, ir_value *x, double num
     ir_dim dims[MDOT_MAX_RANK];
     for (int d = 0; d < x->type.rank; d++) dims[d] = d == m->axis ? m->of->bound : ir_dim_number(1);
     b->dtype = x->type.dtype;
-    return ir_build_where(b, ir_build_reshape(b, m->of->mask, dims, x->type.rank), x, ir_build_scalar(b, number));
+    ir_value *mask = ir_build_reshape(b, m->of->mask, dims, x->type.rank);
+    return ir_build_where(b, mask, x, ir_build_scalar(b, number));
 }
 
 static bool neutral_number(const ir_node *node, double *out)
