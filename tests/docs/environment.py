@@ -15,7 +15,8 @@ PATTERNS = {
     (".py",): [r'os\.environ(?:\.get\(|\[)"(\w+)"', r'os\.getenv\("(\w+)"', r'_of_environment\("(\w+)"'],
     (".sh",): [r"\$\{(MDOT_\w+):?[-+?]"],
 }
-LOCAL = {"PYTORCH_CUDA_ALLOC_CONF", "PYTHONPATH"}  # recorded or passed on as they are
+LOCAL = {"PYTORCH_CUDA_ALLOC_CONF", "PYTHONPATH",  # recorded or passed on as they are
+         "TRANSFORMERS_DISABLE_TORCH_CHECK"}  # set for transformers
 PAGE = "docs/reference/environment.md"
 
 
