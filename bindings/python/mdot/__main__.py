@@ -5,6 +5,7 @@ which the wheel contains without the compiler, runs all others (command.py).
     python -m mdot export transformers:GPT2LMHeadModel --set n_layer=48 --set n_embd=1600 --set n_head=25 --length 1024
     python -m mdot predict resnet50.job --gpu A100,H100 --batch 64,128 --precision amp
     python -m mdot predict trace.json.gz --gpu H100 --config deepspeed.json
+    python -m mdot predict timm:resnet50d --gpu H100
     python -m mdot record-trace trace.json.gz --job resnet50.job --batch 64 --precision amp --table measured.csv
 """
 
@@ -20,7 +21,7 @@ from typing import Any, Callable, Sequence
 
 import mdot
 from mdot import command
-from mdot.command_words import as_jobs, traces_among, with_options
+from mdot.command_words import as_jobs, programs_among, with_options
 from mdot.quantities import read_count
 from mdot.recording.overhead import measure
 from mdot.recording.traced_row import record_trace
@@ -174,8 +175,8 @@ def _summaries() -> str:
     return "\n".join(["Commands in Python:", *lines, _MORE])
 
 
-_MORE = """\nThe other commands read a trace of torch.profiler in place of JOB, and --config FILE: the options of a configuration of
-torchtune, axolotl, torchtitan, Megatron-LM, DeepSpeed or Accelerate (.json, .toml, .yaml)."""
+_MORE = """\nThe other commands read a trace of torch.profiler, or a network's name as in `mdot export`, in place of JOB, and --config
+FILE: the options of a configuration of torchtune, axolotl, torchtitan, Megatron-LM, DeepSpeed or Accelerate (.json, .toml, .yaml)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -188,10 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not words or words in (["--help"], ["-h"], ["help"]):
             return command.show_help(words, _summaries(), sys.stdout if words else sys.stderr)
         if words[0] not in COMMANDS:
-            traces = traces_among(words)
-            if traces:
+            programs = programs_among(words)
+            if programs:
                 with tempfile.TemporaryDirectory(prefix="mdot-") as folder:  # has to outlive the command
-                    return command.run(with_options(as_jobs(words, traces, folder)))
+                    return command.run(with_options(as_jobs(words, programs, folder)))
             command.become(with_options(words))
         parsed = parser().parse_args(words)
         COMMANDS[parsed.command][1](parsed)

@@ -1,5 +1,5 @@
-"""Words of the command line that the executable cannot read: traces become jobs, and configuration files of other programs
-become options."""
+"""Words of the command line that the executable cannot read: traces and names of networks become jobs, and configuration
+files of other programs become options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Sequence
 
 from mdot import command
 from mdot.configuration_files import options_from
-from mdot.library.errors import InvalidArgumentError
+from mdot.library.errors import Error, InvalidArgumentError
 from mdot.options import COMMANDS
 from mdot.recording.trace_file import is_trace
 
@@ -19,20 +19,42 @@ _SHORT = {"b": "batch", "g": "gpu"}
 """Short names of options."""
 
 
-def traces_among(words: Sequence[str]) -> list[int]:
-    """The places of traces among the words of a command that takes a job."""
+_NETWORK = re.compile(r"(torchvision|timm|transformers|diffusers):([\w.-]+)")
+
+
+def _is_trace(word: str) -> bool:
+    return ".json" in word and Path(word).is_file() and is_trace(word)
+
+
+def _is_network(word: str) -> bool:
+    """Is it the name of a library's network, and of no ready job?"""
+    from mdot.job import Job
+
+    if not _NETWORK.fullmatch(word):
+        return False
+    try:
+        Job.read(word)
+    except Error:
+        return True
+    return False
+
+
+def programs_among(words: Sequence[str]) -> list[int]:
+    """The places of traces and of names of networks among the words of a command that takes a job."""
     places = range(1, len(words) if words[0] in _WITH_JOB else 1)
-    return [i for i in places if ".json" in words[i] and Path(words[i]).is_file() and is_trace(words[i])]
+    return [i for i in places if _is_trace(words[i]) or _is_network(words[i])]
 
 
-def as_jobs(words: Sequence[str], traces: Sequence[int], folder: str) -> list[str]:
-    """The words with a .job file in `folder` in place of each trace."""
+def as_jobs(words: Sequence[str], programs: Sequence[int], folder: str) -> list[str]:
+    """The words with a .job file in `folder` in place of each trace or name of a network."""
     from mdot.job import Job
 
     made = list(words)
-    for i in traces:
-        made[i] = str(Path(folder, Path(words[i]).name.partition(".json")[0] + ".job"))
-        Job.from_trace(words[i]).save(made[i])
+    for i in programs:
+        network = _NETWORK.fullmatch(words[i])
+        name = network[2] if network else Path(words[i]).name.partition(".json")[0]
+        made[i] = str(Path(folder, name + ".job"))
+        (Job.from_name if network else Job.from_trace)(words[i]).save(made[i])
     return made
 
 

@@ -160,6 +160,21 @@ class Traces(support.TestCase):
         self.assertEqual((run.returncode, "Linear" in run.stdout), (0, True), run.stderr)
         self.assertIn("the batch is 3", run.stderr)
 
+    def test_a_command_reads_a_name_of_a_network_in_place_of_a_job(self) -> None:
+        def run(name: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "mdot", "extract", name, "-b", "7"]
+            return subprocess.run(command, capture_output=True, text=True, check=False)
+
+        for name in ("torchvision:resnet18", "timm:resnet10t", "timm:resnet50"):  # the last one is a ready job
+            made, expected = run(name), self.folder / "made.job"
+            mdot.Job.from_name(name).save(expected)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            if name != "timm:resnet50":
+                self.assertEqual(made.stdout.splitlines()[1:], run(str(expected)).stdout.splitlines()[1:], name)
+        wrong = run("torchvision:resnet18x")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("torchvision has no network", wrong.stderr)
+
     def test_impossible_traces_are_refused(self) -> None:
         path = self.folder / "trace.json"
         with profile(activities=[ProfilerActivity.CPU]) as profiler:
