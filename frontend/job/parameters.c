@@ -103,6 +103,30 @@ static bool has_weight_name(const char *name)
     return false;
 }
 
+/* Does PyTorch's exporter name a value after the operator that made it, for example "where" or "unsqueeze_14"? Tables
+ * that it computed have such names: masks, positions, rotary embeddings. It computes transposed weights, too. */
+static bool has_operator_name(const char *name)
+{
+    static const char *const operators[] = {
+        "val",  "where",  "repeat", "unsqueeze", "clone", "expand",   "cat",   "full", "mul",     "add",        "sub",
+        "div",  "cos",    "sin",    "exp",       "log",   "pow",      "neg",   "view", "reshape", "slice",      "triu",
+        "tril", "select", "index",  "permute",   "to",    "_to_copy", "stack", "ones", "zeros",   "masked_fill"};
+    size_t length = strlen(name);
+    while (length > 0 && strchr("0123456789", name[length - 1]) != NULL) length--;
+    if (length > 1 && name[length] != '\0' && name[length - 1] == '_') length--;
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (strlen(operators[i]) == length && strncmp(operators[i], name, length) == 0) return true;
+    return false;
+}
+
+/* Is this constant a table of three or more dimensions that an exporter computed, added or multiplied by elements? */
+static bool is_computed_table(const ir_node *node, const ir_value *value)
+{
+    fe_gradient gradient = gradient_of(node);
+    bool is_elementwise = gradient == FE_GRADIENT_SUM || gradient == FE_GRADIENT_POINTWISE;
+    return is_elementwise && value->type.rank >= 3 && has_operator_name(value->name);
+}
+
 /* Is this constant of one element, with a value, a parameter? */
 static bool is_single_weight(const ir_node *node, int input)
 {
@@ -136,6 +160,7 @@ static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored
         for (int i = 0; i < node->input_count; i++) {
             const ir_value *value = node->inputs[i];
             if (!holds_weights(node, i) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
+            if (is_computed_table(node, value)) continue;
             p->parent[value->id] = value->id;
             p->elements[value->id] = (double)value->constant->count;
             bool is_frozen = frozen != NULL && fe_names_find(frozen, value->name) >= 0;

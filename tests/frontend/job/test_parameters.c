@@ -55,6 +55,37 @@ static void shared_table_counts_at_its_first_reader(void **state)
     job_end(&r);
 }
 
+/* PyTorch's exporter computes masks and rotary tables, and names them after operators. It also transposes weights. */
+static void tables_of_an_exporter_are_no_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *dims;
+        int64_t count;
+    } rows[] = {
+        {"where", "2,1,4,8", 0},    {"val_160", "2,1,4,8", 0},  {"unsqueeze_14", "1,4,8", 0}, {"clone", "2,3,4,8", 0},
+        {"_to_copy_3", "1,4,8", 0}, {"pos_embed", "1,4,8", 32}, {"cls_token", "1,1,8", 8},    {"value_5", "1,4,8", 32},
+        {"h.0.where", "1,4,8", 32}, {"1", "1,4,8", 32},         {"val_39", "8", 8},           {"val_40", "1,8", 8},
+        {"where2x", "1,4,8", 32},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int k = 0; k < 2; k++) {
+            char inputs[64];
+            onnx_builder *b = onnx_begin(17);
+            onnx_input(b, "x", MDOT_DTYPE_F32, "2,3,4,8");
+            onnx_initializer(b, "val_1", MDOT_DTYPE_F32, "8,8", NULL); /* a weight, transposed */
+            onnx_initializer(b, rows[i].name, MDOT_DTYPE_F32, rows[i].dims, NULL);
+            snprintf(inputs, sizeof inputs, "h,%s", rows[i].name);
+            onnx_node(b, "MatMul", "x,val_1", "h");
+            onnx_node(b, k == 0 ? "Add" : "Mul", inputs, "y");
+            job_reading r = job_expect_output(b, "y");
+            if (job_info(&r).parameters != 64 + rows[i].count)
+                fail_msg("%s: %lld parameters", rows[i].name, (long long)job_info(&r).parameters);
+            job_end(&r);
+        }
+    }
+}
+
 /* BEiT's query, key and value bias: two parameters and zeros. */
 static void parameters_of_one_constant_count_together(void **state)
 {
@@ -325,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gathered_table_counts_its_rows),
         cmocka_unit_test(shared_table_counts_at_its_first_reader),
+        cmocka_unit_test(tables_of_an_exporter_are_no_parameters),
         cmocka_unit_test(single_elements_without_a_value_are_parameters),
         cmocka_unit_test(single_elements_with_a_value_count_in_weight_positions),
         cmocka_unit_test(single_elements_of_unknown_operators_count_by_their_names),
