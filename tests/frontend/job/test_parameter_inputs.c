@@ -91,6 +91,48 @@ static void table_inputs_are_parameters_without_stored_ones(void **state)
     }
 }
 
+/* Each operand that is a weight by its position, in every operator that has one. */
+static void every_weight_position_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *op_type, *data, *operands[3];
+        int64_t parameters;
+    } rows[] = {
+        {"Conv", "N,3,8,8", {"16,3,3,3", "16"}, 432 + 16},
+        {"ConvTranspose", "N,3,8,8", {"3,16,3,3", "16"}, 432 + 16},
+        {"InstanceNormalization", "N,3,8", {"3", "3"}, 6},
+        {"LayerNormalization", "N,4,8", {"8", "8"}, 16},
+        {"PRelu", "N,3,8", {"3,1"}, 3},
+        {"LSTM", "4,2,8", {"1,16,8", "1,16,4", "1,32"}, 128 + 64 + 32},
+        {"GRU", "4,2,8", {"1,12,8", "1,12,4", "1,24"}, 96 + 48 + 24},
+        {"RNN", "4,2,8", {"1,4,8", "1,4,4", "1,8"}, 32 + 16 + 8},
+        {"MatMul", "N,8", {"8,5"}, 40},
+        {"Gemm", "N,8", {"8,5", "1,5"}, 45},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char inputs[32] = "x", expected[96];
+        int count = 0;
+        onnx_builder *b = job_begin(rows[i].data);
+        for (; count < 3 && rows[i].operands[count] != NULL; count++) {
+            char name[2] = {(char)('p' + count), '\0'};
+            onnx_input(b, name, MDOT_DTYPE_F32, rows[i].operands[count]);
+            strcat(strcat(inputs, ","), name);
+        }
+        onnx_node(b, rows[i].op_type, inputs, "y");
+        if (strstr("LSTM GRU RNN", rows[i].op_type) != NULL) onnx_attr_int(b, "hidden_size", 4);
+        snprintf(expected, sizeof expected,
+                 count == 1 ? "1 input of the graph, 'p', is treated"
+                            : "%d inputs of the graph, 'p' first, are treated",
+                 count);
+        job_reading r = job_expect_output(b, "y");
+        if (strstr(r.warnings, expected) == NULL) fail_msg("%s: %s", rows[i].op_type, r.warnings);
+        if (job_info(&r).parameters != rows[i].parameters)
+            fail_msg("%s: %lld parameters", rows[i].op_type, (long long)job_info(&r).parameters);
+        job_end(&r);
+    }
+}
+
 static void data_inputs_stay_inputs(void **state)
 {
     (void)state;
@@ -131,6 +173,7 @@ int main(void)
         cmocka_unit_test(inputs_with_names_of_parameters_are_parameters),
         cmocka_unit_test(inputs_in_parameter_positions_are_parameters),
         cmocka_unit_test(table_inputs_are_parameters_without_stored_ones),
+        cmocka_unit_test(every_weight_position_counts),
         cmocka_unit_test(data_inputs_stay_inputs),
         cmocka_unit_test(missing_parameters_are_refused_with_the_remedy),
     };
