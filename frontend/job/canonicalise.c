@@ -2,7 +2,6 @@
  * recognition.
  *
  *   - A pointwise operator broadcasts by itself, so an Expand in front of it (PyTorch's expand_as) is removed.
- *   - Selecting one index of an axis (PyTorch's x[i]) becomes a Slice, like a range. Gather is reserved for tables.
  *   - A mean over the whole map becomes GlobalAveragePool, whether written as ReduceMean or as AveragePool with a large
  *     kernel.
  *   - A bias of zeros is removed. PyTorch's dynamo exporter writes one if a convolution has no bias.
@@ -38,19 +37,6 @@ static void pointwise(ir_builder *b, ir_node *node)
         ir_node_set_input(node, i, value->def->inputs[0]);
         b->changed = true;
     }
-}
-
-static void gather(ir_builder *b, ir_node *node)
-{
-    ir_value *data = node->inputs[0], *index = node->inputs[1], *result = node->outputs[0];
-    int64_t number, axis = ir_node_int(node, "axis", 0);
-    if (data->constant != NULL || index->type.rank != 0 || !ir_value_int(index, &number)) return;
-    if (axis < 0) axis += data->type.rank;
-    int64_t extent = data->type.dim[axis].offset;
-    if (number < 0) number += extent;
-    if (number < 0 || number >= extent) return; /* an error of the Gather, reported if it is run */
-    ir_value *slice = ir_build_slice(b, data, axis, number, number + 1);
-    ir_replace(b, result, ir_build_reshape(b, slice, result->type.dim, result->type.rank));
 }
 
 static void global_pool(ir_builder *b, ir_node *node)
@@ -125,13 +111,8 @@ static void reshape(ir_builder *b, ir_node *node)
 }
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
-    [IR_OP_Gather] = gather,
-    [IR_OP_Reshape] = reshape,
-    [IR_OP_ReduceMean] = reduce_mean,
-    [IR_OP_AveragePool] = average_pool,
-    [IR_OP_Conv] = convolution,
-    [IR_OP_ConvTranspose] = convolution,
-    [IR_OP_Einsum] = fe_job_split_einsum,
+    [IR_OP_Reshape] = reshape,  [IR_OP_ReduceMean] = reduce_mean,    [IR_OP_AveragePool] = average_pool,
+    [IR_OP_Conv] = convolution, [IR_OP_ConvTranspose] = convolution, [IR_OP_Einsum] = fe_job_split_einsum,
 };
 
 static void rewrite(ir_builder *b, ir_node *node)
