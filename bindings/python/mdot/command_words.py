@@ -10,7 +10,7 @@ from typing import Any, Sequence
 
 from mdot import command
 from mdot.configuration_files import options_from
-from mdot.library.errors import Error, InvalidArgumentError
+from mdot.library.errors import InvalidArgumentError, NotFoundError
 from mdot.options import COMMANDS
 from mdot.recording.trace_file import is_trace
 
@@ -34,13 +34,13 @@ def _is_network(word: str) -> bool:
         return False
     try:
         Job.read(word)
-    except Error:
+    except NotFoundError:
         return True
     return False
 
 
 def programs_among(words: Sequence[str]) -> list[int]:
-    """The places of traces and of names of networks among the words of a command that takes a job."""
+    """The indices of words that name a trace or a network, in a command that takes a job."""
     places = range(1, len(words) if words[0] in _WITH_JOB else 1)
     return [i for i in places if _is_trace(words[i]) or _is_network(words[i])]
 
