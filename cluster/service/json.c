@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What json-c does not tell of a text. */
+/* Properties of a text that json-c leaves unreported. */
 typedef struct marks {
     size_t values, names;
     bool has_nul;

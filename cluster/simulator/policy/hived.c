@@ -1,4 +1,4 @@
-/* hived.c — HiveD (Zhao et al., OSDI 2020): each group of users owns cells of the cluster, which never fragment.
+/* hived.c — HiveD (Zhao et al., OSDI 2020): each group of users owns cells of the cluster. Cells never fragment.
  *
  * A cell is a power of two of a node's GPUs, or nodes. Implemented: every group (or user) owns an equal number of whole
  * nodes; within them, buddy allocation: a job takes the smallest free cell that holds it, a larger cell is split in

@@ -23,7 +23,8 @@ mdot_status sc_learned_open(const char *path, sc_learned **out_learned, mdot_err
     sc_learned *learned = calloc(1, sizeof *learned);
     float score;
     if (learned == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = mdot_predictor_open(path, NULL, &learned->predictor, err);
+    const mdot_open_options on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
+    mdot_status status = mdot_predictor_open(path, &on_cpu, &learned->predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(learned->predictor, &learned->context, err);
     if (status == MDOT_OK) status = ask(learned, (const float[SC_FEATURES]){0}, &score, err);
     if (status == MDOT_OK)
