@@ -15,7 +15,7 @@
 #include "plan/kernel_kind.h"
 #include "plan/kind_tools.h"
 
-/* What is read of a buffer: nothing, everything, or as many of its rows as buffer `count` says. */
+/* The part of a buffer that is read: nothing, everything, or the first rows. Buffer `count` holds their number. */
 enum { NOTHING = -1, EVERYTHING = -2 };
 typedef struct demand {
     int count;
@@ -27,7 +27,7 @@ static const demand everything = {.count = EVERYTHING};
 typedef struct limiter {
     pl_plan *plan;
     demand *demands; /* by buffer */
-    demand wanted;   /* what is read of the current kernel's results */
+    demand wanted;   /* the part of the current kernel's results that is read */
     pl_units units;  /* steps along its limited loop */
     int64_t points;  /* of that loop in a row */
 } limiter;
