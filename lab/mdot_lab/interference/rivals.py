@@ -4,7 +4,7 @@
 - Yeung et al. and Horus (IEEE TPDS 33(1), 2022): XGBoost on features of both jobs; their features of the graph are summed in our
   numbers, and the target is the slowdown.
 - Harmony (Deep Learning-based Job Placement in Distributed Machine Learning Clusters. INFOCOM, 2019): a perceptron over features of
-  the jobs that share a machine; here without its reinforcement, which places jobs and predicts nothing.
+  the jobs that share a machine. Its reinforcement learning is left out, because it places jobs and predicts nothing.
 
 - the same pair elsewhere: the mean log slowdown of the same two jobs on the other cards. It is no method, because somebody must have
   measured the pair. It bounds any that knows jobs and cards and nothing about the host, since the cards were in different machines.
