@@ -56,9 +56,9 @@ history
 store                mdot/mdot_store.h cluster/accounting/
 store/command        mdot/mdot_store.h
 slurm                cluster/history/mdot_history.h cluster/accounting/slurm_states.def
-simulator            cluster/history/mdot_history.h cluster/simulator/
+simulator            cluster/history/mdot_history.h cluster/history/row_model.h cluster/simulator/
 simulator/core       cluster/history/mdot_history.h
-simulator/policy     cluster/simulator/core/ cluster/simulator/solve/
+simulator/policy     cluster/history/row_model.h cluster/simulator/core/ cluster/simulator/solve/
 simulator/solve
 simulator/estimate   cluster/history/mdot_history.h cluster/simulator/core/ cluster/simulator/input/
 simulator/input      mdot/mdot_store.h cluster/accounting/ cluster/simulator/core/

@@ -78,23 +78,22 @@ static bool is_number(const char *word, size_t length)
  * is the run; otherwise digits of the last of several words are. */
 static size_t find_model_end(const char *name, size_t bytes)
 {
-    size_t words = 0, begin = 0, last_end = 0;
+    size_t ends[2] = {0}; /* of the last word but one, and of the last */
     bool ends_in_run = false;
     for (size_t position = 0; position < bytes;) {
         size_t end = position;
         while (end < bytes && is_of_word(name[end])) end++;
         if (end > position && !is_number(name + position, end - position) &&
             !is_generated(name + position, end - position)) {
-            words++;
-            begin = position;
-            last_end = end;
+            ends[0] = ends[1];
+            ends[1] = end;
             ends_in_run = false;
         } else if (end > position) {
             ends_in_run = true;
         }
         position = end + 1;
     }
-    return words > 1 && !ends_in_run ? begin : last_end;
+    return ends[0] > 0 && !ends_in_run ? ends[0] : ends[1];
 }
 
 /* Digits stay where they are joined to letters, in the name's first `model_bytes` bytes. */

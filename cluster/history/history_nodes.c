@@ -88,7 +88,6 @@ static void unchain(hs_nodes *n, uint32_t slot)
 static bool grow(hs_nodes *n)
 {
     uint32_t capacity = n->capacity > 0 ? 2 * n->capacity : FIRST_CAPACITY;
-    if (capacity > n->most) capacity = n->most;
     uint32_t head_count = FIRST_CAPACITY;
     while (head_count < capacity) head_count *= 2;
     uint32_t *heads = malloc(head_count * sizeof *heads);

@@ -4,52 +4,20 @@
  * that users, groups and names count through the history, and a site's trees need no list of them. They give the 5, 50
  * and 95 % quantiles. The corrected estimate keeps the history's tails, with new scales for both sides. */
 #include "history/mdot_history.h"
-
-#include "mdot/mdot.h"
+#include "history/row_model.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { QUANTILES = 7, NUMBERS = QUANTILES + 6, ANSWERS = 3 };
 #define LEAST_SCALE 1e-3
 
-struct mdot_history_trees {
-    mdot_predictor *predictor;
-    mdot_context *context;
-};
-
-static mdot_status ask(const mdot_history_trees *trees, const float numbers[NUMBERS], float answers[ANSWERS],
-                       mdot_error *err)
-{
-    static const int64_t dims[] = {1, NUMBERS};
-    const mdot_input in = {.name = "numbers", .dtype = MDOT_DTYPE_F32, .rank = 2, .dims = dims, .data = numbers};
-    const mdot_output out = {.name = "log_s", .data = answers, .size_bytes = ANSWERS * sizeof *answers};
-    return mdot_run(trees->context, 0, &in, 1, &out, 1, err);
-}
-
 mdot_status mdot_history_trees_open(const char *path, mdot_history_trees **out_trees, mdot_error *err)
 {
-    mdot_history_trees *trees = calloc(1, sizeof *trees);
-    float answers[ANSWERS];
-    if (trees == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    const mdot_open_options on_cpu = {.struct_size = sizeof on_cpu, .device = "cpu"};
-    mdot_status status = mdot_predictor_open(path, &on_cpu, &trees->predictor, err);
-    if (status == MDOT_OK) status = mdot_context_create(trees->predictor, &trees->context, err);
-    if (status == MDOT_OK) status = ask(trees, (const float[NUMBERS]){0}, answers, err);
-    if (status == MDOT_OK)
-        *out_trees = trees;
-    else
-        mdot_history_trees_close(trees);
-    return status;
+    static const hs_row row = {"numbers", "log_s", NUMBERS, ANSWERS};
+    return hs_row_model_open(path, &row, out_trees, err);
 }
 
-void mdot_history_trees_close(mdot_history_trees *trees)
-{
-    if (trees == NULL) return;
-    mdot_context_destroy(trees->context);
-    mdot_predictor_close(trees->predictor);
-    free(trees);
-}
+void mdot_history_trees_close(mdot_history_trees *trees) { hs_row_model_close(trees); }
 
 void mdot_history_trees_correct(const mdot_history_trees *trees, const mdot_history_job *job, mdot_history_estimate *e)
 {
@@ -60,9 +28,9 @@ void mdot_history_trees_correct(const mdot_history_trees *trees, const mdot_hist
     numbers[QUANTILES + 1] = (float)e->key;
     numbers[QUANTILES + 2] = (float)log1p(e->weight);
     numbers[QUANTILES + 3] = (float)log2(fmax(job->gpus, 1));
-    numbers[QUANTILES + 4] = (float)fmod(job->submit_s / 3600, 24);
-    numbers[QUANTILES + 5] = (float)floor(fmod(job->submit_s / day_s, 7));
-    if (ask(trees, numbers, answers, NULL) != MDOT_OK || !isfinite(answers[0] + answers[1] + answers[2])) return;
+    numbers[QUANTILES + 4] = (float)((job->submit_s - day_s * floor(job->submit_s / day_s)) / 3600);
+    numbers[QUANTILES + 5] = (float)floor((job->submit_s - 7 * day_s * floor(job->submit_s / (7 * day_s))) / day_s);
+    if (hs_row_model_ask(trees, numbers, answers, NULL) != MDOT_OK) return;
     double below = numbers[QUANTILES / 2] - numbers[0], above = numbers[QUANTILES - 1] - numbers[QUANTILES / 2];
     if (!(below > 0 && above > 0)) return; /* a history that is certain */
     e->median_s = exp(fmin(fmax(answers[1], log(1e-3)), log(1e12)));

@@ -120,8 +120,9 @@ mdot_status mdot_history_load(const char *path, const mdot_history_options *opti
  * (history_trees.c; lab/mdot_lab/durations trains them). The caller closes the trees; NULL is allowed there. One thread
  * may use them at a time.
  *
- * @errors those of mdot_predictor_open and mdot_run for another artefact */
-typedef struct mdot_history_trees mdot_history_trees;
+ * @errors those of mdot_predictor_open, those of mdot_run for another artefact, and MALFORMED if a row of zeros has no
+ * finite answer */
+typedef struct hs_row_model mdot_history_trees;
 
 mdot_status mdot_history_trees_open(const char *path, mdot_history_trees **out_trees, mdot_error *err);
 void mdot_history_trees_close(mdot_history_trees *trees);

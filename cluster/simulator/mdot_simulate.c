@@ -54,7 +54,7 @@ static void show_progress(void *user, size_t done, size_t total)
 }
 
 static mdot_status simulate(const sc_request *request, const sc_workload *workload, const sc_cluster *cluster,
-                            const sc_accounts *accounts, const sc_learned *learned, const sc_policy *policy,
+                            const sc_accounts *accounts, const hs_row_model *learned, const sc_policy *policy,
                             sc_summary *out_summary, mdot_error *err)
 {
     sc_estimator estimator = {0};
@@ -102,7 +102,7 @@ static mdot_status run(const sc_request *request, mdot_error *err)
     sc_cluster cluster = {0};
     sc_workload workload = {0};
     sc_accounts accounts = {0};
-    sc_learned *learned = NULL;
+    hs_row_model *learned = NULL;
     sc_summary summaries[SC_MAX_POLICIES];
     mdot_status status = read_input(request, &cluster, &workload, &accounts, err);
     if (status == MDOT_OK && request->learned_path != NULL)
@@ -118,7 +118,7 @@ static mdot_status run(const sc_request *request, mdot_error *err)
             sc_print_row(stdout, request->policies[i]->name, sc_name_estimate(request), &summaries[i]);
     }
     if (status == MDOT_OK && request->json) print_json(request, &workload, &cluster, summaries);
-    sc_learned_close(learned);
+    hs_row_model_close(learned);
     sc_accounts_free(&accounts);
     sc_workload_free(&workload);
     sc_cluster_free(&cluster);

@@ -60,9 +60,9 @@ typedef struct sc_view {
     const sc_cluster *cluster;
     const sc_estimate *estimate;
     const sc_restart *restart;
-    const sc_accounts *accounts;      /* NULL: none */
-    const struct sc_learned *learned; /* the network of mlfs; NULL: none */
-    const sc_state *states;           /* one per job */
+    const sc_accounts *accounts;        /* NULL: none */
+    const struct hs_row_model *learned; /* the network of mlfs; NULL: none */
+    const sc_state *states;             /* one per job */
     double now_s;
     /* Jobs since the last decision, in the trace's order. A job that was cut off arrives again. */
     const uint32_t *arrived, *completed;

@@ -22,7 +22,7 @@ typedef struct sc_run_options { /* all zero: a plain run */
      * A job at the limit is cut off, loses the work done and arrives again with twice the limit. */
     double limit_factor, limit_extra_s;
     const sc_accounts *accounts;                             /* may be NULL */
-    const struct sc_learned *learned;                        /* the network of mlfs; may be NULL */
+    const struct hs_row_model *learned;                      /* the network of mlfs; may be NULL */
     FILE *log;                                               /* may be NULL */
     void (*progress)(void *user, size_t done, size_t total); /* called after every hundredth part of the jobs; may be
                                                               * NULL */

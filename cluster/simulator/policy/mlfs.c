@@ -4,6 +4,7 @@
  * Implemented: features of time, of the training (progress and loss, loss_curves.h) and of the load; a network that
  * begins as a heuristic and learns from simulations (lab/mdot_lab/policy), compiled by mdot (--learned). Left out:
  * deadlines, tasks of one job, and migration between overloaded servers. */
+#include "base/status.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/learned.h"
 #include "simulator/policy/loss_curves.h"
@@ -14,8 +15,14 @@
 
 typedef struct scored {
     uint32_t job;
-    double score;
+    float score;
 } scored;
+
+mdot_status sc_learned_open(const char *path, hs_row_model **out_learned, mdot_error *err)
+{
+    static const hs_row row = {"features", "score", SC_FEATURES, 1};
+    return hs_row_model_open(path, &row, out_learned, err);
+}
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
@@ -25,7 +32,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return sc_active_create(view, sizeof(scored), out_self, err);
 }
 
-static double score_of(const sc_view *view, uint32_t job, double load)
+static mdot_status score_of(const sc_view *view, uint32_t job, double load, float *out_score, mdot_error *err)
 {
     const sc_job *j = &view->workload->jobs[job];
     const sc_state *state = &view->states[job];
@@ -40,7 +47,7 @@ static double score_of(const sc_view *view, uint32_t job, double load)
                                          (float)sc_loss_at(job, fmax(0, part)),
                                          sc_view_is_running(view, job),
                                          (float)log1p(load)};
-    return sc_learned_score(view->learned, features);
+    return hs_row_model_ask(view->learned, features, out_score, err);
 }
 
 static int by_score(const void *left, const void *right)
@@ -52,14 +59,15 @@ static int by_score(const void *left, const void *right)
 
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
-    (void)err;
     sc_active *self = memory;
     scored *jobs = self->items;
     double requested_gpus = 0;
     self->count = sc_active_update(view, self->jobs, self->count);
     for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->jobs[i]].gpus;
-    for (size_t i = 0; i < self->count; i++)
-        jobs[i] = (scored){self->jobs[i], score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus)};
+    for (size_t i = 0; i < self->count; i++) {
+        jobs[i].job = self->jobs[i];
+        BS_TRY(score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus, &jobs[i].score, err));
+    }
     qsort(jobs, self->count, sizeof *jobs, by_score);
     for (size_t i = 0; i < self->count && sc_plan_most_free(view, plan) > 0; i++)
         sc_plan_run_fastest(view, plan, jobs[i].job);

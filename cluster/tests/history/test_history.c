@@ -484,6 +484,14 @@ static void zeros_are_the_defaults(void **state)
     mdot_history_destroy(h[1]);
 }
 
+/* A job that is refused leaves the estimate as it was. */
+static void expect_answer(const mdot_history *h, const mdot_history_job *job, bool is_allowed)
+{
+    mdot_history_estimate e = {.struct_size = sizeof e, .median_s = -7};
+    assert_int_equal(mdot_history_ask(h, job, &e, NULL), is_allowed ? MDOT_OK : MDOT_INVALID_ARGUMENT);
+    assert_int_equal(e.median_s != -7, is_allowed);
+}
+
 /* Options and numbers are allowed up to their limits, and refused beyond. */
 static void limits_are_part_of_the_allowed_range(void **state)
 {
@@ -506,11 +514,13 @@ static void limits_are_part_of_the_allowed_range(void **state)
     h = create();
     for (int i = 0; i < 4; i++) {
         mdot_history_job job = job_of("u", "n", counts[i], 0);
+        expect_answer(h, &job, i < 3);
         assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 1, &err) == MDOT_OK, i < 3);
     }
     for (int i = 0; i < 3; i++)
         for (int sign = -1; sign <= 1; sign += 2) {
             mdot_history_job job = job_of("u", "n", 1, sign * times[i]), now = job_of("u", "n", 1, 0);
+            expect_answer(h, &job, i < 2);
             assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1, 1, &err) == MDOT_OK, i < 2);
             assert_int_equal(mdot_history_add(h, &now, MDOT_ENDED_COMPLETED, 1, sign * times[i], &err) == MDOT_OK,
                              i < 2);

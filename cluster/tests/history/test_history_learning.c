@@ -32,7 +32,7 @@ static void expect_close(double actual, double wanted)
 static void weights_halve_with_each_half_life(void **state)
 {
     (void)state;
-    for (int n = 0; n < 10; n++) assert_float_equal(hs_decay(60, 1000, 1000 + 60 * n), pow(0.5, n), 1e-12);
+    for (int n = 0; n < 10; n++) expect_near(hs_decay(60, 1000, 1000 + 60 * n), pow(0.5, n), 1e-12);
     for (int n = 0; n < 10; n++) expect_number(hs_decay(60, 1000, 1000 - 60 * n), 1);
     expect_number(hs_decay(INFINITY, 0, 1e9), 1);
 }
@@ -46,10 +46,10 @@ static void an_empty_history_estimates_an_hour(void **state)
     assert_non_null(nodes);
     hs_keys keys = {0};
     hs_forecast f = hs_forecast_of(&learning, nodes, &keys, 86400, 0, 0);
-    assert_float_equal(f.log_s, log(3600), 1e-9);
+    expect_near(f.log_s, log(3600), 1e-9);
     for (int i = 0; i < HS_STEPS; i++) assert_true(f.steps[i].weight == 0);
     hs_learn(&learning, &f, log(60));
-    assert_float_equal(hs_forecast_of(&learning, nodes, &keys, 86400, 0, 0).log_s, log(3600), 1e-9);
+    expect_near(hs_forecast_of(&learning, nodes, &keys, 86400, 0, 0).log_s, log(3600), 1e-9);
     hs_nodes_destroy(nodes);
 }
 
@@ -251,7 +251,7 @@ static void errors_are_learned_as_decayed_sums(void **state)
             double least = INFINITY;
             for (int c = 0; c < HS_CANDIDATES; c++) least = fmin(least, losses[step][c]);
             for (int c = 0; c < HS_CANDIDATES; c++) /* each k was measured with some 8 digits */
-                assert_float_equal(l.losses[step][c], losses[step][c] - least, 1e-5 * (1 + losses[step][c]));
+                expect_near(l.losses[step][c], losses[step][c] - least, 1e-5 * (1 + losses[step][c]));
         }
         for (int key = 0; key < HS_KEYS; key++) {
             expect_close(l.passing[key][0], passing[key].weight);
@@ -369,12 +369,38 @@ static void keys_keep_decayed_sums_of_their_jobs(void **state)
     }
 }
 
+/* Weights are whole numbers while no time passes. One job's effect is limited once a key outweighs three jobs. */
+static void a_known_job_limits_the_effect_of_one_end(void **state)
+{
+    (void)state;
+    for (int jobs = 1; jobs < 8; jobs++) {
+        mdot_history *h = NULL;
+        assert_int_equal(mdot_history_create(NULL, &h, NULL), MDOT_OK);
+        mdot_history_job job = {.struct_size = sizeof job, .user = "u", .submit_s = 1e6};
+        for (int i = 0; i < jobs; i++)
+            assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1000, 1e6, NULL), MDOT_OK);
+        hs_keys keys = hs_keys_of(h->options.hash_seed, &job);
+        hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, 1e6, 1e6);
+        expect_number(f.weight, jobs);
+        assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1e11, 1e6, NULL), MDOT_OK);
+        double value = jobs > 3 ? f.log_s + fmax(6 * f.scale, log(10)) : log(1e11);
+        assert_true(value <= log(1e11));
+        const hs_node *all = hs_nodes_find(h->nodes, keys.hash[MDOT_HISTORY_KEY_ALL]);
+        expect_close(all->now.mean, (jobs * log(1000) + value) / (jobs + 1));
+        mdot_history_destroy(h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_halve_with_each_half_life),  cmocka_unit_test(an_empty_history_estimates_an_hour),
-        cmocka_unit_test(nothing_is_learned_at_first),        cmocka_unit_test(a_forecast_moves_from_key_to_key),
-        cmocka_unit_test(errors_are_learned_as_decayed_sums), cmocka_unit_test(keys_keep_decayed_sums_of_their_jobs),
+        cmocka_unit_test(weights_halve_with_each_half_life),
+        cmocka_unit_test(an_empty_history_estimates_an_hour),
+        cmocka_unit_test(nothing_is_learned_at_first),
+        cmocka_unit_test(a_forecast_moves_from_key_to_key),
+        cmocka_unit_test(errors_are_learned_as_decayed_sums),
+        cmocka_unit_test(keys_keep_decayed_sums_of_their_jobs),
+        cmocka_unit_test(a_known_job_limits_the_effect_of_one_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

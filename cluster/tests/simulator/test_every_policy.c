@@ -43,7 +43,7 @@ static bool is_in(const char *const *list, size_t count, const char *name)
 
 static const sc_policy *watched;
 static size_t decisions;
-static sc_learned *learned;
+static hs_row_model *learned;
 static char fault[256];
 
 static void check_plan(const sc_view *view, const sc_plan *plan)
@@ -237,7 +237,7 @@ static void every_policy_ends_and_serves_every_job(void **state)
                 for (int variant = 0; variant < 4; variant++, tried++)
                     failed += try(sc_policies[i], b, seed, variant % 2 ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE,
                                   variant / 2 ? 40 : 0);
-    sc_learned_close(learned);
+    hs_row_model_close(learned);
     if (failed > 0) fail_msg("%d of %d simulations", failed, tried);
 }
 

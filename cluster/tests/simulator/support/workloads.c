@@ -84,11 +84,11 @@ char *workload_write_file(const char *folder, const char *name, const char *text
     return path;
 }
 
-sc_learned *compile_learned(void)
+hs_row_model *compile_learned(void)
 {
     char *folder = process_make_folder(), *path = NULL;
     process_result result;
-    sc_learned *learned = NULL;
+    hs_row_model *learned = NULL;
     mdot_error err = {0};
     assert_true(asprintf(&path, "%s/mlfs.mdot", folder) > 0);
     process_run((const char *const[]){MDOT_CLI, "compile", MDOT_CLUSTER_DIR "/tests/simulator/data/mlfs.onnx", "-o",

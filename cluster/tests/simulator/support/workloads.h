@@ -20,6 +20,6 @@ sc_result workload_run(const sc_workload *workload, int gpus, const char *policy
 char *workload_write_file(const char *folder, const char *name, const char *text);
 
 /* Compiles data/mlfs.onnx and opens it. The caller closes it. */
-sc_learned *compile_learned(void);
+hs_row_model *compile_learned(void);
 
 #endif
