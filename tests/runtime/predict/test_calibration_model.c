@@ -461,7 +461,7 @@ static void a_gpu_keeps_some_of_many_jobs(void **state)
     for (size_t i = 0; i < JOBS; i++) {
         mdot_calibration_factors f = calibration_site_factors(s, calibration, jobs[i], c);
         mdot_calibration_factors g = calibration_site_factors(s, loaded, jobs[i], c);
-        assert_float_equal(f.factor, g.factor, 1e-6);
+        assert_within(f.factor, g.factor, 1e-6);
         assert_compare(f.factor, >, 1.1);
         assert_compare(f.factor, <, 1.3);
         own += f.job_row_count == 1;

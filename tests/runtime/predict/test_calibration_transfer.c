@@ -256,9 +256,9 @@ static void a_saved_calibration_carries_the_same(void **state)
     mdot_calibration_factors b = factors_of(s, loaded, 10, configure("T4"));
     assert_non_null(b.carried_gpu);
     assert_string_equal(a.carried_gpu, b.carried_gpu);
-    assert_float_equal(a.factor, b.factor, 1e-6);
-    assert_float_equal(a.interval, b.interval, 1e-6);
-    assert_float_equal(a.carried_correlation, b.carried_correlation, 1e-6);
+    assert_within(a.factor, b.factor, 1e-6);
+    assert_within(a.interval, b.interval, 1e-6);
+    assert_within(a.carried_correlation, b.carried_correlation, 1e-6);
     mdot_calibration_destroy(loaded);
     mdot_calibration_destroy(calibration);
     remove(path);

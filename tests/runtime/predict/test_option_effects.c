@@ -5,6 +5,7 @@
 #include "runtime/job/configuration_table.h"
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/perf/step_time.h"
+#include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -387,9 +388,9 @@ static void each_option_changes_its_own_parts_alone(void **state)
         }
         double sum = info.gpu_busy_ms + info.host_busy_ms - info.overlap_ms + info.communication_ms + info.idle_ms +
                      info.data_ms;
-        assert_float_equal(sum, info.step_ms, 1e-6 * info.step_ms);
+        assert_within(sum, info.step_ms, 1e-6 * info.step_ms);
         if (strcmp(rows[i].field, "accumulate") == 0)
-            assert_float_equal(after[FORWARD], rows[i].value * before[FORWARD], 1e-6 * after[FORWARD]);
+            assert_within(after[FORWARD], rows[i].value * before[FORWARD], 1e-6 * after[FORWARD]);
     }
     assert_int_equal(faults, 0);
     mdot_job_destroy(job);

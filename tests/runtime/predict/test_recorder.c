@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/assertions.h"
 #include "tests/support/process.h"
 
 static mdot_recorder *recorder_of(uint32_t warmup_steps, uint32_t window_steps)
@@ -41,11 +42,11 @@ static void warmup_is_excluded(void **state)
     add_steps(r, 10, 900);
     add_steps(r, 40, 20);
     mdot_recorded recorded = finish(r);
-    assert_float_equal(recorded.step_ms, 20, 1e-9);
+    assert_within(recorded.step_ms, 20, 1e-9);
     assert_int_equal(recorded.window_count, 4);
     assert_int_equal(recorded.step_count, 40);
     assert_int_equal(recorded.stalled_count, 0);
-    assert_float_equal(recorded.spread, 0, 1e-12);
+    assert_within(recorded.spread, 0, 1e-12);
     mdot_recorder_destroy(r);
 }
 
@@ -59,7 +60,7 @@ static void stalled_steps_are_excluded_and_counted(void **state)
         add_steps(r, 9, 20);
     }
     mdot_recorded recorded = finish(r);
-    assert_float_equal(recorded.step_ms, 20, 1e-9);
+    assert_within(recorded.step_ms, 20, 1e-9);
     assert_int_equal(recorded.stalled_count, 6);
     assert_int_equal(recorded.window_count, 5);
     mdot_recorder_destroy(r);
@@ -72,7 +73,7 @@ static void regular_pauses_are_part_of_a_step(void **state)
     mdot_recorder *r = recorder_of(1, 10);
     add_steps(r, 1, 500);
     for (int i = 0; i < 60; i++) add_steps(r, 1, i % 5 == 4 ? 40 : 20);
-    assert_float_equal(finish(r).step_ms, 24, 1e-9);
+    assert_within(finish(r).step_ms, 24, 1e-9);
     mdot_recorder_destroy(r);
 }
 
@@ -85,11 +86,11 @@ static void median_of_windows_ignores_a_disturbed_window(void **state)
     add_steps(r, 10, 50);
     add_steps(r, 20, 20);
     mdot_recorded recorded = finish(r);
-    assert_float_equal(recorded.step_ms, 20, 1e-9);
+    assert_within(recorded.step_ms, 20, 1e-9);
     add_steps(r, 20, 50); /* recording continues: windows 20 20 50 20 20 50 50 */
     recorded = finish(r);
-    assert_float_equal(recorded.step_ms, 20, 1e-9);
-    assert_float_equal(recorded.spread, 1.5, 1e-9);
+    assert_within(recorded.step_ms, 20, 1e-9);
+    assert_within(recorded.spread, 1.5, 1e-9);
     mdot_recorder_destroy(r);
 }
 
@@ -100,7 +101,7 @@ static void last_steps_of_a_long_training_count(void **state)
     add_steps(r, 5000, 20);
     add_steps(r, 5000, 30);
     mdot_recorded recorded = finish(r);
-    assert_float_equal(recorded.step_ms, 30, 1e-9);
+    assert_within(recorded.step_ms, 30, 1e-9);
     assert_int_equal(recorded.window_count, 409);
     mdot_recorder_destroy(r);
 }
