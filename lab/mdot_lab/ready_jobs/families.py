@@ -440,6 +440,7 @@ def describe_adapters(family: Family, variant: Mapping[str, Any], writer: Writer
 
 
 def describe(family: Family, folder: Path) -> None:
+    import mdot
     import transformers
     from mdot.operators import setting_names
 
@@ -451,6 +452,7 @@ def describe(family: Family, folder: Path) -> None:
     for variant, described in zip(family.variants, variants) if family.adapters else ():
         described["adapters"] = describe_adapters(family, variant, writer)
     description = {
+        "mdot": mdot.library_version(),
         "family": family.name,
         "network": family.network,
         "sizes": [[name, keys, default] for name, (keys, default) in family.sizes.items()],
