@@ -35,8 +35,12 @@ typedef struct builder {
 
 static mdot_status malformed(const builder *b, const char *reason)
 {
-    return mdot_fail(b->err, MDOT_MALFORMED, "%s: the description of the family %s %s", b->family->path,
-                     fe_text(b->family->description, "family"), reason);
+    const char *version = fe_text(b->family->description, "mdot");
+    return mdot_fail(b->err, MDOT_MALFORMED,
+                     "%s: the description of the family %s %s; mdot %s wrote it for its own version, and this is mdot "
+                     "%s: use the ready jobs of this version (MDOT_JOBS)",
+                     b->family->path, fe_text(b->family->description, "family"), reason,
+                     version != NULL ? version : "(unknown version)", MDOT_VERSION_STRING);
 }
 
 /* ---- Numbers ----------------------------------------------------------------------------------------------------- */

@@ -299,6 +299,51 @@ static void damaged_data_are_refused(void **state)
     use_shipped_jobs(state);
 }
 
+#define GPT2                                                                                                           \
+    "{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_head\": 12, \"n_embd\": 768, \"vocab_size\": 50257, "             \
+    "\"n_positions\": 1024}"
+
+/* Words that a later version might write. The message names the writer's version, this one and the remedy. */
+static void descriptions_of_another_version_are_refused_with_both_versions(void **state)
+{
+    static const char *const changes[][3] = {
+        {"\"amp-fp16\",\"nothing\"", "\"amp-fp8\",\"nothing\"", "has an invalid record"},
+        {"\"fp32\",\"selective\"", "\"fp32\",\"layers\"", "has an invalid record"},
+        {"[[\"1\",", "[[\"1?2\",", "has an invalid count"},
+        {"[\"0\",\"2\"", "[\"0\",\"V@2\"", "has an invalid formula"},
+        {"[\"Gather\"", "[\"Gather2\"", "has an invalid operator"}};
+    static const char *const writers[][2] = {{"", "mdot (unknown version) wrote it"},
+                                             {"\"mdot\":\"9.8.7\",", "mdot 9.8.7 wrote it"}};
+    process_result result;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "gpt2.json.gz"), *command = NULL;
+    unsigned char *text = NULL;
+    size_t size = 0;
+    assert_true(asprintf(&command, "gzip -dc " JOBS "/gpt2.json.gz > %s; printf '\\0' >> %s", path, path) > 0);
+    process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &result);
+    assert_int_equal(bs_read_file(path, &text, &size, NULL), MDOT_OK);
+    const char *description = (const char *)text;
+    assert_int_equal(setenv("MDOT_JOBS", folder, 1), 0);
+    for (size_t i = 0; i < 2 * sizeof changes / sizeof *changes; i++) {
+        const char *const *change = changes[i / 2], *place = strstr(description, change[0]);
+        assert_non_null(place);
+        FILE *file = fopen(path, "w");
+        fprintf(file, "{%s%.*s%s%s", writers[i % 2][0], (int)(place - description) - 1, description + 1, change[1],
+                place + strlen(change[0]));
+        assert_int_equal(fclose(file), 0);
+        mdot_job *job = NULL;
+        mdot_error err = {0};
+        assert_int_equal(read_text(GPT2, 0, &job, &err), MDOT_MALFORMED);
+        expect_contains(err.message, change[2]);
+        expect_contains(err.message, writers[i % 2][1]);
+        expect_contains(err.message, "this is mdot " MDOT_PROJECT_VERSION ": use the ready jobs of this version");
+    }
+    free(text);
+    free(command);
+    free(path);
+    process_remove_folder(folder);
+    use_shipped_jobs(state);
+}
+
 static void deep_json_is_refused(void **state)
 {
     (void)state;
@@ -392,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_folder_and_a_file_are_read),
         cmocka_unit_test(an_impossible_configuration_is_refused_with_its_field),
         cmocka_unit_test(damaged_data_are_refused),
+        cmocka_unit_test(descriptions_of_another_version_are_refused_with_both_versions),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(an_unknown_name_lists_the_nearest),
         cmocka_unit_test(names_of_a_hub_are_understood),
