@@ -107,8 +107,9 @@ static void resample(const curve *c, fit best, double target, double *out_steps)
 
 static mdot_status check(const double *steps, const double *losses, size_t count, double target, mdot_error *err)
 {
-    if (steps == NULL || losses == NULL || !(target > 0 && isfinite(target)))
-        return BS_INVALID(err, "mdot_steps_to_loss: steps or losses is NULL, or the target is not above 0");
+    if (steps == NULL || losses == NULL) return BS_INVALID(err, "mdot_steps_to_loss: steps or losses is NULL");
+    if (!(target > 0 && isfinite(target)))
+        return BS_INVALID(err, "the target loss is %g; it must be a finite number above 0", target);
     if (count < FEWEST)
         return BS_INVALID(err, "the curve has %zu point%s, but a fit needs at least %d; record more losses", count,
                           count == 1 ? "" : "s", FEWEST);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -143,10 +144,15 @@ static void other_curves_are_refused(void **state)
     (void)state;
     curve c = make(9, 10, .5, .5, 0, 1);
     refuse(&c, .1, "9 points, but a fit needs at least 10");
-    static const double bad[] = {NAN, INFINITY, -1};
+    static const double bad[] = {NAN, INFINITY, -1}, targets[] = {NAN, INFINITY, -INFINITY, 0, -1};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "target loss is %g; it must be a finite number above 0", targets[i]);
+        c = make(40, 10, .5, .5, 0, 1);
+        refuse(&c, targets[i], expected);
+    }
     for (size_t i = 0; i < 3; i++) {
         c = make(40, 10, .5, .5, 0, 1);
-        refuse(&c, i == 2 ? 0 : bad[i], "target");
         c.losses[20] = bad[i];
         refuse(&c, .6, "point 21");
         c.losses[20] = c.losses[21];
