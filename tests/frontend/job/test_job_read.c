@@ -465,6 +465,38 @@ static void equal_readers_are_merged(void **state)
     free(sums);
 }
 
+/* Without a name, the batch is the first dimension of the first input with two or more that is not empty. */
+static void the_first_input_with_rows_gives_the_batch(void **state)
+{
+    (void)state;
+    unsigned seed = 3;
+    for (int round = 0; round < 300; round++) {
+        onnx_builder *b = onnx_begin(17);
+        int64_t wanted = 1;
+        bool is_found = false;
+        for (int i = 0; i < 3; i++) {
+            char name[4], hidden[4], shape[32] = "";
+            snprintf(name, sizeof name, "i%d", i);
+            snprintf(hidden, sizeof hidden, "h%d", i);
+            int rank = (int)((seed = seed * 1664525 + 1013904223) >> 16) % 4;
+            for (int axis = 0; axis < rank; axis++) {
+                int extent = (int)((seed = seed * 1664525 + 1013904223) >> 16) % 6;
+                sprintf(shape + strlen(shape), "%s%d", axis > 0 ? "," : "", extent);
+                if (axis == 0 && rank > 1 && extent > 0 && !is_found) {
+                    wanted = extent;
+                    is_found = true;
+                }
+            }
+            onnx_input(b, name, MDOT_DTYPE_F32, shape);
+            onnx_node(b, "Sigmoid", name, hidden);
+            onnx_output(b, hidden);
+        }
+        job_reading r = job_read_model(b, NULL, 0);
+        if (r.status == MDOT_OK) assert_compare(job_info(&r).batch, ==, wanted);
+        job_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +507,7 @@ int main(void)
         cmocka_unit_test(unbound_symbols_are_listed),
         cmocka_unit_test(named_batch_is_found_at_any_position),
         cmocka_unit_test(recurrence_layout_determines_the_batch),
+        cmocka_unit_test(the_first_input_with_rows_gives_the_batch),
         cmocka_unit_test(unknown_operators_become_opaque),
         cmocka_unit_test(known_operators_that_break_rules_become_opaque),
         cmocka_unit_test(gradients_and_updates_count_for_their_operators),

@@ -91,18 +91,43 @@ static void table_inputs_are_parameters_without_stored_ones(void **state)
     }
 }
 
-/* Each operand that is a weight by its position, in every operator that has one. */
+enum { WEIGHTS = 4 };
+
+typedef struct position {
+    const char *op_type, *data, *operands[WEIGHTS];
+    int64_t parameters; /* with all of them */
+} position;
+
+/* Reads one operator. The operands in `declared` are inputs, and the others are stored. */
+static job_reading read_position(const position *p, unsigned declared)
+{
+    char inputs[32] = "x";
+    onnx_builder *b = onnx_begin(23);
+    onnx_input(b, "x", MDOT_DTYPE_F32, p->data);
+    for (int i = 0; i < WEIGHTS && p->operands[i] != NULL; i++) {
+        char name[2] = {(char)('p' + i), '\0'};
+        parameter(b, (declared >> i & 1) == 0, name, p->operands[i]);
+        strcat(strcat(inputs, ","), name);
+    }
+    onnx_node(b, p->op_type, inputs, "y");
+    if (strstr("LSTM GRU RNN", p->op_type) != NULL) onnx_attr_int(b, "hidden_size", 4);
+    if (strcmp("GroupNormalization", p->op_type) == 0) onnx_attr_int(b, "num_groups", 2);
+    return job_expect_output(b, "y");
+}
+
+/* Each operand that is a weight by its position, in every operator that has one: any of them may be declared as inputs,
+ * and the job is that of stored ones. */
 static void every_weight_position_counts(void **state)
 {
     (void)state;
-    static const struct {
-        const char *op_type, *data, *operands[3];
-        int64_t parameters;
-    } rows[] = {
+    static const position rows[] = {
         {"Conv", "N,3,8,8", {"16,3,3,3", "16"}, 432 + 16},
         {"ConvTranspose", "N,3,8,8", {"3,16,3,3", "16"}, 432 + 16},
+        {"BatchNormalization", "N,3,8", {"3", "3", "3", "3"}, 6},
         {"InstanceNormalization", "N,3,8", {"3", "3"}, 6},
+        {"GroupNormalization", "N,4,8", {"4", "4"}, 8},
         {"LayerNormalization", "N,4,8", {"8", "8"}, 16},
+        {"RMSNormalization", "N,4,8", {"8"}, 8},
         {"PRelu", "N,3,8", {"3,1"}, 3},
         {"LSTM", "4,2,8", {"1,16,8", "1,16,4", "1,32"}, 128 + 64 + 32},
         {"GRU", "4,2,8", {"1,12,8", "1,12,4", "1,24"}, 96 + 48 + 24},
@@ -111,25 +136,24 @@ static void every_weight_position_counts(void **state)
         {"Gemm", "N,8", {"8,5", "1,5"}, 45},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char inputs[32] = "x", expected[96];
         int count = 0;
-        onnx_builder *b = job_begin(rows[i].data);
-        for (; count < 3 && rows[i].operands[count] != NULL; count++) {
-            char name[2] = {(char)('p' + count), '\0'};
-            onnx_input(b, name, MDOT_DTYPE_F32, rows[i].operands[count]);
-            strcat(strcat(inputs, ","), name);
+        while (count < WEIGHTS && rows[i].operands[count] != NULL) count++;
+        bool may_be_data = strstr("MatMul Gemm", rows[i].op_type) != NULL; /* beside stored parameters */
+        job_reading stored = read_position(&rows[i], 0);
+        if (job_info(&stored).parameters != rows[i].parameters)
+            fail_msg("%s: %lld parameters", rows[i].op_type, (long long)job_info(&stored).parameters);
+        for (unsigned declared = 1; declared < 1u << count; declared++) {
+            if (may_be_data && declared + 1 != 1u << count) continue;
+            char expected[96];
+            int inputs = __builtin_popcount(declared);
+            snprintf(expected, sizeof expected, "%d input%s of the graph, '%c'%s treated", inputs,
+                     inputs == 1 ? "" : "s", 'p' + __builtin_ctz(declared), inputs == 1 ? ", is" : " first, are");
+            job_reading r = read_position(&rows[i], declared);
+            if (strstr(r.warnings, expected) == NULL) fail_msg("%s %x: %s", rows[i].op_type, declared, r.warnings);
+            job_expect_same(&stored, &r);
+            job_end(&r);
         }
-        onnx_node(b, rows[i].op_type, inputs, "y");
-        if (strstr("LSTM GRU RNN", rows[i].op_type) != NULL) onnx_attr_int(b, "hidden_size", 4);
-        snprintf(expected, sizeof expected,
-                 count == 1 ? "1 input of the graph, 'p', is treated"
-                            : "%d inputs of the graph, 'p' first, are treated",
-                 count);
-        job_reading r = job_expect_output(b, "y");
-        if (strstr(r.warnings, expected) == NULL) fail_msg("%s: %s", rows[i].op_type, r.warnings);
-        if (job_info(&r).parameters != rows[i].parameters)
-            fail_msg("%s: %lld parameters", rows[i].op_type, (long long)job_info(&r).parameters);
-        job_end(&r);
+        job_end(&stored);
     }
 }
 

@@ -134,6 +134,52 @@ static void checkpointed_modules_are_flagged(void **state)
     job_end(&job);
 }
 
+/* A tracer names nodes in four notes. Each node gets the flags of the notes with its name, and a kept one is not
+ * recomputed. Empty lines, unknown and repeated names count for nothing. */
+static void noted_nodes_get_their_flags(void **state)
+{
+    (void)state;
+    enum { NODES = 12, NOTES = 5 };
+    static const char *const keys[NOTES] = {"mdot.offloaded", "mdot.ran_full", "mdot.ran_half", "mdot.recomputed",
+                                            "mdot.kept"};
+    static const uint32_t flags[NOTES] = {MDOT_OPERATOR_OFFLOADED, MDOT_OPERATOR_RAN_FULL, MDOT_OPERATOR_RAN_HALF,
+                                          MDOT_OPERATOR_RECOMPUTED, 0};
+    unsigned seed = 7;
+    for (int round = 0; round < 60; round++) {
+        unsigned noted[NOTES];
+        onnx_builder *b = job_begin("N,16");
+        onnx_metadata(b, "mdot.program", "1");
+        for (int k = 0; k < NOTES; k++) {
+            char text[512] = "\nother\n\n";
+            seed = seed * 1664525 + 1013904223;
+            noted[k] = seed >> 12 & ((1 << NODES) - 1);
+            if (round % 8 == k) noted[k] = 0;
+            for (int i = 0; i < NODES; i++)
+                if (noted[k] >> i & 1)
+                    sprintf(text + strlen(text), "%1$s%2$d%3$s\n%1$s%2$d%3$s%4$s", k == 3 ? "m" : "/m", i,
+                            k == 3 ? "" : "/Relu", i + 1 < NODES ? "\n" : "");
+            if (noted[k] != 0 || round % 2 == 0) onnx_metadata(b, keys[k], text);
+        }
+        for (int i = 0; i < NODES; i++) {
+            char in[8], out[8], name[16];
+            snprintf(in, sizeof in, i == 0 ? "x" : "h%d", i - 1);
+            snprintf(out, sizeof out, i + 1 == NODES ? "y" : "h%d", i);
+            snprintf(name, sizeof name, "/m%d/Relu", i);
+            onnx_node(b, "Relu", in, out);
+            onnx_node_name(b, name);
+        }
+        job_reading job = job_expect_output(b, "y");
+        for (int i = 0; i < NODES; i++) {
+            uint32_t wanted = 0;
+            for (int k = 0; k < NOTES; k++)
+                if (noted[k] >> i & 1) wanted |= flags[k];
+            if (noted[NOTES - 1] >> i & 1) wanted &= ~(uint32_t)MDOT_OPERATOR_RECOMPUTED;
+            assert_int_equal(job_operator(&job, (size_t)i).flags, wanted);
+        }
+        job_end(&job);
+    }
+}
+
 /* x * sigmoid(x), one operator in an ordinary file. */
 static size_t count_operators(bool is_traced)
 {
@@ -218,6 +264,7 @@ int main(void)
         cmocka_unit_test(program_without_any_gradient_is_trained_as_before),
         cmocka_unit_test(parameters_freeze_one_by_one),
         cmocka_unit_test(checkpointed_modules_are_flagged),
+        cmocka_unit_test(noted_nodes_get_their_flags),
         cmocka_unit_test(composition_of_a_program_stays_composed),
         cmocka_unit_test(job_of_a_program_holds_its_attention),
         cmocka_unit_test(lost_or_added_products_are_told),
