@@ -17,8 +17,8 @@
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
 # variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
 # named after it (test_NAME.c and test_NAME_*.c), and those of its row in tests/sources.txt. They run first, the quickest one
-# before the others. If they pass, those other programs run that include its header and take at most a second; they are built
-# when a mutant first needs them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers, except
+# before the others. If they pass, the programs of its folder, and others that include its header, run if they take at most a
+# second; they are built when a mutant first needs them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers, except
 # programs that define malloc. Programs of tests/growth are left out, because they take long.
 #
 # A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal*
@@ -89,8 +89,11 @@ own_tests() {
     awk -v file="$1" '$1 == file { for (i = 2; i <= NF; i++) print $i }' tests/sources.txt
 }
 
-# Prints the names of programs including the header of $1. Small source files share a folder header.
+# Prints the names of programs including the header of $1, and of those of its folder. Small source files share a folder
+# header.
 other_tests() {
+    [ $only_own = yes ] || find "$(echo "tests/$(dirname "$1")" | sed 's|^tests/cluster/|cluster/tests/|')" -maxdepth 1 \
+        -name 'test_*.c' 2> /dev/null | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
     header="#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\""
     [ -e "${1%.c}.h" ] || header=$(grep -m 1 "^#include \"$(dirname "$1" | sed 's|^cluster/||')/" "$1") || return 0
     [ $only_own = yes ] || find tests cluster/tests -path tests/growth -prune -o -name 'test_*.c' \
