@@ -6,20 +6,67 @@
 #include "store/command/store_actions.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_REPORTED_LINES = 20 };
 
-/* Opens a store for writing, and creates it if it is absent. */
-static mdot_store *open_to_write(const char *path)
+/* A store that an action fills. An absent one is made under another name and gets its own at the end, so that a failure
+ * leaves nothing. */
+typedef struct output {
+    const char *path;
+    char *made; /* NULL: the store was there */
+    mdot_store *store;
+} output;
+
+/* A message about the made file names the store instead. */
+static void name_store(const output *out, mdot_error *err)
 {
-    mdot_store *store = NULL;
+    const mdot_error named = *err;
+    size_t length = out->made != NULL ? strlen(out->made) : 0;
+    if (length > 0 && strncmp(named.message, out->made, length) == 0)
+        mdot_fail(err, named.status, "%s%s", out->path, named.message + length);
+}
+
+static bool begin_output(const char *path, output *out)
+{
+    struct stat file;
     mdot_error err = {0};
-    if (mdot_store_open(path, NULL, &store, &err) != MDOT_OK) cli_report(PROGRAM, &err);
-    return store;
+    mdot_status status = MDOT_OK;
+    *out = (output){.path = path};
+    if (*path != '\0' && lstat(path, &file) != 0 && errno == ENOENT) {
+        status = bs_check_output(path, &err);
+        if (status == MDOT_OK && asprintf(&out->made, "%s.%ld.new", path, (long)getpid()) < 0)
+            status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
+        if (status == MDOT_OK) unlink(out->made); /* of an earlier process that was killed */
+    }
+    if (status == MDOT_OK) status = mdot_store_open(out->made != NULL ? out->made : path, NULL, &out->store, &err);
+    if (status == MDOT_OK) return true;
+    name_store(out, &err);
+    free(out->made);
+    cli_report(PROGRAM, &err);
+    return false;
+}
+
+/* Returns `status`, or the reason why the store could not be made. What a failed import has added before stays. */
+static mdot_status end_output(output *out, mdot_status status, bool has_failed, mdot_error *err)
+{
+    mdot_store_info info = MDOT_INIT(mdot_store_info);
+    if (out->made != NULL) mdot_store_get_info(out->store, &info, NULL);
+    mdot_store_close(out->store);
+    if (out->made == NULL) return status;
+    if (status != MDOT_OK) name_store(out, err);
+    if ((!has_failed || info.row_count + info.outcome_count > 0) && link(out->made, out->path) != 0 &&
+        renameat2(AT_FDCWD, out->made, AT_FDCWD, out->path, RENAME_NOREPLACE) != 0)
+        status =
+            mdot_fail(err, MDOT_IO, "%s: the store cannot be made: %s; repeat the command", out->path, strerror(errno));
+    unlink(out->made);
+    free(out->made);
+    return status;
 }
 
 /* Checks a table as `mdot calibrate` does, reads the jobs, and adds the rows. */
@@ -71,13 +118,16 @@ int store_add(const store_request *request, char **operands, int count)
     }
     bool is_usable = write_row(table.file, operands + 1, count - 1);
     char *text = bs_memstream_close(&table, &size);
-    mdot_store *store = is_usable && text != NULL ? open_to_write(operands[0]) : NULL;
+    output out;
+    bool is_open = is_usable && text != NULL && begin_output(operands[0], &out);
     mdot_status status = MDOT_OK;
-    if (store != NULL) status = add_table(request, store, "the columns", text, size, &counts, &err);
+    if (is_open) {
+        status = add_table(request, out.store, "the columns", text, size, &counts, &err);
+        status = end_output(&out, status, status != MDOT_OK, &err);
+    }
     free(text);
-    mdot_store_close(store);
     if (!is_usable) return CLI_USAGE;
-    if (store == NULL) return CLI_FAILED;
+    if (!is_open) return CLI_FAILED;
     return status == MDOT_OK ? CLI_OK : cli_report(PROGRAM, &err);
 }
 
@@ -156,12 +206,12 @@ int store_import(const store_request *request, char **operands, int count)
 {
     mdot_error err = {0};
     bool is_malformed = false;
-    mdot_store *store = open_to_write(operands[0]);
-    if (store == NULL) return CLI_FAILED;
+    output out;
+    if (!begin_output(operands[0], &out)) return CLI_FAILED;
     mdot_status status = MDOT_OK;
     for (int i = 1; status == MDOT_OK && i < count; i++)
-        status = import_file(request, store, operands[i], &is_malformed, &err);
-    mdot_store_close(store);
+        status = import_file(request, out.store, operands[i], &is_malformed, &err);
+    status = end_output(&out, status, status != MDOT_OK || is_malformed, &err);
     if (status != MDOT_OK) cli_report(PROGRAM, &err);
     return cli_finish(PROGRAM, status == MDOT_OK && !is_malformed ? CLI_OK : CLI_FAILED);
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -243,13 +245,69 @@ static void wrong_tables_are_refused_with_their_line(void **state)
     STORE(f, "import", store, table);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, ":3: ");
-    STORE(f, "list", store);
-    expect_contains(f->result.out, "no rows");
     STORE(f, "add", store, "gpu=A100", "bacth=1");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "bacth");
     free(store);
     free(table);
+}
+
+#define RESNET MDOT_JOBS "/resnet50.onnx"
+
+/* A failed import leaves nothing where no store was, and another store as it was. Rows of earlier files stay. */
+static void a_failed_import_leaves_no_trace(void **state)
+{
+    static const char *const texts[] = {"",
+                                        "\n",
+                                        "a,b\n1,2\n",
+                                        "job,gpu,batch\n" RESNET ",A100,1\n",
+                                        "job,gpu,batch,ms\nabsent.onnx,A100,1,5\n",
+                                        "job,gpu,batch,ms\n" RESNET ",X1,1,5\n",
+                                        "job,gpu,batch,ms\n" RESNET ",A100,0,5\n",
+                                        "job,gpu,batch,ms\n" RESNET ",A100,1,-5\n",
+                                        "job,gpu,batch,ms\n" RESNET ",A100,1,nan\n",
+                                        "job,gpu,batch,ms\n" RESNET ",A100,1,5\n" RESNET ",A100,1,\n",
+                                        "job,gpu,batch,ms,digest\n" RESNET ",A100,1,5,abc\n",
+                                        "job,gpu,batch,ms,measured_at\n" RESNET ",A100,1,5,yesterday\n",
+                                        "job,gpu,batch,ms\n\"" RESNET ",A100,1,5\n",
+                                        "job,gpu,batch,ms,bacth\n" RESNET ",A100,1,5,2\n",
+                                        "JobID|State\n4|WHAT\n",
+                                        "JobID|Start\n4|WHAT\n"};
+    fixture *f = *state;
+    char *folder = path_in(f, "place"), *store = path_in(f, "place/new.store"), *table = path_in(f, "bad.csv"),
+         *before = path_in(f, "before.csv"), *after = path_in(f, "after.csv"), *old = path_in(f, "old.store");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    STORE(f, "import", old, steps, "-q");
+    STORE(f, "export", old, "-o", before);
+    for (size_t i = 0; i <= sizeof texts / sizeof *texts; i++) {
+        bool is_text = i < sizeof texts / sizeof *texts;
+        if (is_text) write_text(table, texts[i]);
+        STORE(f, "import", store, is_text ? table : "no-such.csv");
+        if (f->result.status != FAILED) fail_msg("%s: status %d", is_text ? texts[i] : "", f->result.status);
+        if (rmdir(folder) != 0) fail_msg("%s: files are left", is_text ? texts[i] : "");
+        assert_int_equal(mkdir(folder, 0777), 0);
+        STORE(f, "import", old, is_text ? table : "no-such.csv");
+        assert_int_equal(f->result.status, FAILED);
+        STORE(f, "export", old, "-o", after);
+        expect_same_file(before, after);
+    }
+    STORE(f, "add", store, "job=" RESNET, "gpu=A100", "batch=0", "ms=5");
+    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(rmdir(folder), 0);
+    STORE(f, "import", store, steps, "-q");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "place/new.store: ");
+    assert_int_equal(mkdir(folder, 0777), 0);
+    STORE(f, "import", store, steps, table);
+    assert_int_equal(f->result.status, FAILED);
+    STORE(f, "export", store, "-o", after);
+    expect_same_file(before, after);
+    free(folder);
+    free(store);
+    free(table);
+    free(before);
+    free(after);
+    free(old);
 }
 
 static void a_damaged_store_names_its_remedy_which_works(void **state)
@@ -392,6 +450,7 @@ int main(void)
         CASE(outliers_are_listed),
         CASE(drift_compares_measurements_with_the_predictor),
         CASE(accounting_is_imported_and_malformed_lines_are_named),
+        CASE(a_failed_import_leaves_no_trace),
         CASE(wrong_tables_are_refused_with_their_line),
         CASE(a_damaged_store_names_its_remedy_which_works),
         CASE(a_full_disk_is_reported),
