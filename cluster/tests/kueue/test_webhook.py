@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import http.client
 import json
@@ -17,14 +18,15 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import kubernetes_validate
 import yaml
 from fake_api import Object, apply_json_patch
 from mdot_kueue import decide
-from mdot_kueue.objects import ERROR, GATE, GATES, JOB, KINDS, OPTIONS, PREDICTION, kind_of
-from mdot_kueue.webhook import Server, Webhook
+from mdot_kueue.objects import ERROR, GATE, GATES, JOB, KINDS, OPTIONS, PREDICTION, gates, is_owned, kind_of
+from mdot_kueue.webhook import MAX_CONNECTIONS, Server, Webhook
 from mdot_schedulers import Answer, Site
 from support import FILES, SITE, ApiCase, read, wait_for
 
@@ -154,7 +156,7 @@ class Reviews(ApiCase):
 
     def test_any_review_is_admitted_or_refused_as_a_review(self) -> None:
         source = random.Random(3)
-        values = [None, 1, "x", [], {}, [1], {"a": {}}, True]
+        values = [None, 1, "x", [], {}, [1], {"a": {}}, True, float("nan"), "\ud800", -1, 10**40]
 
         def damage(item: object) -> object:
             if isinstance(item, dict) and item and source.random() < 0.8:
@@ -162,18 +164,48 @@ class Reviews(ApiCase):
                 return {**item, name: damage(item[name])}
             return source.choice(values)
 
-        admitted = 0
+        def needs_gate(job: object) -> bool:
+            if not isinstance(job, dict) or kind_of(job) is None or JOB not in (job["metadata"].get("annotations") or {}):
+                return False
+            return not is_owned(job) and GATE not in gates(job)
+
+        gated = reasons = 0
         with mock.patch.object(decide, "predict_apart", side_effect=ValueError), mock.patch("mdot_kueue.webhook.log"):
-            for _ in range(600):
-                body = damage(review(read(source.choice(list(FILES.values())))))
+            for _ in range(1200):
+                body: Any = review(read(source.choice(list(FILES.values()))))
+                if source.random() < 0.5:
+                    body = damage(body)
+                else:
+                    body["request"]["object"]["metadata"] = damage(body["request"]["object"]["metadata"])
+                sent = copy.deepcopy(body)
                 webhook = source.choice([self.gating, self.alone])
                 try:
-                    answer = webhook.review(body)
+                    response = webhook.review(body)["response"]
                 except ValueError:
                     continue
-                self.assertTrue(answer["response"]["allowed"])
-                admitted += 1
-        self.assertGreater(admitted, 300)
+                self.assertTrue(response["allowed"])
+                json.dumps(response)
+                request = sent["request"]
+                if webhook is self.alone or request.get("operation") != "CREATE":
+                    continue
+                job = request.get("object")
+                if "patch" in response:  # nothing but the gate is added
+                    changed = patched(job, {"response": response})
+                    self.assertIn(GATE, changed["metadata"]["annotations"].pop(GATES).split(","))
+                    (job["metadata"].get("annotations") or {}).pop(GATES, None)
+                    job["metadata"]["annotations"] = job["metadata"].get("annotations") or {}
+                    self.assertEqual(json.dumps(changed, sort_keys=True), json.dumps(job, sort_keys=True))
+                    gated += 1
+                    continue
+                try:
+                    is_wanted = needs_gate(job)
+                except (TypeError, AttributeError, KeyError):
+                    is_wanted = True
+                if is_wanted:  # the reason is given
+                    self.assertRegex(response["warnings"][0], "no prediction: .*(Error|form)")
+                    reasons += 1
+        self.assertGreater(gated, 100)
+        self.assertGreater(reasons, 30)
 
 
 class Tls(unittest.TestCase):
@@ -190,7 +222,7 @@ class Tls(unittest.TestCase):
         context = ssl.create_default_context(cadata=authority)
         context.check_hostname = False  # the address is not the service's name
         connection = http.client.HTTPSConnection("127.0.0.1", self.server.server_port, context=context, timeout=30)
-        connection.request("POST" if body else "GET", path, body or None, headers)
+        connection.request("POST" if body else "GET", path, body or None, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
         found = answer.status, answer.read()
         connection.close()
@@ -200,9 +232,70 @@ class Tls(unittest.TestCase):
         status, body = self.post(json.dumps(review(read("job"))).encode(), self.authority)
         self.assertEqual((status, json.loads(body)["response"]["patchType"]), (200, "JSONPatch"))
         self.assertEqual(self.post(b"", self.authority, "/healthz")[0], 200)
-        for bad in (b"no json", b"[]", b"{}", b"[" * 100000, b'{"request": {"uid": 1}}'):
-            self.assertEqual(self.post(bad, self.authority)[0], 400)
-        self.assertEqual(self.post(b"{}", self.authority, **{"Content-Length": "99999999"})[0], 413)
+        bodies = [b"no json", b"[]", b"{}", b"[" * 100000, b'{"request": {"uid": 1}}', b"\xff", b'{"a":' * 100000, b"null",
+                  b'{"request": {"uid": "a", "object": NaN}}', b'{"request": {"uid": "a"}, "request": {"uid": "a"}}',
+                  b'{"request": {"uid": "a", "uid": "b"}}', b"9" * 5000]  # fmt: skip
+        for bad in bodies:
+            status, reason = self.post(bad, self.authority)
+            self.assertEqual((status, reason[:41]), (400, b"mdot: the body is not an AdmissionReview:"), bad[:40])
+
+    def exchange(self, data: bytes) -> bytes:
+        """All that the server sends until it closes the connection."""
+        context = ssl.create_default_context(cadata=self.authority)
+        context.check_hostname = False
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", self.server.server_port), 60)) as connection:
+            connection.sendall(data)
+            found = b""
+            with contextlib.suppress(OSError):
+                while part := connection.recv(1 << 16):
+                    found += part
+        return found
+
+    def test_any_request_is_answered_in_plain_words(self) -> None:
+        good = json.dumps(review(read("job"))).encode()
+        lines = [b"POST / HTTP/1.1", b"PUT / HTTP/1.1", b"GET /x HTTP/1.1", b"POST / HTTP/9.9", b"POST /", b"\x00\xff", b"POST  HTTP/1.1",
+                 b"POST /" + b"x" * 70000 + b" HTTP/1.1"]  # fmt: skip
+        types = [b"application/json", b"text/html", b"application/json; charset=x", b"multipart/form-data", b"\xff", b""]
+        lengths = [b"%d" % len(good), b"-1", b"1e3", b"\xb2", b"99999999", b"9" * 30, b"", b"%d\r\nContent-Length: 7" % len(good)]
+        source = random.Random(5)
+        answered = 0
+        with mock.patch("mdot_kueue.webhook.log"):
+            for i in range(160):
+                line, kind, length = (source.choice(found[: 99 if i % 4 == k else 1]) for k, found in enumerate((lines, types, lengths)))
+                extra = b"X: y\r\n" * source.choice((0, 0, 0, 200))
+                head = line + b"\r\nContent-Type: " + kind + b"\r\nContent-Length: " + length + b"\r\n" + extra
+                answer = self.exchange(head + b"Connection: close\r\n\r\n" + good)
+                start, _, body = answer.partition(b"\r\n\r\n") if answer.startswith(b"HTTP/") else (b"", b"", answer)
+                if start.startswith(b"HTTP/1.1 200"):
+                    self.assertTrue(json.loads(body)["response"]["allowed"])
+                    answered += 1
+                elif start:
+                    self.assertIn(b"Content-Type: text/plain", start)
+                if start:
+                    self.assertRegex(body.decode(), "^[^<>]{4,}\n$", (head[:200], answer[:200])) if b" 200 " not in start else None
+            self.assertGreater(answered, 3)
+            self.assertEqual(self.post(b"", self.authority, "/healthz")[0], 200)
+
+    def test_a_body_that_ends_too_early_or_never_is_cut_off(self) -> None:
+        good = json.dumps(review(read("job"))).encode()
+        head = b"POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(good)
+        with mock.patch("mdot_kueue.webhook.REQUEST_S", 0.3):  # whoever waits is cut off after any time
+            for cut in (1, 20, len(head) - 1, len(head), len(head) + 1, len(head) + len(good) - 1):
+                self.assertNotIn(b"HTTP/1.1 200", self.exchange((head + good)[:cut] if cut != 20 else head[:20] + b"\n"))
+        self.assertEqual(self.post(good, self.authority)[0], 200)
+
+    def test_more_connections_than_allowed_are_closed(self) -> None:
+        with mock.patch("mdot_kueue.webhook.log"):
+            self.assertEqual(self.server._free._value, MAX_CONNECTIONS)  # type: ignore[attr-defined]
+            self.server._free = threading.BoundedSemaphore(8)
+            held = [socket.create_connection(("127.0.0.1", self.server.server_port), 30) for _ in range(8)]
+            wait_for(lambda: self.server._free._value == 0)  # type: ignore[attr-defined]
+            with self.assertRaises(OSError):
+                self.post(b"", self.authority, "/healthz")
+            for connection in held:
+                connection.close()
+            wait_for(lambda: self.server._free._value == 8)  # type: ignore[attr-defined]
+        self.assertEqual(self.post(b"", self.authority, "/healthz")[0], 200)
 
     def test_the_certificate_names_the_service(self) -> None:
         context = ssl.create_default_context(cadata=self.authority)
