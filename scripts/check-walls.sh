@@ -59,7 +59,7 @@ slurm                cluster/history/mdot_history.h cluster/accounting/slurm_sta
 simulator            cluster/history/mdot_history.h cluster/history/row_model.h cluster/simulator/
 simulator/core       cluster/history/mdot_history.h
 simulator/policy     cluster/history/row_model.h cluster/simulator/core/ cluster/simulator/solve/
-simulator/solve
+simulator/solve      cluster/simulator/core/arrays.h
 simulator/estimate   cluster/history/mdot_history.h cluster/simulator/core/ cluster/simulator/input/
 simulator/input      mdot/mdot_store.h cluster/accounting/ cluster/simulator/core/
 simulator/report     cluster/simulator/core/

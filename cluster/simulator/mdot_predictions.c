@@ -13,6 +13,7 @@
 #include "mdot/mdotjob.h"
 
 #include "simulator/estimate/estimators.h"
+#include "simulator/input/input.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,24 +26,10 @@ typedef struct row {
 } row;
 
 typedef struct table {
+    mdot_context *context;
     row *rows;
     size_t count;
 } table;
-
-typedef struct columns {
-    sc_job_columns row;
-    int network, gpu, gpus, step;
-} columns;
-
-static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err)
-{
-    mdot_status status = sc_job_columns_find(csv, &out->row, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "note", &out->network, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "gpu", &out->gpu, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "gpus", &out->gpus, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "ms", &out->step, err);
-    return status;
-}
 
 static double roofline_ms(const mdot_job *job, const mdot_configuration *c, const mdot_gpu *gpu)
 {
@@ -68,64 +55,39 @@ static double roofline_ms(const mdot_job *job, const mdot_configuration *c, cons
     return 1e3 * sum_s;
 }
 
-static mdot_status predict_row(mdot_context *context, const bs_csv *csv, const columns *fields, row *out,
-                               mdot_error *err)
+static mdot_status predict_row(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
+    enum { NETWORK = 5, GPU, GPUS, STEP };
+    table *t = context;
+    row out;
     mdot_configuration configuration;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     mdot_prediction prediction = MDOT_INIT(mdot_prediction);
     mdot_error reason = {0};
     mdot_job *job = NULL;
     int gpus;
-    mdot_status status = bs_csv_number(csv, fields->step, 1e-6, 1e9, &out->step_ms, err);
-    if (status == MDOT_OK) status = bs_csv_integer(csv, fields->gpus, 1, 1 << 16, &gpus, err);
-    if (status == MDOT_OK) status = sc_job_row_read(csv, &fields->row, &job, &configuration, err);
-    if (status != MDOT_OK) return status;
-    configuration.gpu = csv->field[fields->gpu];
+    BS_TRY(bs_csv_number(csv, at[STEP], 1e-6, 1e9, &out.step_ms, err));
+    BS_TRY(bs_csv_integer(csv, at[GPUS], 1, 1 << 16, &gpus, err));
+    BS_TRY(sc_job_row_read(csv, at, &job, &configuration, err));
+    configuration.gpu = csv->field[at[GPU]];
     configuration.gpu_count = gpus;
-    status = mdot_gpu_find(configuration.gpu, &gpu, &reason);
-    if (status == MDOT_OK) status = mdot_predict(context, job, &configuration, &prediction, &reason);
+    mdot_status status = mdot_gpu_find(configuration.gpu, &gpu, &reason);
+    if (status == MDOT_OK) status = mdot_predict(t->context, job, &configuration, &prediction, &reason);
     if (status == MDOT_OK) {
-        out->mdot_ms = prediction.step_ms;
-        out->roofline_ms = roofline_ms(job, &configuration, &gpu);
-        out->network = strdup(csv->field[fields->network]);
-        if (out->network == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        out.mdot_ms = prediction.step_ms;
+        out.roofline_ms = roofline_ms(job, &configuration, &gpu);
+        out.network = strdup(csv->field[at[NETWORK]]);
+        if (out.network == NULL || !sc_grow(&t->rows, t->count, sizeof out)) {
+            free(out.network);
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+        } else {
+            t->rows[t->count++] = out;
+        }
     } else {
         status = bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
     }
     mdot_job_destroy(job);
     return status;
-}
-
-static mdot_status read_table(const char *path, mdot_context *context, table *out, mdot_error *err)
-{
-    bs_csv csv;
-    columns fields;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = find_columns(&csv, &fields, err);
-    for (bool is_row = true; status == MDOT_OK;) {
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        row *rows = realloc(out->rows, (out->count + 1) * sizeof *rows);
-        if (rows == NULL) {
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-            break;
-        }
-        out->rows = rows;
-        rows[out->count] = (row){0};
-        status = predict_row(context, &csv, &fields, &rows[out->count], err);
-        if (status == MDOT_OK) out->count++;
-    }
-    bs_csv_close(&csv);
-    if (status == MDOT_OK && out->count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no jobs", path);
-    return status;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static mdot_status print(const table *t, mdot_error *err)
@@ -136,7 +98,7 @@ static mdot_status print(const table *t, mdot_error *err)
         ratios[i] = t->rows[i].step_ms / t->rows[i].roofline_ms;
         mean += log(t->rows[i].step_ms) / (double)t->count;
     }
-    qsort(ratios, t->count, sizeof *ratios, by_size);
+    qsort(ratios, t->count, sizeof *ratios, sc_by_value);
     double constant = ratios[t->count / 2];
     free(ratios);
     puts("network,step_ms,mdot,roofline,mean");
@@ -158,18 +120,18 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
     if (argc != 3) return fputs(usage, stderr), 2;
     mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
     table t = {0};
     mdot_error err = {0};
     mdot_status status = mdot_predictor_open(argv[2], NULL, &predictor, &err);
-    if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
-    if (status == MDOT_OK) status = read_table(argv[1], context, &t, &err);
+    if (status == MDOT_OK) status = mdot_context_create(predictor, &t.context, &err);
+    if (status == MDOT_OK) status = sc_read_rows(argv[1], SC_JOB_NAMES ",note,gpu,gpus,ms", predict_row, &t, &err);
+    if (status == MDOT_OK && t.count == 0) status = mdot_fail(&err, MDOT_MALFORMED, "%s: holds no jobs", argv[1]);
     if (status == MDOT_OK) status = print(&t, &err);
     bs_make_printable(err.message);
     if (status != MDOT_OK) fprintf(stderr, "mdot-predictions: %s\n", err.message);
     for (size_t i = 0; i < t.count; i++) free(t.rows[i].network);
     free(t.rows);
-    mdot_context_destroy(context);
+    mdot_context_destroy(t.context);
     mdot_predictor_close(predictor);
     return status == MDOT_OK ? 0 : 1;
 }

@@ -42,7 +42,6 @@ static bool parse_integer(const char *option, const char *text, char end, double
 static bool read_policies(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     mdot_error err = {0};
     for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
         if (request->policy_count == SC_MAX_POLICIES)
@@ -56,7 +55,6 @@ static bool read_policies(const char *command, char *text, void *place)
 static bool read_window(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     double start = 0, count = 0, windows = 0;
     const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
     if (colon == NULL) return refuse("--window takes FROM:COUNT or K/N:COUNT, not \"%s\"", text);
@@ -78,7 +76,6 @@ static bool read_window(const char *command, char *text, void *place)
 static bool read_restart(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     const char *comma = text;
     if (!parse_number("--restart-cost", text, ',', 0, 1e6, &request->restart.base_s, &comma)) return false;
     return *comma == '\0' ||
@@ -88,7 +85,6 @@ static bool read_restart(const char *command, char *text, void *place)
 static bool read_deadlines(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     const char *colon = text;
     if (strchr(text, ':') == NULL) return refuse("--deadlines takes A:B, not \"%s\"", text);
     if (!parse_number("--deadlines", text, ':', 1e-3, 1e6, &request->low, &colon) ||
@@ -100,7 +96,6 @@ static bool read_deadlines(const char *command, char *text, void *place)
 static bool read_priority(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     sc_priority *p = &request->priority;
     double days = 7, *const values[] = {&p->age_weight, &p->fairshare_weight, &p->size_weight, &p->length_weight,
                                         &days};
@@ -121,7 +116,6 @@ static bool read_priority(const char *command, char *text, void *place)
 static bool read_limits(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     const char *comma = text;
     if (!parse_number("--limits", text, ',', 1e-3, 1e6, &request->limit_factor, &comma)) return false;
     return *comma == '\0' || parse_number("--limits", comma + 1, '\0', 0, 1e9, &request->limit_extra_s, NULL);
@@ -130,7 +124,6 @@ static bool read_limits(const char *command, char *text, void *place)
 static bool read_user_limits(const char *command, char *text, void *place)
 {
     sc_request *request = place;
-    (void)command;
     const char *comma = text;
     if (!parse_number("--user-limits", text, ',', 1, 1e12, &request->most_limit_s, &comma)) return false;
     request->wants_maximum = strcmp(comma, ",all") == 0;
@@ -139,7 +132,6 @@ static bool read_user_limits(const char *command, char *text, void *place)
 
 static bool read_known(const char *command, char *text, void *place)
 {
-    (void)command;
     return parse_number("--known", text, '\0', 0, 1, place, NULL);
 }
 

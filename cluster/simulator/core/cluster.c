@@ -57,11 +57,6 @@ mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rac
     return MDOT_OK;
 }
 
-bool sc_cluster_has_topology(const sc_cluster *cluster)
-{
-    return cluster->rack_count > 1 || cluster->domain_count < cluster->node_count;
-}
-
 mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *err)
 {
     sc_cluster cluster = {0};

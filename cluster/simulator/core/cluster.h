@@ -43,9 +43,6 @@ mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const cha
 /* Places the last node in a domain and a rack, counted from 0. INVALID_ARGUMENT if the domain is in another rack. */
 mdot_status sc_cluster_locate(sc_cluster *cluster, uint32_t domain, uint32_t rack, mdot_error *err);
 
-/* Returns whether racks or domains of several nodes are known. */
-bool sc_cluster_has_topology(const sc_cluster *cluster);
-
 /* Returns the type's index, or type_count if it is unknown. Case does not matter: V100 and v100 are one type. */
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 

@@ -5,9 +5,8 @@
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 
-typedef struct node {
+typedef struct sc_order_node {
     double key;
     int64_t place;            /* position among equal keys */
     double seconds, shortest; /* the job's seconds, and the least in the subtree */
@@ -17,33 +16,23 @@ typedef struct node {
     bool present;
 } node;
 
-struct sc_order {
-    node *nodes;
-    uint32_t root, first;
-    size_t count;
-    int64_t first_place, last_place; /* lowest and highest position assigned so far */
-};
+size_t sc_order_bytes(const sc_workload *workload) { return (workload->job_count + 1) * sizeof(node); }
+
+void sc_order_begin(sc_order *order, const sc_workload *workload)
+{
+    *order = (sc_order){.nodes = order->nodes, .root = SC_NONE, .first = SC_NONE};
+    for (size_t i = 0; i < workload->job_count; i++) order->nodes[i].gpus = workload->jobs[i].gpus;
+}
 
 mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, mdot_error *err)
 {
-    sc_order *order = calloc(1, sizeof *order);
-    node *nodes = calloc(workload->job_count > 0 ? workload->job_count : 1, sizeof *nodes);
-    if (order == NULL || nodes == NULL) {
-        free(order);
-        free(nodes);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    for (size_t i = 0; i < workload->job_count; i++) nodes[i].gpus = workload->jobs[i].gpus;
-    *order = (sc_order){.nodes = nodes, .root = SC_NONE, .first = SC_NONE};
+    const sc_array arrays[] = {{offsetof(sc_order, nodes), sc_order_bytes(workload)}};
+    void *order;
+    mdot_status status = SC_STATE(sc_order, arrays, &order, err);
+    if (status != MDOT_OK) return status;
+    sc_order_begin(order, workload);
     *out_order = order;
     return MDOT_OK;
-}
-
-void sc_order_destroy(sc_order *order)
-{
-    if (order == NULL) return;
-    free(order->nodes);
-    free(order);
 }
 
 /* A 32-bit finalizer (multiplications and shifts) makes neighbours' priorities unrelated. */

@@ -10,11 +10,18 @@
 
 #include "simulator/core/workload.h"
 
-typedef struct sc_order sc_order;
+typedef struct sc_order {
+    struct sc_order_node *nodes;
+    uint32_t root, first;
+    size_t count;
+    int64_t first_place, last_place; /* lowest and highest position assigned so far */
+} sc_order;
 
-/* Creates an empty order for the workload's jobs. */
+/* Creates an empty order for the workload's jobs, which free() releases. */
 mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, mdot_error *err);
-void sc_order_destroy(sc_order *order);
+/* Empties an order whose nodes, so many zeroed bytes, belong to another struct (SC_STATE). */
+void sc_order_begin(sc_order *order, const sc_workload *workload);
+size_t sc_order_bytes(const sc_workload *workload);
 
 /* Puts a job behind, or before, all jobs with an equal key. A job that is already in the order moves. */
 void sc_order_put_last(sc_order *order, uint32_t job, double key);

@@ -62,6 +62,8 @@ typedef struct sc_view {
     const sc_restart *restart;
     const sc_accounts *accounts;        /* NULL: none */
     const struct hs_row_model *learned; /* the network of mlfs; NULL: none */
+    const struct sc_policy *policy;     /* the row whose functions are called */
+    mdot_error *err;                    /* for the messages of decide */
     const sc_state *states;             /* one per job */
     double now_s;
     /* Jobs since the last decision, in the trace's order. A job that was cut off arrives again. */
@@ -88,6 +90,10 @@ typedef struct sc_grant {
 /* Returns the work that a job still plans to do. It exceeds the remaining work if the job will end early; policies
  * cannot know that. */
 double sc_view_planned_work(const sc_view *view, uint32_t job);
+
+/* Returns the seconds that a job is estimated to need still, and the same times its GPUs. */
+double sc_view_left_s(const sc_view *view, uint32_t job);
+double sc_view_left_gpu_s(const sc_view *view, uint32_t job);
 
 /* Returns the CPUs at which a job's loader keeps up with so many GPUs. */
 double sc_loader_cpus(const sc_job *job, int gpus);
@@ -123,20 +129,28 @@ void sc_plan_set_clock(sc_plan *plan, double clock);
 /* Rejects a job, which leaves without running. */
 void sc_plan_reject(sc_plan *plan, uint32_t job);
 
+struct sc_time_fractions;
+struct sc_adaptive_rule;
+
 typedef struct sc_policy {
     const char *name;
     const char *summary;  /* half a line */
     double round_s;       /* 0: called at events */
     double period_s;      /* between the times that it requests while nothing happens; 0: it waits for events */
-    bool uses_types;      /* false: supports only one type of GPU */
+    bool one_type;        /* true: supports only one type of GPU */
     bool needs_kinds;     /* true: every job must have a kind with speeds */
     bool folds;           /* true: it may grant fewer GPUs than a job has tasks, which take turns on them */
     bool keeps_fractions; /* true: never splits a job that fits a node among several */
     bool plans_slots;     /* true: it plans slots ahead, so a job must not lose work at a time limit */
+    int variant;          /* tells policies apart that share functions, and so does the rule */
+    const struct sc_adaptive_rule *rule; /* pollux and sia */
+    mdot_status (*allocate)(const struct sc_time_fractions *p, double *out_fractions, double *out_value,
+                            mdot_error *err);         /* Gavel's program; NULL: equal parts */
+    double (*key)(const sc_view *view, uint32_t job); /* by which a policy sorts jobs, the least first */
     /* Called at 0 s; out_self may stay NULL if the policy keeps no state. */
     mdot_status (*create)(const sc_view *view, void **out_self, mdot_error *err);
-    mdot_status (*decide)(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
-    void (*destroy)(void *self);
+    mdot_status (*decide)(void *self, const sc_view *view, sc_plan *plan);
+    void (*destroy)(void *self); /* NULL: free() */
 } sc_policy;
 
 #endif

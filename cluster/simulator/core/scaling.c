@@ -1,5 +1,6 @@
 /* scaling.c — step times between measured ones, and gains of batch sizes. */
 #include "simulator/core/scaling.h"
+#include "simulator/core/arrays.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,12 +17,7 @@ void sc_scaling_destroy(sc_scaling *scaling)
 
 mdot_status sc_step_table_add(sc_step_table *table, sc_step_row row, mdot_error *err)
 {
-    size_t count = table->row_count;
-    if ((count & (count - 1)) == 0) { /* the capacity doubles at powers of two */
-        sc_step_row *rows = realloc(table->rows, (count > 0 ? 2 * count : 1) * sizeof *rows);
-        if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-        table->rows = rows;
-    }
+    if (!sc_grow(&table->rows, table->row_count, sizeof *table->rows)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     table->rows[table->row_count++] = row;
     return MDOT_OK;
 }

@@ -49,6 +49,17 @@ double sc_view_planned_work(const sc_view *view, uint32_t job)
     return view->states[job].remaining + j->work * (sc_workload_planned(j) - 1);
 }
 
+double sc_view_left_s(const sc_view *view, uint32_t job)
+{
+    const sc_state *state = &view->states[job];
+    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+}
+
+double sc_view_left_gpu_s(const sc_view *view, uint32_t job)
+{
+    return sc_view_left_s(view, job) * view->workload->jobs[job].gpus;
+}
+
 double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
 {
     if (is_first && !restart->first) return 0;
@@ -87,12 +98,6 @@ static void advance(simulation *s, double to_s)
     s->view.now_s = to_s;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void report_progress(simulation *s)
 {
     size_t hundredth = s->workload->job_count / 100 + 1;
@@ -129,8 +134,8 @@ static void complete(simulation *s)
             s->running[kept++] = job;
     }
     s->view.running_count = kept;
-    qsort(s->completed, s->view.completed_count, sizeof *s->completed, by_number);
-    qsort(s->arrived, s->view.arrived_count, sizeof *s->arrived, by_number);
+    qsort(s->completed, s->view.completed_count, sizeof *s->completed, sc_by_number);
+    qsort(s->arrived, s->view.arrived_count, sizeof *s->arrived, sc_by_number);
     for (size_t i = 0; i < s->view.completed_count; i++) {
         uint32_t job = s->completed[i];
         sc_log_job(s->options->log, &s->view, SC_DECISION_COMPLETE, job);
@@ -328,11 +333,11 @@ static double clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static mdot_status decide(simulation *s, void *self, mdot_error *err)
+static mdot_status decide(simulation *s, void *self)
 {
     sc_plan_begin(&s->plan, s->cluster);
     double begun_s = clock_s();
-    mdot_status status = s->policy->decide(self, &s->view, &s->plan, err);
+    mdot_status status = s->policy->decide(self, &s->view, &s->plan);
     s->result.decision_s += clock_s() - begun_s;
     s->result.decisions++;
     if (status != MDOT_OK) return status;
@@ -382,7 +387,7 @@ static mdot_status run(simulation *s, void *self, mdot_error *err)
         advance(s, next_s);
         complete(s);
         arrive(s);
-        mdot_status status = decide(s, self, err);
+        mdot_status status = decide(s, self);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;
@@ -403,7 +408,7 @@ static mdot_status check(const sc_workload *workload, const sc_cluster *cluster,
             "policy %s decides in rounds or slots, which do not know time limits; use one that decides at events, "
             "for example easy",
             policy->name);
-    if (cluster->type_count > 1 && !policy->uses_types)
+    if (cluster->type_count > 1 && policy->one_type)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s supports one GPU type, but the cluster has %u",
                          policy->name, cluster->type_count);
     for (size_t i = 0; i < workload->job_count; i++) {
@@ -462,6 +467,8 @@ static mdot_status prepare(simulation *s, mdot_error *err)
                         .restart = &s->options->restart,
                         .accounts = s->options->accounts,
                         .learned = s->options->learned,
+                        .policy = s->policy,
+                        .err = err,
                         .states = s->states,
                         .arrived = s->arrived,
                         .completed = s->completed,
@@ -497,7 +504,8 @@ mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, 
         sc_log_begin(options->log);
         status = run(&s, self, err);
     }
-    if (self != NULL) policy->destroy(self);
+    if (self != NULL && policy->destroy != NULL) policy->destroy(self);
+    if (policy->destroy == NULL) free(self);
     release(&s);
     s.result.states = s.states;
     s.result.job_count = workload->job_count;

@@ -3,6 +3,7 @@
 #define SC_WORKLOAD_H
 
 #include "history/mdot_history.h"
+#include "simulator/core/arrays.h"
 #include "simulator/core/scaling.h"
 
 #include <stdint.h>

@@ -86,17 +86,12 @@ mdot_history_job sc_history_job_of(const sc_job *job);
 
 /* A training job as a table row: file and training configuration, for libmdot. */
 
-typedef struct sc_job_columns {
-    int job, batch, precision, layout, optimizer;
-} sc_job_columns;
+#define SC_JOB_NAMES "job,batch,precision,layout,optimizer" /* its columns, for sc_read_rows */
 
-/* Finds the columns job,batch,precision,layout,optimizer. */
-mdot_status sc_job_columns_find(const bs_csv *csv, sc_job_columns *out_columns, mdot_error *err);
-
-/* Reads the row's job and its configuration, except for the GPU. The job is a .job or ONNX file beside the table, or an
- * absolute path. The caller destroys the job. Messages name the row's line. */
-mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_job **out_job,
-                            mdot_configuration *out_configuration, mdot_error *err);
+/* Reads the row's job and its configuration, except for the GPU, from the columns at[0] to at[4]. The job is a .job or
+ * ONNX file beside the table, or an absolute path. The caller destroys the job. Messages name the row's line. */
+mdot_status sc_job_row_read(const bs_csv *csv, const int *at, mdot_job **out_job, mdot_configuration *out_configuration,
+                            mdot_error *err);
 
 /* ---- Sweep ------------------------------------------------------------------------------------------------------- */
 

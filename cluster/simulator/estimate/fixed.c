@@ -3,27 +3,17 @@
 
 #include <stdlib.h>
 
-static double one(void *self, const sc_workload *workload, uint32_t job, double duration_s)
-{
-    (void)self;
-    (void)workload;
-    (void)job;
-    (void)duration_s;
-    return 1;
-}
+static double one(void *self, const sc_workload *workload, uint32_t job, double duration_s) { return 1; }
 
 sc_estimator sc_estimator_oracle(void) { return (sc_estimator){.factor = one}; }
 
 static double pick(void *self, const sc_workload *workload, uint32_t job, double duration_s)
 {
-    (void)workload;
-    (void)duration_s;
     return ((const double *)self)[job];
 }
 
 mdot_status sc_estimator_make_fixed(double *factors, sc_estimator *out_estimator, mdot_error *err)
 {
-    (void)err;
     *out_estimator = (sc_estimator){.factor = pick, .destroy = free, .self = factors};
     return MDOT_OK;
 }

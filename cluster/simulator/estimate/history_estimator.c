@@ -121,7 +121,6 @@ static void renew(void *memory, const sc_workload *workload, uint32_t job)
 /* The index is computed again whenever the executed time has grown by 3 %. */
 static double remaining_s(void *memory, const sc_workload *workload, uint32_t job, double executed_s)
 {
-    (void)workload;
     const history *self = memory;
     arrived *a = &self->arrived[job];
     if (a->executed_s < 0 || executed_s > 1.03 * a->executed_s + 1 || executed_s < a->executed_s) {

@@ -1,26 +1,11 @@
 /* job_row.c — reads jobs and configurations from tables. */
+#include "base/status.h"
 #include "base/training/training_options.h"
 #include "simulator/estimate/estimators.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-mdot_status sc_job_columns_find(const bs_csv *csv, sc_job_columns *out_columns, mdot_error *err)
-{
-    const struct {
-        const char *name;
-        int *at;
-    } all[] = {{"job", &out_columns->job},
-               {"batch", &out_columns->batch},
-               {"precision", &out_columns->precision},
-               {"layout", &out_columns->layout},
-               {"optimizer", &out_columns->optimizer}};
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < sizeof all / sizeof all[0]; i++)
-        status = bs_csv_need(csv, all[i].name, all[i].at, err);
-    return status;
-}
 
 /* Reads an option's value from the table column. */
 static mdot_status choose(const bs_csv *csv, int column, int option, mdot_configuration *out, mdot_error *err)
@@ -46,17 +31,17 @@ static mdot_status read_file(const bs_csv *csv, const char *file, mdot_job **out
     return status == MDOT_OK ? MDOT_OK : bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
 }
 
-mdot_status sc_job_row_read(const bs_csv *csv, const sc_job_columns *at, mdot_job **out_job,
-                            mdot_configuration *out_configuration, mdot_error *err)
+mdot_status sc_job_row_read(const bs_csv *csv, const int *at, mdot_job **out_job, mdot_configuration *out_configuration,
+                            mdot_error *err)
 {
+    enum { JOB, BATCH, PRECISION, LAYOUT, OPTIMIZER };
     mdot_configuration c = {.struct_size = sizeof c};
     int batch, most = (int)rt_options[RT_OPTION_batch].most;
-    mdot_status status = bs_csv_integer(csv, at->batch, 1, most, &batch, err);
-    if (status == MDOT_OK) status = choose(csv, at->precision, RT_OPTION_precision, &c, err);
-    if (status == MDOT_OK) status = choose(csv, at->layout, RT_OPTION_layout, &c, err);
-    if (status == MDOT_OK) status = choose(csv, at->optimizer, RT_OPTION_optimizer, &c, err);
-    if (status == MDOT_OK) status = read_file(csv, csv->field[at->job], out_job, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_csv_integer(csv, at[BATCH], 1, most, &batch, err));
+    BS_TRY(choose(csv, at[PRECISION], RT_OPTION_precision, &c, err));
+    BS_TRY(choose(csv, at[LAYOUT], RT_OPTION_layout, &c, err));
+    BS_TRY(choose(csv, at[OPTIMIZER], RT_OPTION_optimizer, &c, err));
+    BS_TRY(read_file(csv, csv->field[at[JOB]], out_job, err));
     c.batch = batch;
     *out_configuration = c;
     return MDOT_OK;

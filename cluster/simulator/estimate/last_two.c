@@ -29,7 +29,6 @@ static double mean_s(const pair *p) { return p->before_s > 0 ? (p->last_s + p->b
 
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
-    (void)workload;
     const last_two *self = memory;
     const pair *known = &self->users[self->user[job]];
     if (known->last_s == 0) known = &self->all;
@@ -39,7 +38,6 @@ static double factor(void *memory, const sc_workload *workload, uint32_t job, do
 
 static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)
 {
-    (void)workload, (void)now_s;
     last_two *self = memory;
     pair *const known[] = {&self->users[self->user[job]], &self->all};
     for (size_t i = 0; i < 2; i++) *known[i] = (pair){.last_s = fmax(duration_s, 1), .before_s = known[i]->last_s};

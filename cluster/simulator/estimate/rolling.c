@@ -34,7 +34,6 @@ static void destroy(void *memory)
 
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
-    (void)workload;
     const rolling *self = memory;
     const tally *known = &self->classes[self->class_of[job]];
     if (known->count == 0) known = &self->groups[self->group[job]];
@@ -51,7 +50,6 @@ static void add(tally *target, double duration_s)
 
 static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)
 {
-    (void)workload, (void)now_s;
     rolling *self = memory;
     add(&self->classes[self->class_of[job]], duration_s);
     add(&self->groups[self->group[job]], duration_s);

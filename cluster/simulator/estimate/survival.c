@@ -58,7 +58,6 @@ static double factor(void *memory, const sc_workload *workload, uint32_t job, do
 
 static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)
 {
-    (void)now_s;
     survival *self = memory;
     size_t tallies[] = {sc_width_of(workload->jobs[job].gpus), ALL};
     for (size_t i = 0; i < 2; i++) {
@@ -69,7 +68,6 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
 
 mdot_status sc_estimator_make_survival(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
 {
-    (void)workload;
     survival *self = calloc(1, sizeof *self);
     if (self == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out_estimator =

@@ -13,10 +13,16 @@ enum { MAX_CONFIGURATIONS = SC_MAX_TYPES * SC_WIDTHS };
 typedef enum batch_rule { BATCH_PER_GPU, BATCH_TOTAL, BATCH_ADAPTED, BATCH_RULES } batch_rule;
 static const char *const rule_names[BATCH_RULES] = {"per-gpu", "total", "adapted"};
 
-typedef struct sweep_columns {
-    sc_job_columns job;
-    int type, link, network, rule, maximum; /* all except type may be absent */
-} sweep_columns;
+enum { JOB_COLUMNS = 5, TYPE = JOB_COLUMNS, LINK, NETWORK, RULE, MAXIMUM };
+static const char column_names[] = SC_JOB_NAMES ",job_type,link?,network_gbps?,batch_rule?,max_batch?";
+
+/* The table's target. */
+typedef struct target {
+    mdot_context *context;
+    const sc_cluster *cluster;
+    sc_workload *workload;
+    sc_loads loads;
+} target;
 
 /* A kind, its job, and the answers for every type and width, in this order. */
 typedef struct sweep {
@@ -66,11 +72,7 @@ static mdot_status predict_widths(const sweep *s, double batch, uint32_t (*nodes
     return status;
 }
 
-static uint32_t one_node(int widest, int gpus)
-{
-    (void)widest, (void)gpus;
-    return 1;
-}
+static uint32_t one_node(int widest, int gpus) { return 1; }
 
 /* Returns the smallest number of nodes, at least two, with equal GPUs on each. */
 static uint32_t several_nodes(int widest, int gpus)
@@ -165,76 +167,52 @@ static mdot_status sweep_batches(sweep *s, sc_kind *kind, mdot_error *err)
     return status;
 }
 
-static mdot_status read_rule(const bs_csv *csv, const sweep_columns *fields, sweep *s, mdot_error *err)
+static mdot_status read_rule(const bs_csv *csv, const int *at, sweep *s, mdot_error *err)
 {
-    const char *name = fields->rule != BS_CSV_ABSENT ? csv->field[fields->rule] : "";
+    const char *name = at[RULE] != BS_CSV_ABSENT ? csv->field[at[RULE]] : "";
     int maximum, least = (int)s->base.batch;
     while (s->rule < BATCH_RULES && *name != '\0' && strcmp(name, rule_names[s->rule]) != 0) s->rule++;
     if (s->rule == BATCH_RULES)
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "batch_rule is \"%.40s\", but must be per-gpu, total or adapted",
                            name);
     if (s->rule != BATCH_ADAPTED) return MDOT_OK;
-    if (fields->maximum == BS_CSV_ABSENT)
+    if (at[MAXIMUM] == BS_CSV_ABSENT)
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "batch_rule is adapted, which requires the column max_batch");
-    mdot_status status = bs_csv_integer(csv, fields->maximum, least, 1 << 24, &maximum, err);
+    BS_TRY(bs_csv_integer(csv, at[MAXIMUM], least, 1 << 24, &maximum, err));
     s->most_batch = maximum;
-    return status;
+    return MDOT_OK;
 }
 
-static mdot_status read_links(const bs_csv *csv, const sweep_columns *fields, mdot_configuration *out, mdot_error *err)
+static mdot_status read_links(const bs_csv *csv, const int *at, mdot_configuration *out, mdot_error *err)
 {
-    const char *link = fields->link != BS_CSV_ABSENT ? csv->field[fields->link] : "";
+    const char *link = at[LINK] != BS_CSV_ABSENT ? csv->field[at[LINK]] : "";
     if (strcmp(link, "pcie") == 0)
         out->link = MDOT_LINK_PCIE;
     else if (strcmp(link, "nvlink") == 0)
         out->link = MDOT_LINK_NVLINK;
     else if (*link != '\0')
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "link is \"%.40s\"", link);
-    if (fields->network == BS_CSV_ABSENT || csv->field[fields->network][0] == '\0') return MDOT_OK;
-    return bs_csv_number(csv, fields->network, 1e-3, 1e6, &out->network_gbps, err);
+    return sc_csv_optional(csv, at[NETWORK], 1e-3, 1e6, &out->network_gbps, err);
 }
 
-static mdot_status sweep_row(mdot_context *context, const bs_csv *csv, const sweep_columns *fields,
-                             const sc_cluster *cluster, sc_workload *workload, sc_kind *kind, const sc_loads *loads,
-                             mdot_error *err)
+static mdot_status sweep_row(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
+    const target *t = context;
     mdot_job *job;
     mdot_error reason = {0};
-    sweep s = {.context = context, .cluster = cluster};
-    mdot_status status = sc_job_row_read(csv, &fields->job, &job, &s.base, err);
-    if (status != MDOT_OK) return status;
+    sweep s = {.context = t->context, .cluster = t->cluster};
+    sc_kind *kind = sc_workload_find_kind(t->workload, csv->field[at[TYPE]], SIZE_MAX);
+    if (kind == NULL) return MDOT_OK;
+    BS_TRY(sc_job_row_read(csv, at, &job, &s.base, err));
     s.job = job;
-    status = read_links(csv, fields, &s.base, err);
-    if (status == MDOT_OK) status = read_rule(csv, fields, &s, err);
+    mdot_status status = read_links(csv, at, &s.base, err);
+    if (status == MDOT_OK) status = read_rule(csv, at, &s, err);
     if (status == MDOT_OK &&
         (s.rule == BATCH_ADAPTED ? sweep_batches(&s, kind, &reason) : sweep_widths(&s, kind, &reason)) != MDOT_OK)
         status = bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
-    if (status == MDOT_OK && loads->items != NULL)
-        status = sc_loads_add(loads, context, job, s.base, cluster, (size_t)(kind - workload->kinds), err);
+    if (status == MDOT_OK && t->loads.items != NULL)
+        status = sc_loads_add(&t->loads, t->context, job, s.base, t->cluster, (size_t)(kind - t->workload->kinds), err);
     mdot_job_destroy(job);
-    return status;
-}
-
-static mdot_status sweep_table(mdot_context *context, const char *path, const sc_cluster *cluster,
-                               sc_workload *workload, const sc_loads *loads, mdot_error *err)
-{
-    bs_csv csv;
-    sweep_columns fields;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "job_type", &fields.type, err);
-    if (status == MDOT_OK) status = sc_job_columns_find(&csv, &fields.job, err);
-    fields.link = bs_csv_find(&csv, "link");
-    fields.network = bs_csv_find(&csv, "network_gbps");
-    fields.rule = bs_csv_find(&csv, "batch_rule");
-    fields.maximum = bs_csv_find(&csv, "max_batch");
-    for (bool is_row = true; status == MDOT_OK;) {
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        sc_kind *kind = sc_workload_find_kind(workload, csv.field[fields.type], SIZE_MAX);
-        if (kind != NULL) status = sweep_row(context, &csv, &fields, cluster, workload, kind, loads, err);
-    }
-    bs_csv_close(&csv);
     return status;
 }
 
@@ -242,16 +220,15 @@ mdot_status sc_sweep_throughputs(const char *path, const char *predictor_path, c
                                  const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
-    sc_loads loads = {0};
+    target t = {.cluster = cluster, .workload = workload};
     mdot_status status = mdot_predictor_open(predictor_path, NULL, &predictor, err);
-    if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
-    if (status == MDOT_OK && interference_path != NULL) status = sc_loads_create(workload, &loads, err);
-    if (status == MDOT_OK) status = sweep_table(context, path, cluster, workload, &loads, err);
+    if (status == MDOT_OK) status = mdot_context_create(predictor, &t.context, err);
+    if (status == MDOT_OK && interference_path != NULL) status = sc_loads_create(workload, &t.loads, err);
+    if (status == MDOT_OK) status = sc_read_rows(path, column_names, sweep_row, &t, err);
     if (status == MDOT_OK && interference_path != NULL)
-        status = sc_predict_pairs(interference_path, &loads, cluster, workload, err);
-    free(loads.items);
-    mdot_context_destroy(context);
+        status = sc_predict_pairs(interference_path, &t.loads, cluster, workload, err);
+    free(t.loads.items);
+    mdot_context_destroy(t.context);
     mdot_predictor_close(predictor);
     return status;
 }

@@ -6,17 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns `items` with space for one more behind `count`; the capacity doubles at every power of two. NULL if memory
- * ran out; `items` stays valid then. */
-static void *grow(void *items, size_t count, size_t size)
-{
-    if ((count & (count - 1)) != 0) return items;
-    return count > SIZE_MAX / 2 / size ? NULL : realloc(items, (count > 0 ? 2 * count : 1) * size);
-}
-
 char *sc_copy_text(const char *text, bool *out_is_missing)
 {
-    if (*text == '\0') return NULL;
+    if (text == NULL || *text == '\0') return NULL;
     char *copy = strdup(text);
     *out_is_missing = *out_is_missing || copy == NULL;
     return copy;
@@ -29,14 +21,12 @@ char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing)
 
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
 {
-    sc_job *jobs = workload->job_count < SC_NONE ? grow(workload->jobs, workload->job_count, sizeof *jobs) : NULL;
-    if (jobs == NULL || job.id == NULL) {
-        if (jobs != NULL) workload->jobs = jobs;
+    if (workload->job_count == SC_NONE || job.id == NULL ||
+        !sc_grow(&workload->jobs, workload->job_count, sizeof *workload->jobs)) {
         sc_job_free(&job);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
-    workload->jobs = jobs;
-    jobs[workload->job_count++] = job;
+    workload->jobs[workload->job_count++] = job;
     return MDOT_OK;
 }
 
@@ -48,13 +38,11 @@ mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32
         return MDOT_OK;
     }
     char *copy = strdup(name);
-    sc_kind *kinds = grow(workload->kinds, workload->kind_count, sizeof *kinds);
-    if (kinds != NULL) workload->kinds = kinds;
-    if (copy == NULL || kinds == NULL) {
+    if (copy == NULL || !sc_grow(&workload->kinds, workload->kind_count, sizeof *workload->kinds)) {
         free(copy);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
-    kinds[workload->kind_count] = (sc_kind){.name = copy};
+    workload->kinds[workload->kind_count] = (sc_kind){.name = copy};
     *out_kind = (uint32_t)workload->kind_count++;
     return MDOT_OK;
 }

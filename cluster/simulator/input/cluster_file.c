@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a figure of the row's type, for example its power; it must be equal on all nodes. */
+/* Reads a figure of the row's type, for example its power, if there is such a column; it must be equal on all nodes. */
 static mdot_status read_figure(const bs_csv *csv, int column, double minimum, const sc_type *type, double *out_figure,
                                mdot_error *err)
 {
     double value;
-    mdot_status status = bs_csv_number(csv, column, minimum, 1e5, &value, err);
-    if (status != MDOT_OK) return status;
+    if (column == BS_CSV_ABSENT) return MDOT_OK;
+    BS_TRY(bs_csv_number(csv, column, minimum, 1e5, &value, err));
     if (*out_figure != 0 && *out_figure != value)
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "type %s has %g %s and %g", type->name, *out_figure,
                            csv->header[column], value);
@@ -48,21 +48,57 @@ static uint32_t index_of(names *list, const char *name)
     return (uint32_t)list->count++;
 }
 
+/* The cluster so far. */
+typedef struct reading {
+    sc_cluster cluster;
+    names domains, racks;
+} reading;
+
+enum { NODE, TYPE, GPUS, WATTS, IDLE_WATTS, PRICE, DOMAIN, RACK, CPUS, MEMORY };
+static const char column_names[] = "node,type,gpus,watts?,idle_watts?,price?,domain?,rack?,cpus?,memory_gb?";
+
 /* Reads the last node's domain and rack. A node without a domain is one by itself. */
-static mdot_status read_place(const bs_csv *csv, int domain, int rack, names *domains, names *racks,
-                              sc_cluster *cluster, mdot_error *err)
+static mdot_status read_place(const bs_csv *csv, const int *at, reading *r, mdot_error *err)
 {
-    const char *rack_name = rack >= 0 ? csv->field[rack] : "";
     char requested[32];
-    snprintf(requested, sizeof requested, ":%zu", cluster->node_count); /* names in the file lack colons */
-    const char *domain_name = domain >= 0 && csv->field[domain][0] != '\0' ? csv->field[domain] : requested;
-    if (domain_name != requested && strchr(domain_name, ':') != NULL)
-        return bs_csv_fail(csv, err, MDOT_MALFORMED, "domain \"%.40s\" contains a colon", domain_name);
-    uint32_t domain_index = index_of(domains, domain_name), rack_index = index_of(racks, rack_name);
+    snprintf(requested, sizeof requested, ":%zu", r->cluster.node_count); /* names in the file lack colons */
+    const char *rack = at[RACK] >= 0 ? csv->field[at[RACK]] : "",
+               *domain = sc_csv_has(csv, at[DOMAIN]) ? csv->field[at[DOMAIN]] : requested;
+    if (domain != requested && strchr(domain, ':') != NULL)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "domain \"%.40s\" contains a colon", domain);
+    uint32_t domain_index = index_of(&r->domains, domain), rack_index = index_of(&r->racks, rack);
     if (domain_index == SC_NONE || rack_index == SC_NONE) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_error reason = {0};
-    mdot_status status = sc_cluster_locate(cluster, domain_index, rack_index, &reason);
+    mdot_status status = sc_cluster_locate(&r->cluster, domain_index, rack_index, &reason);
     return status == MDOT_OK ? MDOT_OK : bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
+}
+
+static mdot_status read_node(const bs_csv *csv, const int *at, void *context, mdot_error *err)
+{
+    reading *r = context;
+    mdot_error reason = {0};
+    const char *node = csv->field[at[NODE]], *type = csv->field[at[TYPE]];
+    int count;
+    double cpus = 0, memory_gb = 0;
+    BS_TRY(bs_csv_integer(csv, at[GPUS], 1, 1 << 20, &count, err));
+    if (type[0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "type is empty");
+    if (node[0] == '\0' || strpbrk(node, " :,\"") != NULL)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                           "node is \"%.40s\", but a name must not contain blanks, colons, commas or quotes", node);
+    if (sc_cluster_add_node(&r->cluster, node, type, count, &reason) != MDOT_OK)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", reason.message);
+    sc_type *t = &r->cluster.types[sc_cluster_find_type(&r->cluster, type)];
+    BS_TRY(read_figure(csv, at[WATTS], 1, t, &t->watts, err));
+    BS_TRY(read_figure(csv, at[IDLE_WATTS], 1e-3, t, &t->idle_watts, err));
+    if (t->idle_watts > t->watts)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "type %s has %g idle_watts, but only %g watts", t->name,
+                           t->idle_watts, t->watts);
+    BS_TRY(read_figure(csv, at[PRICE], 1e-6, t, &t->price, err));
+    if (at[CPUS] >= 0) BS_TRY(bs_csv_number(csv, at[CPUS], 0, 1e9, &cpus, err));
+    if (at[MEMORY] >= 0) BS_TRY(bs_csv_number(csv, at[MEMORY], 0, 1e9, &memory_gb, err));
+    r->cluster.cpus += cpus;
+    r->cluster.memory_gb += memory_gb;
+    return at[DOMAIN] >= 0 || at[RACK] >= 0 ? read_place(csv, at, r, err) : MDOT_OK;
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -83,60 +119,15 @@ static mdot_status check_names(const sc_cluster *cluster, const char *path, mdot
 
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err)
 {
-    bs_csv csv;
-    sc_cluster cluster = {0};
-    int node, type, gpus;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "node", &node, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus, err);
-    int watts = bs_csv_find(&csv, "watts"), idle_watts = bs_csv_find(&csv, "idle_watts"),
-        price = bs_csv_find(&csv, "price"), domain = bs_csv_find(&csv, "domain"), rack = bs_csv_find(&csv, "rack");
-    const int totals[] = {bs_csv_find(&csv, "cpus"), bs_csv_find(&csv, "memory_gb")};
-    names domains = {0}, racks = {0};
-    bool is_row = true;
-    while (status == MDOT_OK && is_row) {
-        int count;
-        mdot_error reason = {0};
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        status = bs_csv_integer(&csv, gpus, 1, 1 << 20, &count, err);
-        if (status != MDOT_OK) break;
-        if (csv.field[type][0] == '\0') {
-            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "type is empty");
-        } else if (csv.field[node][0] == '\0' || strpbrk(csv.field[node], " :,\"") != NULL) {
-            status = bs_csv_fail(&csv, err, MDOT_MALFORMED,
-                                 "node is \"%.40s\", but a name must not contain blanks, colons, commas or quotes",
-                                 csv.field[node]);
-        } else if (sc_cluster_add_node(&cluster, csv.field[node], csv.field[type], count, &reason) != MDOT_OK) {
-            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "%s", reason.message);
-        } else {
-            sc_type *t = &cluster.types[sc_cluster_find_type(&cluster, csv.field[type])];
-            if (watts >= 0) status = read_figure(&csv, watts, 1, t, &t->watts, err);
-            if (status == MDOT_OK && idle_watts >= 0)
-                status = read_figure(&csv, idle_watts, 1e-3, t, &t->idle_watts, err);
-            if (status == MDOT_OK && t->idle_watts > t->watts)
-                status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "type %s has %g idle_watts, but only %g watts", t->name,
-                                     t->idle_watts, t->watts);
-            if (status == MDOT_OK && price >= 0) status = read_figure(&csv, price, 1e-6, t, &t->price, err);
-        }
-        for (int i = 0; status == MDOT_OK && i < 2; i++) {
-            double amount = 0;
-            if (totals[i] >= 0) status = bs_csv_number(&csv, totals[i], 0, 1e9, &amount, err);
-            *(i == 0 ? &cluster.cpus : &cluster.memory_gb) += amount;
-        }
-        if (status == MDOT_OK && (domain >= 0 || rack >= 0))
-            status = read_place(&csv, domain, rack, &domains, &racks, &cluster, err);
-    }
-    free_names(&domains);
-    free_names(&racks);
-    if (status == MDOT_OK) status = check_names(&cluster, path, err);
-    if (status == MDOT_OK && cluster.gpus == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no nodes", path);
-    bs_csv_close(&csv);
+    reading r = {0};
+    mdot_status status = sc_read_rows(path, column_names, read_node, &r, err);
+    free_names(&r.domains);
+    free_names(&r.racks);
+    if (status == MDOT_OK) status = check_names(&r.cluster, path, err);
+    if (status == MDOT_OK && r.cluster.gpus == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no nodes", path);
     if (status == MDOT_OK)
-        *out_cluster = cluster;
+        *out_cluster = r.cluster;
     else
-        sc_cluster_free(&cluster);
+        sc_cluster_free(&r.cluster);
     return status;
 }

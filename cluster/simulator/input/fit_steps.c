@@ -146,13 +146,3 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
     free(s.slopes);
     return status;
 }
-
-double sc_fit_error(const sc_step_table *table)
-{
-    double sum = 0;
-    for (size_t i = 0; i < table->row_count; i++) {
-        double error = residual(&table->model, &table->rows[i]);
-        sum += error * error;
-    }
-    return sqrt(sum / (double)table->row_count);
-}

@@ -3,10 +3,28 @@
 #define SC_INPUT_H
 
 #include "base/csv.h"
+#include "base/status.h"
 #include "simulator/core/cluster.h"
 #include "simulator/core/scaling.h"
 
 /* cluster/docs/simulator.md defines the formats. Messages name file and line. */
+
+/* ---- Tables ------------------------------------------------------------------------------------------------------ */
+
+/* Called for each row; at[i] is the column of name i, or BS_CSV_ABSENT. */
+typedef mdot_status sc_row_fn(const bs_csv *csv, const int *at, void *context, mdot_error *err);
+
+/* Reads a table. `names` are separated by commas; the column of a name with "?" behind it may be absent. */
+mdot_status sc_read_rows(const char *path, const char *names, sc_row_fn *row, void *context, mdot_error *err);
+mdot_status sc_read_open_rows(bs_csv *csv, const char *names, sc_row_fn *row, void *context, mdot_error *err);
+
+/* Returns whether the row has a text in a column that may be absent. */
+bool sc_csv_has(const bs_csv *csv, int column);
+/* Reads a number if there is a text; otherwise the value stays. */
+mdot_status sc_csv_optional(const bs_csv *csv, int column, double minimum, double maximum, double *out_value,
+                            mdot_error *err);
+
+/* ---- Inputs ------------------------------------------------------------------------------------------------------ */
 
 /* Reads a trace in any known form: mdot's own (trace.c), PAI's (pai.c), or Slurm's accounting (slurm_trace.c). */
 mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err);
@@ -49,7 +67,7 @@ mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_worklo
 
 /* ---- Making a workload ------------------------------------------------------------------------------------------- */
 
-/* Returns a copy, or NULL if the text is empty. *out_is_missing becomes true if memory ran out. */
+/* Returns a copy, or NULL if the text is empty or NULL. *out_is_missing becomes true if memory ran out. */
 char *sc_copy_text(const char *text, bool *out_is_missing);
 /* The same for the row's field in a column, which may be BS_CSV_ABSENT. */
 char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing);
@@ -101,9 +119,6 @@ double sc_workload_load(const sc_workload *workload, const sc_cluster *cluster);
  * Terms without rows, for example for several nodes, stay at small values. At least one row. OUT_OF_MEMORY leaves
  * table->model as it is. */
 mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err);
-
-/* Root mean squared error in the logarithm of the step time. */
-double sc_fit_error(const sc_step_table *table);
 
 /* ---- Slices ------------------------------------------------------------------------------------------------------ */
 

@@ -13,8 +13,6 @@
  * PAI's simulator table, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has one line per job: num_gpu (a
  * fraction is allowed) for each of num_inst instances. `user` is both user and group, and the optional column `group`
  * is the name. */
-#include "base/csv.h"
-#include "base/status.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -52,41 +50,25 @@ static int by_line(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
-static mdot_status read_task(const bs_csv *csv, task *out, mdot_error *err)
+static mdot_status read_task(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
+    tasks *out = context;
     const char *const *field = (const char *const *)csv->field;
-    *out = (task){
+    task read = {
         .job = field[0], .gpu_type = field[9], .line = csv->line, .is_valid = strcmp(field[3], "Terminated") == 0};
     double instances = 1, percent = 0;
-    mdot_status status = MDOT_OK;
     if (field[0][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_name is empty");
-    if (field[2][0] != '\0') status = bs_csv_number(csv, 2, 0, MAX_INSTANCES, &instances, err);
-    if (status == MDOT_OK && field[8][0] != '\0') status = bs_csv_number(csv, 8, 0, 1e6, &percent, err);
-    out->gpus = instances * percent / 100;
-    if (field[4][0] == '\0' || field[5][0] == '\0') out->is_valid = false;
-    if (status == MDOT_OK && field[4][0] != '\0') status = bs_csv_number(csv, 4, 0, MAX_SECONDS, &out->start_s, err);
-    if (status == MDOT_OK && field[5][0] != '\0') status = bs_csv_number(csv, 5, 0, MAX_SECONDS, &out->end_s, err);
-    if (status == MDOT_OK && out->is_valid && out->end_s < out->start_s)
-        status = bs_csv_fail(csv, err, MDOT_MALFORMED, "end_time is before start_time");
-    return status;
-}
-
-static mdot_status read_tasks(bs_csv *csv, tasks *out, mdot_error *err)
-{
-    mdot_status status = MDOT_OK;
-    bool is_row = true;
-    while (status == MDOT_OK && is_row) {
-        status = bs_csv_next(csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        if ((out->count & (out->count - 1)) == 0) {
-            task *items = realloc(out->items, (out->count > 0 ? 2 * out->count : 1) * sizeof *items);
-            if (items == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-            out->items = items;
-        }
-        status = read_task(csv, &out->items[out->count], err);
-        if (status == MDOT_OK) out->count++;
-    }
-    return status;
+    BS_TRY(sc_csv_optional(csv, 2, 0, MAX_INSTANCES, &instances, err));
+    BS_TRY(sc_csv_optional(csv, 8, 0, 1e6, &percent, err));
+    BS_TRY(sc_csv_optional(csv, 4, 0, MAX_SECONDS, &read.start_s, err));
+    BS_TRY(sc_csv_optional(csv, 5, 0, MAX_SECONDS, &read.end_s, err));
+    read.gpus = instances * percent / 100;
+    read.is_valid &= sc_csv_has(csv, 4) && sc_csv_has(csv, 5);
+    if (read.is_valid && read.end_s < read.start_s)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "end_time is before start_time");
+    if (!sc_grow(&out->items, out->count, sizeof read)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    out->items[out->count++] = read;
+    return MDOT_OK;
 }
 
 /* Merges each job's adjacent tasks, and removes jobs that are invalid or use no GPU. */
@@ -125,22 +107,13 @@ static void close_side(side_table *table)
 
 static int by_first_field(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static mdot_status read_side_rows(side_table *table, mdot_error *err)
+static mdot_status read_side_row(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
-    mdot_status status = MDOT_OK;
-    for (bool is_row = true; status == MDOT_OK;) {
-        status = bs_csv_next(&table->csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        if ((table->count & (table->count - 1)) == 0) {
-            void *rows = realloc(table->rows, (table->count > 0 ? 2 * table->count : 1) * sizeof *table->rows);
-            if (rows == NULL) return BS_OUT_OF_MEMORY(err, "%s", table->path);
-            table->rows = rows;
-        }
-        for (int i = 0; i < 6 && i < table->csv.field_count; i++) table->rows[table->count][i] = table->csv.field[i];
-        table->count++;
-    }
-    if (table->count > 0) qsort(table->rows, table->count, sizeof *table->rows, by_first_field);
-    return status;
+    side_table *table = context;
+    if (!sc_grow(&table->rows, table->count, sizeof *table->rows)) return BS_OUT_OF_MEMORY(err, "%s", table->path);
+    for (int i = 0; i < 6 && i < csv->field_count; i++) table->rows[table->count][i] = csv->field[i];
+    table->count++;
+    return MDOT_OK;
 }
 
 /* Opens the table with this name beside the file `beside`. An absent table has no rows. */
@@ -152,7 +125,8 @@ static mdot_status open_side(const char *beside, const char *name, const char *h
     if (asprintf(&table.path, "%.*s%s", slash != NULL ? (int)(slash - beside) + 1 : 0, beside, name) < 0)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = bs_csv_open(table.path, UINT64_MAX, header, &table.csv, err);
-    if (status == MDOT_OK) status = read_side_rows(&table, err);
+    if (status == MDOT_OK) status = sc_read_open_rows(&table.csv, "", read_side_row, &table, err);
+    if (table.count > 0) qsort(table.rows, table.count, sizeof *table.rows, by_first_field);
     if (status == MDOT_NOT_FOUND) status = MDOT_OK;
     if (status == MDOT_OK)
         *out_table = table;
@@ -167,14 +141,6 @@ static char *const *find_side(const side_table *table, const char *first)
     return table->count > 0 ? bsearch(&first, table->rows, table->count, sizeof *table->rows, by_first_field) : NULL;
 }
 
-static char *copy_text(const char *text, bool *out_is_missing)
-{
-    if (text == NULL || text[0] == '\0') return NULL;
-    char *copy = strdup(text);
-    *out_is_missing = *out_is_missing || copy == NULL;
-    return copy;
-}
-
 /* Adds a job's data from the tables beside the task table. */
 static mdot_status add_side_facts(const side_table *jobs, const side_table *tags, const task *source, sc_job *job,
                                   mdot_error *err)
@@ -183,15 +149,15 @@ static mdot_status add_side_facts(const side_table *jobs, const side_table *tags
     bool is_missing = false;
     char *const *row = find_side(jobs, source->job), *const *tag =
                                                          row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
-    job->gpu_type = copy_text(source->gpu_type, &is_missing);
+    job->gpu_type = sc_copy_text(source->gpu_type, &is_missing);
     if (row != NULL) {
         char *end;
         double submit_s = strtod(row[JOB_START], &end);
-        job->user = copy_text(row[JOB_USER], &is_missing);
-        job->group = copy_text(row[JOB_USER], &is_missing);
+        job->user = sc_copy_text(row[JOB_USER], &is_missing);
+        job->group = sc_copy_text(row[JOB_USER], &is_missing);
         if (end != row[JOB_START] && submit_s >= 0 && submit_s <= source->start_s) job->submit_s = submit_s;
     }
-    if (tag != NULL) job->name = copy_text(tag[TAG_GROUP], &is_missing);
+    if (tag != NULL) job->name = sc_copy_text(tag[TAG_GROUP], &is_missing);
     return is_missing ? BS_OUT_OF_MEMORY(err, "job %s", source->job) : MDOT_OK;
 }
 
@@ -224,7 +190,7 @@ static mdot_status read_task_table(bs_csv *csv, sc_workload *workload, mdot_erro
     if (status == MDOT_OK)
         status =
             open_side(csv->path, "pai_group_tag_table.csv", "inst_id,user,gpu_type_spec,group,workload", &tags, err);
-    if (status == MDOT_OK) status = read_tasks(csv, &entries, err);
+    if (status == MDOT_OK) status = sc_read_open_rows(csv, "", read_task, &entries, err);
     if (status == MDOT_OK && entries.count > 0) {
         qsort(entries.items, entries.count, sizeof *entries.items, by_job);
         join_tasks(&entries);
@@ -238,41 +204,30 @@ static mdot_status read_task_table(bs_csv *csv, sc_workload *workload, mdot_erro
     return status;
 }
 
-static mdot_status read_job_table(bs_csv *csv, sc_workload *workload, mdot_error *err)
+static mdot_status read_table_job(const bs_csv *csv, const int *at, void *workload, mdot_error *err)
 {
-    int id = bs_csv_find(csv, "job_id"), gpus = bs_csv_find(csv, "num_gpu"), user = bs_csv_find(csv, "user");
-    int instances = bs_csv_find(csv, "num_inst"), group = bs_csv_find(csv, "group"), submit, duration;
-    int gpu_type = bs_csv_find(csv, "gpu_type");
-    mdot_status status = bs_csv_need(csv, "submit_time", &submit, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "duration", &duration, err);
-    bool is_row = true;
-    while (status == MDOT_OK) {
-        double item = 0, count = 1;
-        sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
-        status = bs_csv_next(csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        if (csv->field[id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
-        if (csv->field[gpus][0] != '\0') status = bs_csv_number(csv, gpus, 0, MAX_INSTANCES, &item, err);
-        if (status == MDOT_OK && instances != BS_CSV_ABSENT && csv->field[instances][0] != '\0')
-            status = bs_csv_number(csv, instances, 0, 1024, &count, err);
-        if (status == MDOT_OK) status = bs_csv_number(csv, submit, 0, MAX_SECONDS, &job.submit_s, err);
-        if (status == MDOT_OK) status = bs_csv_number(csv, duration, 0, MAX_SECONDS, &job.work, err);
-        if (status == MDOT_OK && item * count > MAX_GPUS)
-            status = bs_csv_fail(csv, err, MDOT_MALFORMED, "num_gpu times num_inst is %g, more than %d", item * count,
-                                 MAX_GPUS);
-        if (status != MDOT_OK || item * count <= 0) continue;
-        job.gpus = (int)ceil(item * count - 1e-9);
-        if (job.gpus - item * count > 1e-9) job.fraction = item * count;
-        bool is_missing = false;
-        job.id = sc_copy_field(csv, id, &is_missing);
-        job.group = sc_copy_field(csv, user, &is_missing);
-        job.user = sc_copy_field(csv, user, &is_missing);
-        job.name = sc_copy_field(csv, group, &is_missing);
-        job.gpu_type = sc_copy_field(csv, gpu_type, &is_missing);
-        status = sc_workload_add(workload, job, err);
-        if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    return status;
+    enum { ID, SUBMIT, DURATION, GPUS, INSTANCES, USER, GROUP, GPU_TYPE };
+    double item = 0, count = 1;
+    bool is_missing = false;
+    sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
+    if (csv->field[at[ID]][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
+    BS_TRY(sc_csv_optional(csv, at[GPUS], 0, MAX_INSTANCES, &item, err));
+    BS_TRY(sc_csv_optional(csv, at[INSTANCES], 0, 1024, &count, err));
+    BS_TRY(bs_csv_number(csv, at[SUBMIT], 0, MAX_SECONDS, &job.submit_s, err));
+    BS_TRY(bs_csv_number(csv, at[DURATION], 0, MAX_SECONDS, &job.work, err));
+    if (item * count > MAX_GPUS)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "num_gpu times num_inst is %g, more than %d", item * count,
+                           MAX_GPUS);
+    if (item * count <= 0) return MDOT_OK;
+    job.gpus = (int)ceil(item * count - 1e-9);
+    if (job.gpus - item * count > 1e-9) job.fraction = item * count;
+    job.id = sc_copy_field(csv, at[ID], &is_missing);
+    job.group = sc_copy_field(csv, at[USER], &is_missing);
+    job.user = sc_copy_field(csv, at[USER], &is_missing);
+    job.name = sc_copy_field(csv, at[GROUP], &is_missing);
+    job.gpu_type = sc_copy_field(csv, at[GPU_TYPE], &is_missing);
+    BS_TRY(sc_workload_add(workload, job, err));
+    return is_missing ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : MDOT_OK;
 }
 
 mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err)
@@ -295,7 +250,8 @@ mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_wor
     if (is_task_table)
         status = read_task_table(&csv, out_workload, err);
     else if (is_job_table)
-        status = read_job_table(&csv, out_workload, err);
+        status = sc_read_open_rows(&csv, "job_id,submit_time,duration,num_gpu,num_inst?,user?,group?,gpu_type?",
+                                   read_table_job, out_workload, err);
     bs_csv_close(&csv);
     return status;
 }

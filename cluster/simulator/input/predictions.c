@@ -1,45 +1,38 @@
 /* predictions.c — reads measured step times of networks and a predictor's times for them. */
-#include "base/csv.h"
-#include "base/status.h"
 #include "simulator/input/input.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-static mdot_status read_rows(bs_csv *csv, int label, int column, double **ratios, size_t *count, mdot_error *err)
+typedef struct ratios {
+    double *items;
+    size_t count;
+} ratios;
+
+static mdot_status read_network(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
-    for (bool is_row = true;;) {
-        double step_ms, predicted_ms;
-        mdot_status status = bs_csv_next(csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) return status;
-        status = bs_csv_number(csv, label, 1e-6, 1e9, &step_ms, err);
-        if (status == MDOT_OK) status = bs_csv_number(csv, column, 1e-6, 1e9, &predicted_ms, err);
-        if (status != MDOT_OK) return status;
-        double *grown = realloc(*ratios, (*count + 1) * sizeof *grown);
-        if (grown == NULL) return BS_OUT_OF_MEMORY(err, "%s", csv->path);
-        *ratios = grown;
-        grown[(*count)++] = predicted_ms / step_ms;
-    }
+    ratios *r = context;
+    double step_ms, predicted_ms;
+    BS_TRY(bs_csv_number(csv, at[0], 1e-6, 1e9, &step_ms, err));
+    BS_TRY(bs_csv_number(csv, at[1], 1e-6, 1e9, &predicted_ms, err));
+    if (!sc_grow(&r->items, r->count, sizeof *r->items)) return BS_OUT_OF_MEMORY(err, "%s", csv->path);
+    r->items[r->count++] = predicted_ms / step_ms;
+    return MDOT_OK;
 }
 
 mdot_status sc_read_predictions(const char *path, const char *predictor, double **out_ratios, size_t *out_count,
                                 mdot_error *err)
 {
-    bs_csv csv;
-    double *ratios = NULL;
-    size_t count = 0;
-    int label, column;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "step_ms", &label, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, predictor, &column, err);
-    if (status == MDOT_OK) status = read_rows(&csv, label, column, &ratios, &count, err);
-    bs_csv_close(&csv);
-    if (status == MDOT_OK && count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no networks", path);
+    ratios r = {0};
+    char names[160];
+    snprintf(names, sizeof names, "step_ms,%s", predictor);
+    mdot_status status = sc_read_rows(path, names, read_network, &r, err);
+    if (status == MDOT_OK && r.count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: holds no networks", path);
     if (status != MDOT_OK) {
-        free(ratios);
+        free(r.items);
         return status;
     }
-    *out_ratios = ratios;
-    *out_count = count;
+    *out_ratios = r.items;
+    *out_count = r.count;
     return MDOT_OK;
 }

@@ -12,8 +12,6 @@
  * grad_sqr and grad_var are the gradient's squared norm and variance at the application's smallest batch, `batch` is
  * the batch size of the observation, and progress counts steps of the smallest batch. Negative estimates of the
  * variance count as 0. */
-#include "base/csv.h"
-#include "base/status.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -22,16 +20,14 @@
 
 enum { MOST_NODES = 1 << 16, MOST_GPUS = 1 << 20 };
 
-typedef struct columns {
-    int application, placement, nodes, gpus, samples, step, sync, type;
-} columns;
+enum { APPLICATION, NODES, GPUS, SAMPLES, STEP, SYNC, PLACEMENT, TYPE };
+static const char step_names[] = "application,nodes,gpus,batch_per_gpu,step_ms,sync_ms,placement?,type?";
 
-/* Returns `items` with space for one more; the capacity doubles at powers of two. NULL if memory ran out. */
-static void *grow(void *items, size_t count, size_t size)
-{
-    if ((count & (count - 1)) != 0) return items;
-    return count > SIZE_MAX / 2 / size ? NULL : realloc(items, (count > 0 ? 2 * count : 1) * size);
-}
+typedef struct target {
+    const sc_cluster *cluster;
+    sc_workload *workload;
+    bool has_types;
+} target;
 
 /* Makes the kind's scaling on its first row. */
 static mdot_status make_scaling(sc_kind *kind, mdot_error *err)
@@ -43,7 +39,7 @@ static mdot_status make_scaling(sc_kind *kind, mdot_error *err)
 /* Reads 31 as a pattern of two nodes. An empty field leaves it unknown. */
 static mdot_status read_pattern(const bs_csv *csv, int column, sc_placement *out, mdot_error *err)
 {
-    if (column == BS_CSV_ABSENT || csv->field[column][0] == '\0') return MDOT_OK;
+    if (!sc_csv_has(csv, column)) return MDOT_OK;
     sc_placement read = {0};
     for (const char *cursor = csv->field[column]; *cursor != '\0'; cursor++) {
         if (*cursor < '1' || *cursor > '9')
@@ -62,60 +58,24 @@ static mdot_status read_pattern(const bs_csv *csv, int column, sc_placement *out
     return MDOT_OK;
 }
 
-static mdot_status read_step(const bs_csv *csv, const columns *fields, const sc_cluster *cluster, sc_workload *workload,
-                             mdot_error *err)
+static mdot_status read_step(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
+    target *out = context;
     sc_step_row row = {0};
-    mdot_status status = bs_csv_integer(csv, fields->nodes, 1, MOST_NODES, &row.placement.nodes, err);
-    if (status == MDOT_OK)
-        status = bs_csv_integer(csv, fields->gpus, row.placement.nodes, MOST_GPUS, &row.placement.gpus, err);
-    if (status == MDOT_OK) status = read_pattern(csv, fields->placement, &row.placement, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, fields->samples, 1, 1e9, &row.samples, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, fields->step, 1e-6, 1e12, &row.step_s, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, fields->sync, 0, 1e12, &row.sync_s, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_csv_integer(csv, at[NODES], 1, MOST_NODES, &row.placement.nodes, err));
+    BS_TRY(bs_csv_integer(csv, at[GPUS], row.placement.nodes, MOST_GPUS, &row.placement.gpus, err));
+    BS_TRY(read_pattern(csv, at[PLACEMENT], &row.placement, err));
+    BS_TRY(bs_csv_number(csv, at[SAMPLES], 1, 1e9, &row.samples, err));
+    BS_TRY(bs_csv_number(csv, at[STEP], 1e-6, 1e12, &row.step_s, err));
+    BS_TRY(bs_csv_number(csv, at[SYNC], 0, 1e12, &row.sync_s, err));
     row.step_s *= 1e-3;
     row.sync_s *= 1e-3;
-    sc_kind *kind = sc_workload_find_kind(workload, csv->field[fields->application], SIZE_MAX);
-    if (kind == NULL) return MDOT_OK;
-    unsigned type = fields->type == BS_CSV_ABSENT ? 0 : sc_cluster_find_type(cluster, csv->field[fields->type]);
-    if (type == cluster->type_count) return MDOT_OK;
-    status = make_scaling(kind, err);
-    return status == MDOT_OK ? sc_step_table_add(&kind->scaling->tables[type], row, err) : status;
-}
-
-static mdot_status read_steps(const char *path, const sc_cluster *cluster, sc_workload *workload, bool *out_has_types,
-                              mdot_error *err)
-{
-    bs_csv csv;
-    columns fields;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "application", &fields.application, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "nodes", &fields.nodes, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &fields.gpus, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "batch_per_gpu", &fields.samples, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "step_ms", &fields.step, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "sync_ms", &fields.sync, err);
-    fields.placement = bs_csv_find(&csv, "placement");
-    fields.type = bs_csv_find(&csv, "type");
-    *out_has_types = fields.type != BS_CSV_ABSENT;
-    for (bool is_row = true; status == MDOT_OK;) {
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        status = read_step(&csv, &fields, cluster, workload, err);
-    }
-    bs_csv_close(&csv);
-    return status;
-}
-
-static mdot_status add_noise(sc_scaling *scaling, sc_noise_row row, mdot_error *err)
-{
-    sc_noise_row *rows = grow(scaling->noise, scaling->noise_count, sizeof *rows);
-    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    scaling->noise = rows;
-    rows[scaling->noise_count++] = row;
-    return MDOT_OK;
+    out->has_types = at[TYPE] != BS_CSV_ABSENT;
+    sc_kind *kind = sc_workload_find_kind(out->workload, csv->field[at[APPLICATION]], SIZE_MAX);
+    unsigned type = out->has_types ? sc_cluster_find_type(out->cluster, csv->field[at[TYPE]]) : 0;
+    if (kind == NULL || type == out->cluster->type_count) return MDOT_OK;
+    BS_TRY(make_scaling(kind, err));
+    return sc_step_table_add(&kind->scaling->tables[type], row, err);
 }
 
 static int by_batch(const void *left, const void *right)
@@ -125,38 +85,32 @@ static int by_batch(const void *left, const void *right)
     return (a->progress > b->progress) - (a->progress < b->progress);
 }
 
+static mdot_status read_observation(const bs_csv *csv, const int *at, void *workload, mdot_error *err)
+{
+    double squared, variance;
+    sc_noise_row row;
+    BS_TRY(bs_csv_number(csv, at[1], 1, 1e9, &row.batch, err));
+    BS_TRY(bs_csv_number(csv, at[2], 0, 1e12, &row.progress, err));
+    BS_TRY(bs_csv_number(csv, at[3], 0, 1e300, &squared, err));
+    BS_TRY(bs_csv_number(csv, at[4], -1e300, 1e300, &variance, err));
+    row.noise = fmin(fmax(0, variance) / fmax(squared, 1e-300), 1e12); /* far above any batch size */
+    const sc_kind *kind = sc_workload_find_kind(workload, csv->field[at[0]], SIZE_MAX);
+    sc_scaling *scaling = kind != NULL ? kind->scaling : NULL;
+    if (scaling == NULL) return MDOT_OK;
+    if (!sc_grow(&scaling->noise, scaling->noise_count, sizeof row)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    scaling->noise[scaling->noise_count++] = row;
+    return MDOT_OK;
+}
+
 mdot_status sc_read_noise(const char *path, sc_workload *workload, mdot_error *err)
 {
-    bs_csv csv;
-    int kind_at, batch_at, progress_at, squared_at, variance_at;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = bs_csv_need(&csv, "application", &kind_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "batch", &batch_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "progress", &progress_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "grad_sqr", &squared_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "grad_var", &variance_at, err);
-    for (bool is_row = true; status == MDOT_OK;) {
-        double squared, variance;
-        sc_noise_row row;
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        status = bs_csv_number(&csv, batch_at, 1, 1e9, &row.batch, err);
-        if (status == MDOT_OK) status = bs_csv_number(&csv, progress_at, 0, 1e12, &row.progress, err);
-        if (status == MDOT_OK) status = bs_csv_number(&csv, squared_at, 0, 1e300, &squared, err);
-        if (status == MDOT_OK) status = bs_csv_number(&csv, variance_at, -1e300, 1e300, &variance, err);
-        if (status != MDOT_OK) break;
-        row.noise = fmin(fmax(0, variance) / fmax(squared, 1e-300), 1e12); /* far above any batch size */
-        sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
-        if (kind != NULL && kind->scaling != NULL) status = add_noise(kind->scaling, row, err);
-    }
-    bs_csv_close(&csv);
-    for (size_t i = 0; status == MDOT_OK && i < workload->kind_count; i++) {
+    BS_TRY(sc_read_rows(path, "application,batch,progress,grad_sqr,grad_var", read_observation, workload, err));
+    for (size_t i = 0; i < workload->kind_count; i++) {
         sc_scaling *scaling = workload->kinds[i].scaling;
         if (scaling != NULL && scaling->noise_count > 0)
             qsort(scaling->noise, scaling->noise_count, sizeof *scaling->noise, by_batch);
     }
-    return status;
+    return MDOT_OK;
 }
 
 /* Finds the source of each type, and fits the models. */
@@ -200,12 +154,13 @@ static mdot_status finish(const char *noise_path, sc_kind *kind, const sc_cluste
 mdot_status sc_read_step_times(const char *steps_path, const char *noise_path, const sc_cluster *cluster,
                                sc_workload *workload, mdot_error *err)
 {
-    bool has_types = false, is_any = false;
-    mdot_status status = read_steps(steps_path, cluster, workload, &has_types, err);
+    bool is_any = false;
+    target out = {.cluster = cluster, .workload = workload};
+    mdot_status status = sc_read_rows(steps_path, step_names, read_step, &out, err);
     if (status == MDOT_OK) status = sc_read_noise(noise_path, workload, err);
     for (size_t i = 0; status == MDOT_OK && i < workload->kind_count; i++) {
         if (workload->kinds[i].scaling == NULL) continue;
-        status = finish(noise_path, &workload->kinds[i], cluster, has_types, err);
+        status = finish(noise_path, &workload->kinds[i], cluster, out.has_types, err);
         is_any = true;
     }
     if (status == MDOT_OK && !is_any)

@@ -13,7 +13,6 @@
  *
  * The last is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone ("null")
  * are read. Only the cluster's types (ignoring case) and the trace's kinds are read. */
-#include "base/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -28,87 +27,72 @@
 #define MAX_SPEED 1e9
 #define MAX_SPREAD 1e3
 
-static mdot_status read_slice(const bs_csv *csv, int model_at, int batch_at, int ms_at, const sc_cluster *cluster,
-                              sc_workload *workload, mdot_error *err)
+typedef struct target {
+    const sc_cluster *cluster;
+    sc_workload *workload;
+    bool counts_samples;
+} target;
+
+static mdot_status read_slice(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
+    enum { MODEL, BATCH, STEP, SLICES };
+    const target *t = context;
     char name[128], type_name[16];
     int batch, slices;
     double step_ms;
-    mdot_status status = bs_csv_integer(csv, batch_at, 1, 1 << 24, &batch, err);
-    if (status == MDOT_OK) status = bs_csv_integer(csv, bs_csv_find(csv, "slices_of_7"), 1, 7, &slices, err);
-    if (status == MDOT_OK) status = bs_csv_number(csv, ms_at, 1e-6, 1e9, &step_ms, err);
-    if (status != MDOT_OK) return status;
-    snprintf(name, sizeof name, "%.80s (batch size %d)", csv->field[model_at], batch);
+    BS_TRY(bs_csv_integer(csv, at[BATCH], 1, 1 << 24, &batch, err));
+    BS_TRY(bs_csv_integer(csv, at[SLICES], 1, 7, &slices, err));
+    BS_TRY(bs_csv_number(csv, at[STEP], 1e-6, 1e9, &step_ms, err));
+    snprintf(name, sizeof name, "%.80s (batch size %d)", csv->field[at[MODEL]], batch);
     snprintf(type_name, sizeof type_name, "mig-%dg", slices);
-    sc_kind *kind = sc_workload_find_kind(workload, name, SIZE_MAX);
-    unsigned type = sc_cluster_find_type(cluster, type_name);
-    if (kind != NULL && type < cluster->type_count) kind->speed[type][0] = 1000 / step_ms;
-    type = sc_cluster_find_type(cluster, "mig");
-    unsigned index = sc_speed_index(slices);
+    sc_kind *kind = sc_workload_find_kind(t->workload, name, SIZE_MAX);
+    unsigned type = sc_cluster_find_type(t->cluster, type_name), index = sc_speed_index(slices);
+    if (kind != NULL && type < t->cluster->type_count) kind->speed[type][0] = 1000 / step_ms;
+    type = sc_cluster_find_type(t->cluster, "mig");
     if (index == SC_SPEEDS)
         return bs_csv_fail(csv, err, MDOT_MALFORMED, "slices_of_7 is %d, but a slice has 1, 2, 3, 4 or 7", slices);
-    if (kind != NULL && type < cluster->type_count) kind->speed[type][index] = 1000 / step_ms;
+    if (kind != NULL && type < t->cluster->type_count) kind->speed[type][index] = 1000 / step_ms;
     return MDOT_OK;
 }
 
-static mdot_status read_slices(bs_csv *csv, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
+static mdot_status read_speed(const bs_csv *csv, const int *at, void *context, mdot_error *err)
 {
-    int model_at, batch_at, ms_at;
-    mdot_status status = bs_csv_need(csv, "model", &model_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "batch", &batch_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "step_ms_median", &ms_at, err);
-    for (bool is_row = true; status == MDOT_OK;) {
-        status = bs_csv_next(csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        status = read_slice(csv, model_at, batch_at, ms_at, cluster, workload, err);
-    }
-    return status;
+    enum { KIND, GPUS, TYPE, SPEED, BATCH, SPREAD };
+    const target *t = context;
+    int gpus;
+    double speed, spread = 0, batch = 0;
+    BS_TRY(bs_csv_integer(csv, at[GPUS], 1, 1 << (SC_WIDTHS - 1), &gpus, err));
+    BS_TRY(bs_csv_number(csv, at[SPEED], 0, MAX_SPEED, &speed, err));
+    if (at[BATCH] != BS_CSV_ABSENT) BS_TRY(bs_csv_number(csv, at[BATCH], 1, MAX_SPEED, &batch, err));
+    BS_TRY(sc_csv_optional(csv, at[SPREAD], 1, MAX_SPREAD, &spread, err));
+    unsigned width = sc_width_of(gpus), type = sc_cluster_find_type(t->cluster, csv->field[at[TYPE]]);
+    sc_kind *kind = sc_workload_find_kind(t->workload, csv->field[at[KIND]], SIZE_MAX);
+    if (width == SC_WIDTHS)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "gpus is %d, but must be a power of two", gpus);
+    if (kind != NULL && kind->step_samples[width] > 0 && kind->step_samples[width] != batch)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "%s has batch %g and %g on %d GPUs", kind->name,
+                           kind->step_samples[width], batch, gpus);
+    if (kind == NULL || type == t->cluster->type_count) return MDOT_OK;
+    kind->step_samples[width] = batch;
+    kind->speed[type][width] = t->counts_samples || batch == 0 ? speed : speed * batch;
+    kind->spread[type][width] = spread;
+    return MDOT_OK;
 }
 
 static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
-    int kind_at, gpus_at, type_at;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    if (bs_csv_find(&csv, "slices_of_7") != BS_CSV_ABSENT) {
-        status = read_slices(&csv, cluster, workload, err);
-        bs_csv_close(&csv);
-        return status;
-    }
-    status = bs_csv_need(&csv, "job_type", &kind_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "gpus", &gpus_at, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "type", &type_at, err);
-    int spread_at = bs_csv_find(&csv, "spread"), batch_at = bs_csv_find(&csv, "batch");
-    int speed_at = bs_csv_find(&csv, "samples_per_s");
-    bool counts_samples = speed_at != BS_CSV_ABSENT;
-    if (status == MDOT_OK && counts_samples) status = bs_csv_need(&csv, "batch", &batch_at, err);
-    if (status == MDOT_OK && !counts_samples) status = bs_csv_need(&csv, "steps_per_s", &speed_at, err);
-    for (bool is_row = true; status == MDOT_OK;) {
-        int gpus;
-        double speed, spread = 0, batch = 0;
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status != MDOT_OK || !is_row) break;
-        status = bs_csv_integer(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
-        if (status == MDOT_OK) status = bs_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
-        if (status == MDOT_OK && batch_at != BS_CSV_ABSENT)
-            status = bs_csv_number(&csv, batch_at, 1, MAX_SPEED, &batch, err);
-        if (status == MDOT_OK && spread_at != BS_CSV_ABSENT && csv.field[spread_at][0] != '\0')
-            status = bs_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);
-        if (status != MDOT_OK) break;
-        unsigned width = sc_width_of(gpus), type = sc_cluster_find_type(cluster, csv.field[type_at]);
-        sc_kind *kind = sc_workload_find_kind(workload, csv.field[kind_at], SIZE_MAX);
-        if (width == SC_WIDTHS) {
-            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "gpus is %d, but must be a power of two", gpus);
-        } else if (kind != NULL && kind->step_samples[width] > 0 && kind->step_samples[width] != batch) {
-            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "%s has batch %g and %g on %d GPUs", kind->name,
-                                 kind->step_samples[width], batch, gpus);
-        } else if (kind != NULL && type < cluster->type_count) {
-            kind->step_samples[width] = batch;
-            kind->speed[type][width] = counts_samples || batch == 0 ? speed : speed * batch;
-            kind->spread[type][width] = spread;
-        }
-    }
+    target t = {cluster, workload, false};
+    mdot_status status;
+    BS_TRY(bs_csv_open(path, UINT64_MAX, NULL, &csv, err));
+    t.counts_samples = bs_csv_find(&csv, "samples_per_s") != BS_CSV_ABSENT;
+    if (bs_csv_find(&csv, "slices_of_7") != BS_CSV_ABSENT)
+        status = sc_read_open_rows(&csv, "model,batch,step_ms_median,slices_of_7", read_slice, &t, err);
+    else
+        status = sc_read_open_rows(&csv,
+                                   t.counts_samples ? "job_type,gpus,type,samples_per_s,batch,spread?"
+                                                    : "job_type,gpus,type,steps_per_s,batch?,spread?",
+                                   read_speed, &t, err);
     bs_csv_close(&csv);
     return status;
 }
@@ -165,7 +149,6 @@ static mdot_status read_json(const char *path, const sc_cluster *cluster, sc_wor
 
 static mdot_status read_json(const char *path, const sc_cluster *cluster, sc_workload *workload, mdot_error *err)
 {
-    (void)cluster, (void)workload;
     return mdot_fail(err, MDOT_UNSUPPORTED, "%s: built without json-c (libjson-c-dev), which reads it", path);
 }
 

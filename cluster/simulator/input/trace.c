@@ -8,166 +8,129 @@
  * max_gpus, scaling, batch, clock_share, loader_cpus, cpus,
  * memory_gb, online.
  */
-#include "base/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_GPUS = 1 << 20 };
 #define MAX_SPREAD 1e3
 #define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, even in sums */
 
-/* Optional numbers of a job. */
+/* Optional numbers of a job, in the order of other_names. */
 static const struct {
-    const char *name;
     double least, most;
     size_t at;
 } numbers[] = {
-    {"weight", 1e-6, 1e6, offsetof(sc_job, weight)},
-    {"spread", 1, MAX_SPREAD, offsetof(sc_job, spread)},
-    {"rack_spread", 1, MAX_SPREAD, offsetof(sc_job, rack_spread)},
-    {"limit_s", 0, MAX_SECONDS, offsetof(sc_job, limit_s)},
-    {"batch", 1, 1e9, offsetof(sc_job, batch)},
-    {"clock_share", 0, 1, offsetof(sc_job, clock_share)},
-    {"loader_cpus", 0, 1e6, offsetof(sc_job, loader_cpus)},
-    {"cpus", 0, 1e6, offsetof(sc_job, cpus)},
-    {"memory_gb", 0, 1e6, offsetof(sc_job, memory_gb)},
+    {1e-6, 1e6, offsetof(sc_job, weight)},
+    {1, MAX_SPREAD, offsetof(sc_job, spread)},
+    {1, MAX_SPREAD, offsetof(sc_job, rack_spread)},
+    {0, MAX_SECONDS, offsetof(sc_job, limit_s)},
+    {1, 1e9, offsetof(sc_job, batch)},
+    {0, 1, offsetof(sc_job, clock_share)},
+    {0, 1e6, offsetof(sc_job, loader_cpus)},
+    {0, 1e6, offsetof(sc_job, cpus)},
+    {0, 1e6, offsetof(sc_job, memory_gb)},
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-typedef struct columns {
-    int id, submit, gpus, duration, type, steps, deadline, group;
-    int user, name, gpu_type, outcome, planned;
-    int least_gpus, most_gpus, scaling, online;
-    int numbers[NUMBERS];
-} columns;
+/* The columns behind gpus (or scale_factor) and the amount, which is steps or the duration. */
+static const char other_names[] =
+    "job_type?,deadline_s?,group?,user?,name?,gpu_type?,outcome?,planned_part?,min_gpus?,max_gpus?,scaling?,online?,"
+    "weight?,spread?,rack_spread?,limit_s?,batch?,clock_share?,loader_cpus?,cpus?,memory_gb?";
 
-static mdot_status find_columns(const bs_csv *csv, columns *out, mdot_error *err)
+enum {
+    ID,
+    SUBMIT,
+    GPUS,
+    AMOUNT,
+    TYPE,
+    DEADLINE,
+    GROUP,
+    USER,
+    NAME,
+    GPU_TYPE,
+    OUTCOME,
+    PLANNED,
+    LEAST_GPUS,
+    MOST_GPUS,
+    SCALING,
+    ONLINE,
+    NUMBERS
+};
+
+/* Reads the columns for elastic jobs and services. Bounds go around `gpus`. */
+static mdot_status read_elastic_columns(const bs_csv *csv, const int *at, sc_job *job, mdot_error *err)
 {
-    *out = (columns){.duration = bs_csv_find(csv, "duration_s"),
-                     .type = bs_csv_find(csv, "job_type"),
-                     .steps = bs_csv_find(csv, "steps"),
-                     .deadline = bs_csv_find(csv, "deadline_s"),
-                     .group = bs_csv_find(csv, "group"),
-                     .user = bs_csv_find(csv, "user"),
-                     .name = bs_csv_find(csv, "name"),
-                     .gpu_type = bs_csv_find(csv, "gpu_type"),
-                     .outcome = bs_csv_find(csv, "outcome"),
-                     .planned = bs_csv_find(csv, "planned_part"),
-                     .least_gpus = bs_csv_find(csv, "min_gpus"),
-                     .most_gpus = bs_csv_find(csv, "max_gpus"),
-                     .scaling = bs_csv_find(csv, "scaling"),
-                     .online = bs_csv_find(csv, "online"),
-                     .gpus = bs_csv_find(csv, "scale_factor")};
-    for (size_t i = 0; i < NUMBERS; i++) out->numbers[i] = bs_csv_find(csv, numbers[i].name);
-    mdot_status status = bs_csv_need(csv, "job_id", &out->id, err);
-    if (status == MDOT_OK) status = bs_csv_need(csv, "submit_s", &out->submit, err);
-    if (status == MDOT_OK && out->gpus == BS_CSV_ABSENT) status = bs_csv_need(csv, "gpus", &out->gpus, err);
-    if (status == MDOT_OK && out->type == BS_CSV_ABSENT) status = bs_csv_need(csv, "duration_s", &out->duration, err);
-    if (status == MDOT_OK && out->type != BS_CSV_ABSENT) status = bs_csv_need(csv, "steps", &out->steps, err);
-    return status;
-}
-
-static bool has(const bs_csv *csv, int column) { return column != BS_CSV_ABSENT && csv->field[column][0] != '\0'; }
-
-/* Reads the columns for elastic jobs, batch sizes and services. Bounds go around `gpus`. */
-static mdot_status read_elastic_columns(const bs_csv *csv, const columns *fields, sc_job *job, mdot_error *err)
-{
-    mdot_status status = MDOT_OK;
     double online = 0;
-    if (has(csv, fields->least_gpus) || has(csv, fields->most_gpus)) {
+    if (sc_csv_has(csv, at[LEAST_GPUS]) || sc_csv_has(csv, at[MOST_GPUS])) {
         job->least_gpus = job->most_gpus = job->gpus;
         job->scaling = 1;
     }
-    if (has(csv, fields->least_gpus))
-        status = bs_csv_integer(csv, fields->least_gpus, 1, job->gpus, &job->least_gpus, err);
-    if (status == MDOT_OK && has(csv, fields->most_gpus))
-        status = bs_csv_integer(csv, fields->most_gpus, job->gpus, MAX_GPUS, &job->most_gpus, err);
-    if (status == MDOT_OK && has(csv, fields->scaling))
-        status = bs_csv_number(csv, fields->scaling, 0, 1, &job->scaling, err);
-    if (status == MDOT_OK && has(csv, fields->online)) status = bs_csv_number(csv, fields->online, 0, 1, &online, err);
-    if (status == MDOT_OK && online != floor(online))
-        status = bs_csv_fail(csv, err, MDOT_MALFORMED, "online is \"%.40s\", but must be 0 or 1",
-                             csv->field[fields->online]);
+    if (sc_csv_has(csv, at[LEAST_GPUS]))
+        BS_TRY(bs_csv_integer(csv, at[LEAST_GPUS], 1, job->gpus, &job->least_gpus, err));
+    if (sc_csv_has(csv, at[MOST_GPUS]))
+        BS_TRY(bs_csv_integer(csv, at[MOST_GPUS], job->gpus, MAX_GPUS, &job->most_gpus, err));
+    BS_TRY(sc_csv_optional(csv, at[SCALING], 0, 1, &job->scaling, err));
+    BS_TRY(sc_csv_optional(csv, at[ONLINE], 0, 1, &online, err));
     job->is_online = online == 1;
-    return status;
+    if (online == floor(online)) return MDOT_OK;
+    return bs_csv_fail(csv, err, MDOT_MALFORMED, "online is \"%.40s\", but must be 0 or 1", csv->field[at[ONLINE]]);
 }
 
-/* Reads the columns that estimates from history use. */
-static mdot_status read_history_columns(const bs_csv *csv, const columns *fields, sc_job *job, mdot_error *err)
+static mdot_status read_outcome(const bs_csv *csv, int column, sc_job *job, mdot_error *err)
 {
     static const char *const outcomes[] = {"completed", "failed", "cancelled", "timed-out"};
-    mdot_status status = MDOT_OK;
-    if (status == MDOT_OK && has(csv, fields->outcome)) {
-        int outcome = 0;
-        while (outcome < 4 && strcmp(csv->field[fields->outcome], outcomes[outcome]) != 0) outcome++;
-        if (outcome == 4)
-            return bs_csv_fail(csv, err, MDOT_MALFORMED,
-                               "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
-                               csv->field[fields->outcome]);
-        job->outcome = (mdot_ended)outcome;
-    }
-    return status;
+    int outcome = 0;
+    if (!sc_csv_has(csv, column)) return MDOT_OK;
+    while (outcome < 4 && strcmp(csv->field[column], outcomes[outcome]) != 0) outcome++;
+    job->outcome = (mdot_ended)outcome;
+    if (outcome < 4) return MDOT_OK;
+    return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                       "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
+                       csv->field[column]);
 }
 
-static mdot_status read_job(sc_workload *workload, const bs_csv *csv, const columns *fields, mdot_error *err)
+static mdot_status read_job(const bs_csv *csv, const int *at, void *workload, mdot_error *err)
 {
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
-    if (csv->field[fields->id][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
-    mdot_status status = bs_csv_number(csv, fields->submit, 0, MAX_SECONDS, &job.submit_s, err);
-    double gpus = 1;
-    if (status == MDOT_OK) status = bs_csv_number(csv, fields->gpus, .01, MAX_GPUS, &gpus, err);
+    double gpus = 1, part = 1;
+    bool has_type = at[TYPE] != BS_CSV_ABSENT, is_missing = false;
+    if (csv->field[at[ID]][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
+    BS_TRY(bs_csv_number(csv, at[SUBMIT], 0, MAX_SECONDS, &job.submit_s, err));
+    BS_TRY(bs_csv_number(csv, at[GPUS], .01, MAX_GPUS, &gpus, err));
     job.gpus = (int)ceil(gpus);
     if (gpus != floor(gpus)) job.fraction = gpus;
-    if (status == MDOT_OK && fields->type == BS_CSV_ABSENT)
-        status = bs_csv_number(csv, fields->duration, 0, MAX_SECONDS, &job.work, err);
-    if (status == MDOT_OK && fields->type != BS_CSV_ABSENT) {
-        status = bs_csv_number(csv, fields->steps, 1, MAX_SECONDS, &job.work, err);
-        if (status == MDOT_OK && job.work != floor(job.work))
-            status =
-                bs_csv_fail(csv, err, MDOT_MALFORMED, "steps is not an integer: \"%.40s\"", csv->field[fields->steps]);
-        if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[fields->type], &job.kind, err);
-    }
-    if (status == MDOT_OK && has(csv, fields->deadline))
-        status = bs_csv_number(csv, fields->deadline, job.submit_s, MAX_SECONDS, &job.deadline_s, err);
-    if (status == MDOT_OK && has(csv, fields->planned)) {
-        double part;
-        status = bs_csv_number(csv, fields->planned, 1e-6, 1, &part, err);
-        if (status == MDOT_OK) job.planned = 1 / part;
-    }
-    for (size_t i = 0; status == MDOT_OK && i < NUMBERS; i++)
-        if (has(csv, fields->numbers[i]))
-            status = bs_csv_number(csv, fields->numbers[i], numbers[i].least, numbers[i].most,
-                                   (double *)(void *)((char *)&job + numbers[i].at), err);
-    if (status == MDOT_OK) status = read_history_columns(csv, fields, &job, err);
-    if (status == MDOT_OK) status = read_elastic_columns(csv, fields, &job, err);
-    if (status != MDOT_OK) return status;
-    bool is_missing = false;
-    job.id = sc_copy_field(csv, fields->id, &is_missing);
-    job.group = sc_copy_field(csv, fields->group, &is_missing);
-    job.user = sc_copy_field(csv, fields->user, &is_missing);
-    job.name = sc_copy_field(csv, fields->name, &is_missing);
-    job.gpu_type = sc_copy_field(csv, fields->gpu_type, &is_missing);
-    status = sc_workload_add(workload, job, err);
-    if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    return status;
+    BS_TRY(bs_csv_number(csv, at[AMOUNT], has_type, MAX_SECONDS, &job.work, err));
+    if (has_type && job.work != floor(job.work))
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "steps is not an integer: \"%.40s\"", csv->field[at[AMOUNT]]);
+    if (has_type) BS_TRY(sc_workload_add_kind(workload, csv->field[at[TYPE]], &job.kind, err));
+    BS_TRY(sc_csv_optional(csv, at[DEADLINE], job.submit_s, MAX_SECONDS, &job.deadline_s, err));
+    BS_TRY(sc_csv_optional(csv, at[PLANNED], 1e-6, 1, &part, err));
+    if (sc_csv_has(csv, at[PLANNED])) job.planned = 1 / part;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        BS_TRY(sc_csv_optional(csv, at[NUMBERS + i], numbers[i].least, numbers[i].most,
+                               (double *)(void *)((char *)&job + numbers[i].at), err));
+    BS_TRY(read_outcome(csv, at[OUTCOME], &job, err));
+    BS_TRY(read_elastic_columns(csv, at, &job, err));
+    job.id = sc_copy_field(csv, at[ID], &is_missing);
+    job.group = sc_copy_field(csv, at[GROUP], &is_missing);
+    job.user = sc_copy_field(csv, at[USER], &is_missing);
+    job.name = sc_copy_field(csv, at[NAME], &is_missing);
+    job.gpu_type = sc_copy_field(csv, at[GPU_TYPE], &is_missing);
+    BS_TRY(sc_workload_add(workload, job, err));
+    return is_missing ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : MDOT_OK;
 }
 
 static mdot_status read_own(const char *path, sc_workload *workload, mdot_error *err)
 {
     bs_csv csv;
-    columns fields;
-    mdot_status status = bs_csv_open(path, UINT64_MAX, NULL, &csv, err);
-    if (status != MDOT_OK) return status;
-    status = find_columns(&csv, &fields, err);
-    bool is_row = true;
-    while (status == MDOT_OK && is_row) {
-        status = bs_csv_next(&csv, &is_row, err);
-        if (status == MDOT_OK && is_row) status = read_job(workload, &csv, &fields, err);
-    }
+    char names[400];
+    BS_TRY(bs_csv_open(path, UINT64_MAX, NULL, &csv, err));
+    snprintf(names, sizeof names, "job_id,submit_s,%s,%s,%s",
+             bs_csv_find(&csv, "scale_factor") != BS_CSV_ABSENT ? "scale_factor" : "gpus",
+             bs_csv_find(&csv, "job_type") != BS_CSV_ABSENT ? "steps" : "duration_s", other_names);
+    mdot_status status = sc_read_open_rows(&csv, names, read_job, workload, err);
     bs_csv_close(&csv);
     return status;
 }

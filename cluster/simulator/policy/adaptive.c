@@ -9,7 +9,6 @@
 static const double limit_s = 10;
 
 typedef struct adaptive {
-    const sc_adaptive_rule *rule;
     uint32_t *active;
     size_t count;
     int *explored;      /* per job: most GPUs that it had */
@@ -25,14 +24,13 @@ typedef struct adaptive {
 void sc_adaptive_destroy(void *memory)
 {
     adaptive *self = memory;
-    if (self == NULL) return;
     free(self->options);
     free(self->goodputs);
     free(self->batches);
     free(self);
 }
 
-mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule, void **out_self, mdot_error *err)
+mdot_status sc_adaptive_create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1;
     if (view->cluster->type_count > 1 && !sc_linear_solves_integers())
@@ -40,9 +38,7 @@ mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule
     const sc_array arrays[] = {SC_ARRAY(adaptive, active, jobs),   SC_ARRAY(adaptive, explored, jobs),
                                SC_ARRAY(adaptive, restarts, jobs), SC_ARRAY(adaptive, none_cost, jobs),
                                SC_ARRAY(adaptive, chosen, jobs),   SC_ARRAY(adaptive, shares, jobs)};
-    mdot_status status = SC_STATE(adaptive, arrays, out_self, err);
-    if (status == MDOT_OK) ((adaptive *)*out_self)->rule = rule;
-    return status;
+    return SC_STATE(adaptive, arrays, out_self, err);
 }
 
 static bool reserve(adaptive *self)
@@ -63,10 +59,11 @@ static bool reserve(adaptive *self)
 static bool is_power_of_two(int number) { return (number & (number - 1)) == 0; }
 
 /* Returns the next candidate width above `gpus`, for nodes with `node` GPUs. */
-static int next_width(const adaptive *self, int gpus, int node)
+static int next_width(const sc_view *view, int gpus, int node)
 {
     do gpus++;
-    while (gpus % node != 0 && !(gpus < node && (is_power_of_two(gpus) || (self->rule->any_width && gpus <= 8))));
+    while (gpus % node != 0 &&
+           !(gpus < node && (is_power_of_two(gpus) || (view->policy->rule->any_width && gpus <= 8))));
     return gpus;
 }
 
@@ -100,7 +97,7 @@ static bool add_options(adaptive *self, const sc_view *view, size_t position)
     for (unsigned type = 0; type < c->type_count; type++) {
         int node = sc_goodput_node_width(c, type),
             limit = maximum < c->types[type].gpus ? maximum : c->types[type].gpus;
-        for (int gpus = next_width(self, 0, node); gpus <= limit; gpus = next_width(self, gpus, node))
+        for (int gpus = next_width(view, 0, node); gpus <= limit; gpus = next_width(view, gpus, node))
             if (!add_option(self, view, position, type, gpus)) return false;
     }
     /* No such width is possible now: use the minimum, or else the requested width. */
@@ -123,19 +120,19 @@ static void state_costs(adaptive *self, const sc_view *view, size_t position, si
         fair_goodput = fmax(fair_goodput, sc_goodput(view, job, type, gpus, true, &batch));
     }
     if (fair_goodput == 0) fair_goodput = minimum;
-    self->none_cost[position] = self->rule->none_cost(is_running);
+    self->none_cost[position] = view->policy->rule->none_cost(is_running);
     for (size_t i = first; i < self->option_count; i++) {
         sc_option *o = &self->options[i];
         double cost_s = sc_restart_s(view->restart, o->gpus, false);
         double kept = age_s + cost_s > 0 ? fmax(0, age_s - self->restarts[job] * cost_s) / (age_s + cost_s) : 1;
         bool is_present = is_running && state->type == o->type && state->gpus == o->gpus;
-        o->cost = self->rule->cost(&(sc_offer){.job = job,
-                                               .goodput = self->goodputs[i],
-                                               .least = minimum,
-                                               .fair = fair_goodput,
-                                               .is_present = is_present,
-                                               .is_running = is_running,
-                                               .kept = kept});
+        o->cost = view->policy->rule->cost(&(sc_offer){.job = job,
+                                                       .goodput = self->goodputs[i],
+                                                       .least = minimum,
+                                                       .fair = fair_goodput,
+                                                       .is_present = is_present,
+                                                       .is_running = is_running,
+                                                       .kept = kept});
     }
 }
 
@@ -200,7 +197,7 @@ static size_t take_running(adaptive *self, const sc_view *view)
     return count;
 }
 
-mdot_status sc_adaptive_decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+mdot_status sc_adaptive_decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     adaptive *self = memory;
     double begun_s = floor(view->now_s / SC_ADAPTIVE_S) * SC_ADAPTIVE_S;
@@ -208,8 +205,8 @@ mdot_status sc_adaptive_decide(void *memory, const sc_view *view, sc_plan *plan,
     self->count = sc_active_update(view, self->active, self->count);
     if (self->count == 0) return MDOT_OK;
     plan->wake_s = begun_s + SC_ADAPTIVE_S;
-    mdot_status status = is_due ? choose(self, view, plan, err) : MDOT_OK;
+    mdot_status status = is_due ? choose(self, view, plan, view->err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     size_t count = is_due ? take_chosen(self, view) : take_running(self, view);
-    return sc_pack(view, plan, self->shares, count, err);
+    return sc_pack(view, plan, self->shares, count, view->err);
 }

@@ -33,8 +33,8 @@ typedef struct sc_adaptive_rule {
     bool any_width; /* consider all widths up to 8 GPUs of a node */
 } sc_adaptive_rule;
 
-mdot_status sc_adaptive_create(const sc_view *view, const sc_adaptive_rule *rule, void **out_self, mdot_error *err);
-mdot_status sc_adaptive_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
+mdot_status sc_adaptive_create(const sc_view *view, void **out_self, mdot_error *err);
+mdot_status sc_adaptive_decide(void *self, const sc_view *view, sc_plan *plan);
 void sc_adaptive_destroy(void *self);
 
 /* ---- Goodput ----------------------------------------------------------------------------------------------------- */

@@ -5,8 +5,6 @@
 #include "simulator/core/job_order.h"
 #include "simulator/core/policy.h"
 
-#include <stddef.h>
-
 /* A job order, processed from the front, at the jobs' own widths. */
 
 /* Returns the type with enough free GPUs on which a job is predicted to end first; type_count: none. A restart counts
@@ -26,9 +24,8 @@ void sc_queue_keep_running(const sc_view *view, sc_plan *plan);
  * such jobs if `skips` is set. */
 void sc_queue_start(sc_order *order, const sc_view *view, sc_plan *plan, bool skips);
 
-/* Create and destroy for a policy whose only state is an order. */
+/* Create for a policy whose only state is an order. */
 mdot_status sc_queue_create(const sc_view *view, void **out_self, mdot_error *err);
-void sc_queue_destroy(void *self);
 
 /* ---- Outlook ----------------------------------------------------------------------------------------------------- */
 
@@ -66,24 +63,7 @@ double sc_lease_s(const sc_view *view);
  * moves to the end. Returns the new job count. `jobs` has room for the whole workload. */
 size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count);
 
-/* ---- State ------------------------------------------------------------------------------------------------------- */
-
-/* A zeroed struct with arrays behind it in one allocation, which free() releases. `at` is the offset of an array's
- * pointer in the struct. */
-typedef struct sc_array {
-    size_t at, bytes;
-} sc_array;
-
-#define SC_ARRAY(type, field, count)                                                                                   \
-    {                                                                                                                  \
-        offsetof(type, field), (size_t)(count) * sizeof *((type *)NULL)->field                                         \
-    }
-#define SC_STATE(type, arrays, out_self, err)                                                                          \
-    sc_state_create(sizeof(type), arrays, sizeof(arrays) / sizeof *(arrays), out_self, err)
-
-mdot_status sc_state_create(size_t bytes, const sc_array *arrays, size_t count, void **out_self, mdot_error *err);
-
-/* Policy state with one item per job. */
+/* Policy state with one item per job; free() releases it. */
 typedef struct sc_active {
     uint32_t *jobs;
     size_t count;
@@ -96,19 +76,19 @@ mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_
 
 /* Preemptive policies that sort all jobs by a key at every event. */
 
-/* Returns the current key of a job. It changes only while the job runs, and within a policy always in one direction. */
+/* Returns the current key of a job (sc_policy.key). It changes only while the job runs, and within a policy always in
+ * one direction. */
 typedef double sc_key_fn(const sc_view *view, uint32_t job);
 
 typedef struct sc_sorted_jobs sc_sorted_jobs;
 
 mdot_status sc_sorted_jobs_create(const sc_view *view, void **out_self, mdot_error *err);
-void sc_sorted_jobs_destroy(void *self);
 
 /* Sorts the list stably, starting from the last decision's order. New jobs are at its end; completed jobs are
  * removed. */
 void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key);
-/* Sorts the list, then grants GPUs to each job that fits. */
-void sc_sorted_jobs_decide(sc_sorted_jobs *self, const sc_view *view, sc_plan *plan, sc_key_fn *key);
+/* Sorts the list by the policy's key, then grants GPUs to each job that fits. */
+mdot_status sc_sorted_jobs_decide(void *self, const sc_view *view, sc_plan *plan);
 
 /* Jobs that are incomplete. */
 const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self);

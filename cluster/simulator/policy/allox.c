@@ -121,15 +121,15 @@ static mdot_status match(matching *m, const sc_view *view, sc_plan *plan, mdot_e
     return MDOT_OK;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     sc_active *active = memory;
     size_t gpus = (size_t)view->cluster->gpus, groups = gpus + SC_MAX_TYPES;
     for (size_t i = 0; i < view->arrived_count; i++) {
         const sc_job *job = &view->workload->jobs[view->arrived[i]];
         if (job->gpus != 1)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %d", job->id,
-                             job->gpus);
+            return mdot_fail(view->err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %d",
+                             job->id, job->gpus);
     }
     active->count = sc_active_update(view, active->jobs, active->count);
     sc_queue_keep_running(view, plan);
@@ -140,10 +140,10 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
         SC_ARRAY(matching, sizes, groups),         SC_ARRAY(matching, time_s, MOST_MATCHED * groups),
         SC_ARRAY(matching, matches, active->count)};
     void *scratch;
-    mdot_status status = SC_STATE(matching, arrays, &scratch, err);
+    mdot_status status = SC_STATE(matching, arrays, &scratch, view->err);
     if (status != MDOT_OK) return status;
     list_jobs(scratch, view, active);
-    status = match(scratch, view, plan, err);
+    status = match(scratch, view, plan, view->err);
     free(scratch);
     return status;
 }
@@ -156,8 +156,6 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 const sc_policy sc_policy_allox = {
     .name = "allox",
     .summary = "min-cost matching of jobs of one GPU to machines and positions (AlloX)",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -14,9 +14,8 @@ typedef struct ending {
 } ending;
 
 typedef struct backfill {
-    sc_backfill_kind kind;
     bool chooses_nodes;
-    sc_order *order;      /* waiting jobs; the key is the negative priority, or 0 without accounts */
+    sc_order order;       /* waiting jobs; the key is the negative priority, or 0 without accounts */
     sc_fair_tree *tree;   /* NULL: no accounts */
     double *billed_gpu_s; /* part of each job's GPU-seconds already added to the tree */
     double ranked_s;      /* time of the last ranking */
@@ -30,40 +29,35 @@ typedef struct backfill {
 void sc_backfill_destroy(void *memory)
 {
     backfill *self = memory;
-    if (self == NULL) return;
-    sc_order_destroy(self->order);
-    sc_fair_tree_destroy(self->tree);
-    free(self->billed_gpu_s);
-    sc_quota_free(&self->quota);
-    sc_topology_free(&self->topology);
+    free(self->tree);
     sc_profile_free(&self->profile);
-    free(self->endings);
-    free(self->scratch);
     free(self);
 }
 
-mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, void **out_self, mdot_error *err)
+mdot_status sc_backfill_create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    backfill *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        self->kind = kind;
-        self->chooses_nodes = view->cluster->node_count > 1;
-        self->ranked_s = -INFINITY;
-        self->billed_gpu_s = calloc(view->workload->job_count + 1, sizeof *self->billed_gpu_s);
-        self->endings = calloc((size_t)view->cluster->gpus + 1, sizeof *self->endings);
-        self->scratch = calloc(view->workload->job_count + 1, sizeof *self->scratch);
-    }
-    mdot_status status = MDOT_OK;
-    if (self == NULL || self->billed_gpu_s == NULL || self->endings == NULL || self->scratch == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
-    if (status == MDOT_OK && view->accounts != NULL) status = sc_fair_tree_create(view->accounts, &self->tree, err);
-    if (status == MDOT_OK) status = sc_quota_create(view->accounts, &self->quota, err);
-    if (status == MDOT_OK) status = sc_topology_create(view->cluster, &self->topology, err);
+    size_t jobs = view->workload->job_count + 1, accounts = view->accounts != NULL ? view->accounts->count : 0;
+    const sc_array arrays[] = {{offsetof(backfill, order.nodes), sc_order_bytes(view->workload)},
+                               SC_ARRAY(backfill, billed_gpu_s, jobs),
+                               SC_ARRAY(backfill, scratch, jobs),
+                               SC_ARRAY(backfill, endings, view->cluster->gpus + 1),
+                               SC_ARRAY(backfill, quota.gpus, accounts),
+                               SC_ARRAY(backfill, quota.gpu_s, accounts),
+                               SC_ARRAY(backfill, topology.domain_free, view->cluster->domain_count),
+                               SC_ARRAY(backfill, topology.rack_free, view->cluster->rack_count)};
+    void *memory;
+    mdot_status status = SC_STATE(backfill, arrays, &memory, err);
+    if (status != MDOT_OK) return status;
+    backfill *self = memory;
+    self->chooses_nodes = view->cluster->node_count > 1;
+    self->ranked_s = -INFINITY;
+    self->quota.accounts = view->accounts;
+    sc_order_begin(&self->order, view->workload);
+    if (view->accounts != NULL) status = sc_fair_tree_create(view->accounts, &self->tree, err);
     if (status == MDOT_OK)
         *out_self = self;
     else
-        sc_backfill_destroy(self);
+        free(self);
     return status;
 }
 
@@ -91,7 +85,7 @@ static double planned_s(const sc_view *view, uint32_t job)
     const sc_state *state = &view->states[job];
     bool runs = state->phase == SC_RUNNING;
     if (isfinite(state->limit_s)) return runs ? state->cut_s - view->now_s : state->limit_s;
-    double rest_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    double rest_s = sc_view_left_s(view, job);
     if (!runs) return rest_s;
     if (rest_s > 0) return fmax(0, state->busy_s - view->now_s) + rest_s * slowdown_of(view, job);
     return correction_s(state->executed_s - sc_estimate_duration_s(view->estimate, job));
@@ -112,12 +106,6 @@ static double key_of(const backfill *self, const sc_view *view, uint32_t job)
                                   j->gpus / (double)view->cluster->gpus, j->gpus * planned_s(view, job));
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Ranks the users again and sorts all waiting jobs, every period. Jobs of equal priority keep the trace's order. */
 static void rank_again(backfill *self, const sc_view *view)
 {
@@ -128,11 +116,11 @@ static void rank_again(backfill *self, const sc_view *view)
     sc_fair_tree_rank(self->tree);
     self->ranked_s = view->now_s;
     size_t count = 0;
-    for (uint32_t job = SC_NONE; (job = sc_order_next(self->order, job, view->cluster->gpus)) != SC_NONE;)
+    for (uint32_t job = SC_NONE; (job = sc_order_next(&self->order, job, view->cluster->gpus)) != SC_NONE;)
         self->scratch[count++] = job;
-    qsort(self->scratch, count, sizeof *self->scratch, by_number);
+    qsort(self->scratch, count, sizeof *self->scratch, sc_by_number);
     for (size_t i = 0; i < count; i++)
-        sc_order_put_last(self->order, self->scratch[i], key_of(self, view, self->scratch[i]));
+        sc_order_put_last(&self->order, self->scratch[i], key_of(self, view, self->scratch[i]));
 }
 
 static void update_order(backfill *self, const sc_view *view)
@@ -142,8 +130,8 @@ static void update_order(backfill *self, const sc_view *view)
     for (size_t i = 0; i < view->arrived_count; i++) {
         uint32_t job = view->arrived[i];
         if (self->tree != NULL) bill(self, view, job); /* one that was cut off has used GPUs */
-        sc_order_set_seconds(self->order, job, planned_s(view, job));
-        sc_order_put_last(self->order, job, key_of(self, view, job));
+        sc_order_set_seconds(&self->order, job, planned_s(view, job));
+        sc_order_put_last(&self->order, job, key_of(self, view, job));
     }
 }
 
@@ -181,7 +169,7 @@ static void start(backfill *self, const sc_view *view, sc_plan *plan, uint32_t j
  * skipped, so it holds up no other. */
 static uint32_t start_from_front(backfill *self, const sc_view *view, sc_plan *plan)
 {
-    for (uint32_t job = SC_NONE; (job = sc_order_next(self->order, job, view->cluster->gpus)) != SC_NONE;) {
+    for (uint32_t job = SC_NONE; (job = sc_order_next(&self->order, job, view->cluster->gpus)) != SC_NONE;) {
         if (!is_allowed(self, view, job)) continue;
         if (view->workload->jobs[job].gpus > plan->free[0]) return job;
         start(self, view, plan, job);
@@ -236,7 +224,7 @@ static void fill_easy(backfill *self, const sc_view *view, sc_plan *plan)
     while (plan->free[0] > 0) {
         int free_gpus = plan->free[0];
         sc_room room = {free_gpus, spare < free_gpus ? spare : free_gpus, begins_s - view->now_s};
-        job = sc_order_next_in(self->order, job, &room);
+        job = sc_order_next_in(&self->order, job, &room);
         if (job == SC_NONE) return;
         if (!is_allowed(self, view, job)) continue;
         if (planned_s(view, job) > room.seconds) spare -= view->workload->jobs[job].gpus;
@@ -262,21 +250,21 @@ static mdot_status fill_conservatively(backfill *self, const sc_view *view, sc_p
             status = sc_profile_add(profile, begins_s, begins_s + span_s, -gpus, err);
             if (begins_s <= view->now_s && gpus <= plan->free[0]) start(self, view, plan, job);
         }
-        job = sc_order_next(self->order, job, view->cluster->gpus);
+        job = sc_order_next(&self->order, job, view->cluster->gpus);
     }
     return status;
 }
 
-mdot_status sc_backfill_decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+mdot_status sc_backfill_decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     backfill *self = memory;
     mdot_status status = MDOT_OK;
     update_order(self, view);
     keep_running(self, view, plan);
-    if (self->kind == SC_BACKFILL_EASY)
+    if (view->policy->variant == SC_BACKFILL_EASY)
         fill_easy(self, view, plan);
     else
-        status = fill_conservatively(self, view, plan, err);
-    for (size_t i = view->running_count; i < plan->grant_count; i++) sc_order_remove(self->order, plan->grants[i].job);
+        status = fill_conservatively(self, view, plan, view->err);
+    for (size_t i = view->running_count; i < plan->grant_count; i++) sc_order_remove(&self->order, plan->grants[i].job);
     return status;
 }

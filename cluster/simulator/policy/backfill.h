@@ -17,14 +17,15 @@
  * after the other (Tsafrir et al., "Backfilling using system-generated predictions rather than user runtime estimates",
  * IEEE TPDS 18(6), 2007). */
 
-typedef enum sc_backfill_kind {
+/* sc_policy.variant */
+enum {
     SC_BACKFILL_EASY,        /* only the first job that does not fit has a reservation */
     SC_BACKFILL_CONSERVATIVE /* every job has one, up to a depth of 500 (Slurm's bf_max_job_test) */
-} sc_backfill_kind;
+};
 
 /* Create, decide and destroy for a policy. */
-mdot_status sc_backfill_create(const sc_view *view, sc_backfill_kind kind, void **out_self, mdot_error *err);
-mdot_status sc_backfill_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
+mdot_status sc_backfill_create(const sc_view *view, void **out_self, mdot_error *err);
+mdot_status sc_backfill_decide(void *self, const sc_view *view, sc_plan *plan);
 void sc_backfill_destroy(void *self);
 
 /* ---- Profile ----------------------------------------------------------------------------------------------------- */
@@ -52,11 +53,8 @@ double sc_profile_find(const sc_profile *profile, int gpus, double span_s);
  * smallest part of the cluster that holds a job; among equals, the one with the fewest free GPUs. */
 
 typedef struct sc_topology {
-    int *domain_free, *rack_free; /* scratch: free GPUs of each */
+    int *domain_free, *rack_free; /* scratch: free GPUs of each domain and rack */
 } sc_topology;
-
-mdot_status sc_topology_create(const sc_cluster *cluster, sc_topology *out_topology, mdot_error *err);
-void sc_topology_free(sc_topology *topology);
 
 /* Grants the job GPUs in the smallest part with enough: a node, a domain, a rack, or the cluster. The plan must have
  * enough free GPUs, and the nodes of all earlier grants must be known. */
@@ -73,9 +71,8 @@ void sc_topology_run(sc_topology *topology, const sc_view *view, sc_plan *plan, 
 
 typedef struct sc_fair_tree sc_fair_tree;
 
-/* The accounts must outlive the tree. */
+/* The accounts must outlive the tree, which free() releases. */
 mdot_status sc_fair_tree_create(const sc_accounts *accounts, sc_fair_tree **out_tree, mdot_error *err);
-void sc_fair_tree_destroy(sc_fair_tree *tree);
 
 /* Adds usage to a user and all accounts above. */
 void sc_fair_tree_use(sc_fair_tree *tree, uint32_t user, double gpu_s);
@@ -96,13 +93,9 @@ double sc_fair_tree_priority(const sc_fair_tree *tree, uint32_t user, double age
 
 typedef struct sc_quota {
     const sc_accounts *accounts; /* NULL: no quotas */
-    int *gpus;                   /* per account */
-    double *gpu_s;               /* that the account's running jobs may still use */
+    int *gpus;                   /* of each account */
+    double *gpu_s;               /* that each account's running jobs may still use */
 } sc_quota;
-
-/* The accounts must outlive it, and may be NULL. */
-mdot_status sc_quota_create(const sc_accounts *accounts, sc_quota *out_quota, mdot_error *err);
-void sc_quota_free(sc_quota *quota);
 
 /* Forgets all jobs. */
 void sc_quota_reset(sc_quota *quota);

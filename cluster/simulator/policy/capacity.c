@@ -73,9 +73,10 @@ static double share_of(const queue *q, const double *totals, int resources)
     return share;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, int resources)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     capacity *self = memory;
+    int resources = view->policy == &sc_policy_drf ? RESOURCES : 1;
     double totals[RESOURCES] = {view->cluster->gpus, view->cluster->cpus, view->cluster->memory_gb}, needs[RESOURCES];
     self->count = sc_active_update(view, self->active, self->count);
     memset(self->queues, 0, self->queue_count * sizeof *self->queues);
@@ -105,32 +106,16 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, int 
     }
 }
 
-static mdot_status decide_yarn(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
-{
-    (void)err;
-    return decide(self, view, plan, 1);
-}
-
-static mdot_status decide_drf(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
-{
-    (void)err;
-    return decide(self, view, plan, RESOURCES);
-}
-
 const sc_policy sc_policy_yarn = {
     .name = "yarn",
     .summary = "queues by group, the one with the least GPUs first, no preemption (YARN's capacity scheduler)",
-    .uses_types = true,
     .create = create,
-    .decide = decide_yarn,
-    .destroy = free,
+    .decide = decide,
 };
 
 const sc_policy sc_policy_drf = {
     .name = "drf",
     .summary = "queues by group, the least dominant share of GPUs, CPUs and memory first (DRF)",
-    .uses_types = true,
     .create = create,
-    .decide = decide_drf,
-    .destroy = free,
+    .decide = decide,
 };

@@ -148,9 +148,8 @@ static double grant_guaranteed(chronus *self, const sc_view *view, sc_plan *plan
     return longest_s;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     chronus *self = memory;
     bool is_lease_end = view->now_s >= self->lease_end_s, others_hold = false;
     if (is_lease_end) self->lease_end_s = sc_lease_end_s(view->now_s, sc_lease_s(view));
@@ -178,8 +177,6 @@ const sc_policy sc_policy_chronus = {
     .summary = "deadlines guaranteed by schedules of leases, the rest shortest first (Chronus)",
     .period_s = 60,
     .plans_slots = true,
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

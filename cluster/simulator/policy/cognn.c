@@ -54,7 +54,7 @@ static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t 
     return best;
 }
 
-static mdot_status form_groups(void *memory, const sc_view *view, sc_plan *plan, bool takes_next)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     sc_active *self = memory;
     bool *is_granted = self->items;
@@ -69,35 +69,23 @@ static mdot_status form_groups(void *memory, const sc_view *view, sc_plan *plan,
         uint32_t job = self->jobs[i];
         if (is_granted[job]) continue;
         if (view->workload->jobs[job].gpus > plan->free[0]) break;
-        grant(is_granted, view, plan, job, find_partner(self, view, i, takes_next));
+        grant(is_granted, view, plan, job, find_partner(self, view, i, view->policy == &sc_policy_mps));
     }
     return MDOT_OK;
-}
-
-static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
-{
-    (void)err;
-    return form_groups(self, view, plan, false);
-}
-
-static mdot_status decide_mps(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
-{
-    (void)err;
-    return form_groups(self, view, plan, true);
 }
 
 const sc_policy sc_policy_mps = {
     .name = "mps",
     .summary = "a queue in groups of two that share GPUs, whichever fit, by --pairs (MPS)",
+    .one_type = true,
     .create = create,
-    .decide = decide_mps,
-    .destroy = free,
+    .decide = decide,
 };
 
 const sc_policy sc_policy_cognn = {
     .name = "cognn",
     .summary = "a queue in groups of two that share GPUs, by --pairs (CoGNN, reduced)",
+    .one_type = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

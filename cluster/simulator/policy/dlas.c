@@ -16,48 +16,28 @@ enum { LEVELS = 3 };
 static const double limits_gpu_s[LEVELS - 1] = {3250, 7200};
 
 typedef struct dlas {
-    sc_order *order;
+    sc_order order;
     uint32_t *running; /* in order of arrival */
 } dlas;
 
-static void destroy(void *memory)
-{
-    dlas *self = memory;
-    if (self == NULL) return;
-    sc_order_destroy(self->order);
-    free(self->running);
-    free(self);
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    dlas *self = calloc(1, sizeof *self);
-    if (self != NULL) self->running = calloc((size_t)view->cluster->gpus, sizeof *self->running);
-    mdot_status status = MDOT_OK;
-    if (self == NULL || self->running == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = sc_order_create(view->workload, &self->order, err);
-    if (status == MDOT_OK)
-        *out_self = self;
-    else
-        destroy(self);
+    const sc_array arrays[] = {{offsetof(dlas, order.nodes), sc_order_bytes(view->workload)},
+                               SC_ARRAY(dlas, running, view->cluster->gpus)};
+    mdot_status status = SC_STATE(dlas, arrays, out_self, err);
+    if (status == MDOT_OK) sc_order_begin(&((dlas *)*out_self)->order, view->workload);
     return status;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
 }
 
 static void demote(dlas *self, const sc_view *view)
 {
     for (size_t i = 0; i < view->running_count; i++) self->running[i] = view->running[i];
-    qsort(self->running, view->running_count, sizeof *self->running, by_number);
+    qsort(self->running, view->running_count, sizeof *self->running, sc_by_number);
     for (size_t i = 0; i < view->running_count; i++) {
         uint32_t job = self->running[i];
-        int level = (int)sc_order_key(self->order, job);
+        int level = (int)sc_order_key(&self->order, job);
         if (level + 1 < LEVELS && view->states[job].attained_gpu_s >= limits_gpu_s[level])
-            sc_order_put_last(self->order, job, level + 1);
+            sc_order_put_last(&self->order, job, level + 1);
     }
 }
 
@@ -67,7 +47,7 @@ static double next_demotion_s(const dlas *self, const sc_view *view, const sc_pl
     double next_s = INFINITY;
     for (size_t i = 0; i < plan->grant_count; i++) {
         uint32_t job = plan->grants[i].job;
-        int level = (int)sc_order_key(self->order, job);
+        int level = (int)sc_order_key(&self->order, job);
         if (level + 1 == LEVELS) continue;
         double missing_gpu_s = limits_gpu_s[level] - view->states[job].attained_gpu_s;
         next_s = fmin(next_s, view->now_s + fmax(0, ceil(missing_gpu_s / plan->grants[i].gpus)));
@@ -75,16 +55,15 @@ static double next_demotion_s(const dlas *self, const sc_view *view, const sc_pl
     return next_s;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     dlas *self = memory;
-    for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
-    for (size_t i = 0; i < view->arrived_count; i++) sc_order_put_last(self->order, view->arrived[i], 0);
+    for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(&self->order, view->completed[i]);
+    for (size_t i = 0; i < view->arrived_count; i++) sc_order_put_last(&self->order, view->arrived[i], 0);
     demote(self, view);
-    sc_queue_fill(self->order, view, plan);
+    sc_queue_fill(&self->order, view, plan);
     for (size_t i = plan->grant_count; i-- > 0;)
-        sc_order_put_first(self->order, plan->grants[i].job, sc_order_key(self->order, plan->grants[i].job));
+        sc_order_put_first(&self->order, plan->grants[i].job, sc_order_key(&self->order, plan->grants[i].job));
     plan->wake_s = next_demotion_s(self, view, plan);
     return MDOT_OK;
 }
@@ -92,8 +71,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_dlas = {
     .name = "dlas",
     .summary = "least attained service first in three levels (Tiresias, durations unknown)",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = destroy,
 };

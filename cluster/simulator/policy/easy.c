@@ -11,20 +11,12 @@
 #include "simulator/policy/backfill.h"
 #include "simulator/policy/policies.h"
 
-static mdot_status create_easy(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_backfill_create(view, SC_BACKFILL_EASY, out_self, err);
-}
-
-static mdot_status create_conservative(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_backfill_create(view, SC_BACKFILL_CONSERVATIVE, out_self, err);
-}
-
 const sc_policy sc_policy_easy = {
     .name = "easy",
     .summary = "EASY backfill by time limits or estimates; Slurm's priorities and quotas with --accounts",
-    .create = create_easy,
+    .one_type = true,
+    .variant = SC_BACKFILL_EASY,
+    .create = sc_backfill_create,
     .decide = sc_backfill_decide,
     .destroy = sc_backfill_destroy,
 };
@@ -32,7 +24,9 @@ const sc_policy sc_policy_easy = {
 const sc_policy sc_policy_conservative = {
     .name = "conservative",
     .summary = "conservative backfill, otherwise like easy",
-    .create = create_conservative,
+    .one_type = true,
+    .variant = SC_BACKFILL_CONSERVATIVE,
+    .create = sc_backfill_create,
     .decide = sc_backfill_decide,
     .destroy = sc_backfill_destroy,
 };

@@ -12,9 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static mdot_status decide_edf(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide_edf(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self, view->completed[i]);
     for (size_t i = 0; i < view->arrived_count; i++)
         sc_order_put_last(self, view->arrived[i], view->workload->jobs[view->arrived[i]].deadline_s);
@@ -32,12 +31,12 @@ static bool is_admissible(const sc_order *order, const sc_view *view, sc_outlook
     return sc_outlook_meets(view, ahead, count, 0, view->now_s);
 }
 
-static mdot_status decide_admit(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide_admit(void *self, const sc_view *view, sc_plan *plan)
 {
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self, view->completed[i]);
     size_t maximum = sc_order_count(self) + view->arrived_count + 1;
     sc_outlook_job *ahead = calloc(maximum, sizeof *ahead);
-    if (ahead == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    if (ahead == NULL) return mdot_fail(view->err, MDOT_OUT_OF_MEMORY, NULL);
     for (size_t i = 0; i < view->arrived_count; i++) {
         uint32_t job = view->arrived[i];
         sc_order_put_last(self, job, view->workload->jobs[job].deadline_s);
@@ -53,17 +52,13 @@ static mdot_status decide_admit(void *self, const sc_view *view, sc_plan *plan, 
 const sc_policy sc_policy_edf = {
     .name = "edf",
     .summary = "earliest deadline first, preemptive",
-    .uses_types = true,
     .create = sc_queue_create,
     .decide = decide_edf,
-    .destroy = sc_queue_destroy,
 };
 
 const sc_policy sc_policy_edf_admit = {
     .name = "edf-admit",
     .summary = "earliest deadline first; admits a job only if all admitted jobs meet their deadlines",
-    .uses_types = true,
     .create = sc_queue_create,
     .decide = decide_admit,
-    .destroy = sc_queue_destroy,
 };

@@ -25,18 +25,10 @@ typedef struct shares {
 
 typedef struct elastic {
     sc_active active;  /* its items are the shares */
-    sc_loss_fit *fits; /* one per job; NULL for `elastic` */
+    sc_loss_fit *fits; /* one per job */
 } elastic;
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
-{
-    size_t jobs = view->workload->job_count + 1;
-    const sc_array arrays[] = {{offsetof(elastic, active.jobs), jobs * sizeof(uint32_t)},
-                               {offsetof(elastic, active.items), jobs * sizeof(sc_share)}};
-    return SC_STATE(elastic, arrays, out_self, err);
-}
-
-static mdot_status create_optimus(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1;
     const sc_array arrays[] = {{offsetof(elastic, active.jobs), jobs * sizeof(uint32_t)},
@@ -112,28 +104,28 @@ static void widen(const shares *s, const sc_view *view, sc_loss_fit *fits, int l
     }
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     elastic *self = memory;
     shares running;
     self->active.count = sc_active_update(view, self->active.jobs, self->active.count);
     int left = keep_widths(&running, view, give_least(&self->active, view, &running));
-    widen(&running, view, self->fits, left);
-    return sc_pack(view, plan, running.items, running.count, err);
+    widen(&running, view, view->policy == &sc_policy_optimus ? self->fits : NULL, left);
+    return sc_pack(view, plan, running.items, running.count, view->err);
 }
 
 const sc_policy sc_policy_elastic = {
     .name = "elastic",
     .summary = "first come, first served; widths between the jobs' bounds by marginal gain",
+    .one_type = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };
 
 const sc_policy sc_policy_optimus = {
     .name = "optimus",
     .summary = "the same, with remaining work by curves fitted to each job's losses (Optimus)",
-    .create = create_optimus,
+    .one_type = true,
+    .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -187,7 +187,7 @@ static mdot_status begin_slot(elastic *self, const sc_view *view, sc_plan *plan,
     return MDOT_OK;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     elastic *self = memory;
     drop_completed(self, view);
@@ -195,7 +195,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     double begun_s = floor(view->now_s / slot_s) * slot_s;
     mdot_status status = MDOT_OK;
     if (begun_s == view->now_s) {
-        status = begin_slot(self, view, plan, err);
+        status = begin_slot(self, view, plan, view->err);
     } else {
         for (size_t i = 0; i < view->running_count; i++)
             sc_plan_run(plan, view->running[i], 0, view->states[view->running[i]].gpus);
@@ -207,6 +207,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_elasticflow = {
     .name = "elasticflow",
     .summary = "deadlines, admission, elastic widths in slots of 60 s (ElasticFlow)",
+    .one_type = true,
     .period_s = SC_SLOT_S,
     .plans_slots = true,
     .create = create,

@@ -15,19 +15,6 @@ struct sc_fair_tree {
     uint32_t **users;         /* paths in order of rank */
 };
 
-void sc_fair_tree_destroy(sc_fair_tree *tree)
-{
-    if (tree == NULL) return;
-    free(tree->usage);
-    free(tree->factor);
-    free(tree->level);
-    free(tree->children);
-    free(tree->first);
-    free(tree->paths);
-    free(tree->users);
-    free(tree);
-}
-
 static bool is_user(const sc_fair_tree *tree, uint32_t account)
 {
     return account > 0 && tree->first[account] == tree->first[account + 1];
@@ -57,55 +44,37 @@ static void group_children(sc_fair_tree *tree)
     for (size_t i = 1; i < count; i++) tree->children[tree->first[tree->accounts->items[i].parent + 1]++] = (uint32_t)i;
 }
 
-static mdot_status list_users(sc_fair_tree *tree, mdot_error *err)
+static void list_users(sc_fair_tree *tree)
 {
     const sc_accounts *accounts = tree->accounts;
-    size_t count = 0;
-    for (uint32_t i = 0; i < accounts->count; i++) {
-        size_t depth = depth_of(accounts, i);
-        tree->depth = depth > tree->depth ? depth : tree->depth;
-        tree->user_count += is_user(tree, i);
-    }
-    tree->paths = calloc(tree->user_count * tree->depth + 1, sizeof *tree->paths);
-    tree->users = calloc(tree->user_count + 1, sizeof *tree->users);
-    if (tree->paths == NULL || tree->users == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     for (uint32_t i = 0; i < accounts->count; i++) {
         if (!is_user(tree, i)) continue;
-        uint32_t *path = &tree->paths[count * tree->depth];
-        tree->users[count++] = path;
+        uint32_t *path = &tree->paths[tree->user_count * tree->depth];
+        tree->users[tree->user_count++] = path;
         for (size_t level = 0; level < tree->depth; level++) path[level] = SC_NONE;
         size_t level = depth_of(accounts, i);
         for (uint32_t entry = i; level > 0; entry = accounts->items[entry].parent) path[--level] = entry;
     }
-    return MDOT_OK;
 }
 
 mdot_status sc_fair_tree_create(const sc_accounts *accounts, sc_fair_tree **out_tree, mdot_error *err)
 {
-    size_t count = accounts->count + 1;
-    sc_fair_tree *tree = calloc(1, sizeof *tree);
-    mdot_status status = MDOT_OK;
-    if (tree != NULL) {
-        *tree = (sc_fair_tree){.accounts = accounts,
-                               .usage = calloc(count, sizeof(double)),
-                               .factor = calloc(count, sizeof(double)),
-                               .level = calloc(count, sizeof(double)),
-                               .children = calloc(count, sizeof(uint32_t)),
-                               .first = calloc(count + 1, sizeof(size_t))};
-    }
-    if (tree == NULL || tree->usage == NULL || tree->factor == NULL || tree->level == NULL || tree->children == NULL ||
-        tree->first == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) {
-        group_children(tree);
-        status = list_users(tree, err);
-    }
-    if (status != MDOT_OK) {
-        sc_fair_tree_destroy(tree);
-        return status;
-    }
-    sc_fair_tree_rank(tree);
+    size_t count = accounts->count + 1, depth = 0;
+    for (uint32_t i = 0; i < accounts->count; i++)
+        depth = depth_of(accounts, i) > depth ? depth_of(accounts, i) : depth;
+    const sc_array arrays[] = {SC_ARRAY(sc_fair_tree, usage, count),        SC_ARRAY(sc_fair_tree, factor, count),
+                               SC_ARRAY(sc_fair_tree, level, count),        SC_ARRAY(sc_fair_tree, children, count),
+                               SC_ARRAY(sc_fair_tree, first, count + 1),    SC_ARRAY(sc_fair_tree, users, count),
+                               SC_ARRAY(sc_fair_tree, paths, count * depth)};
+    void *tree;
+    mdot_status status = SC_STATE(sc_fair_tree, arrays, &tree, err);
+    if (status != MDOT_OK) return status;
     *out_tree = tree;
+    (*out_tree)->accounts = accounts;
+    (*out_tree)->depth = depth;
+    group_children(tree);
+    list_users(tree);
+    sc_fair_tree_rank(tree);
     return MDOT_OK;
 }
 

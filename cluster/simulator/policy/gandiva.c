@@ -174,7 +174,7 @@ static double saved_gpu_s(const sc_view *view, uint32_t job)
 {
     const sc_state *state = &view->states[job];
     if (state->part_count < 2) return 0;
-    double alone_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    double alone_s = sc_view_left_s(view, job);
     double spread = sc_estimate_spread(view->estimate, job, state->type, state->gpus);
     double saved_s = alone_s * (spread - 1) - sc_restart_s(view->restart, state->gpus, false);
     return fmax(0, state->gpus * saved_s);
@@ -248,9 +248,8 @@ static void place(gandiva *self, const sc_view *view, sc_plan *plan)
     }
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     gandiva *self = memory;
     bool is_slice_end = view->now_s >= self->slice_end_s;
     if (is_slice_end) self->slice_end_s = view->now_s + sc_lease_s(view);
@@ -271,8 +270,8 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_gandiva = {
     .name = "gandiva",
     .summary = "turns of time, pairs by --pairs, moves to better nodes, growth on idle GPUs (Gandiva)",
+    .one_type = true,
     .period_s = 60,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -14,84 +14,28 @@
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
 
-static mdot_status allocate_max_min(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
-{
-    double value;
-    return sc_time_fractions_max_min(&problem->fractions, out_fractions, &value, err);
-}
-
-static mdot_status allocate_finish_time(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
-{
-    double value;
-    return sc_time_fractions_finish_time(&problem->fractions, out_fractions, &value, err);
-}
-
-static mdot_status allocate_makespan(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
-{
-    double value;
-    return sc_time_fractions_makespan(&problem->fractions, out_fractions, &value, err);
-}
-
-static mdot_status allocate_isolated(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
-{
-    (void)err;
-    sc_time_fractions_isolated(&problem->fractions, out_fractions);
-    return MDOT_OK;
-}
-
-static mdot_status create_max_min(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create(view, allocate_max_min, true, out_self, err);
-}
-
-static mdot_status create_finish_time(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create(view, allocate_finish_time, true, out_self, err);
-}
-
-static mdot_status create_makespan(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create(view, allocate_makespan, true, out_self, err);
-}
-
-static mdot_status create_pairs_max_min(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create_sharing(view, allocate_max_min, out_self, err);
-}
-
-static mdot_status create_pairs_finish_time(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create_sharing(view, allocate_finish_time, out_self, err);
-}
-
-static mdot_status create_pairs_makespan(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create_sharing(view, allocate_makespan, out_self, err);
-}
-
-static mdot_status create_isolated(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_rounds_create(view, allocate_isolated, false, out_self, err);
-}
-
-#define GAVEL_ROW(identifier, row_name, row_summary, row_create)                                                       \
+#define GAVEL_ROW(identifier, row_name, row_summary, row_allocate, row_variant)                                        \
     const sc_policy identifier = {                                                                                     \
         .name = (row_name),                                                                                            \
         .summary = (row_summary),                                                                                      \
         .round_s = SC_ROUND_S,                                                                                         \
-        .uses_types = true,                                                                                            \
         .needs_kinds = true,                                                                                           \
-        .create = (row_create),                                                                                        \
+        .allocate = (row_allocate),                                                                                    \
+        .variant = (row_variant),                                                                                      \
+        .create = sc_rounds_create,                                                                                    \
         .decide = sc_rounds_decide,                                                                                    \
-        .destroy = sc_rounds_destroy,                                                                                  \
     }
 
-GAVEL_ROW(sc_policy_gavel, "gavel", "max-min fairness over throughputs of GPU types, in rounds", create_max_min);
-GAVEL_ROW(sc_policy_gavel_ftf, "gavel-ftf", "finish-time fairness over throughputs, in rounds", create_finish_time);
-GAVEL_ROW(sc_policy_gavel_makespan, "gavel-makespan", "shortest makespan over throughputs, in rounds", create_makespan);
-GAVEL_ROW(sc_policy_isolated, "isolated", "an equal part of every GPU type for every job, in rounds", create_isolated);
-GAVEL_ROW(sc_policy_gavel_pairs, "gavel-pairs", "gavel with space sharing, by --pairs", create_pairs_max_min);
+GAVEL_ROW(sc_policy_gavel, "gavel", "max-min fairness over throughputs of GPU types, in rounds",
+          sc_time_fractions_max_min, 0);
+GAVEL_ROW(sc_policy_gavel_ftf, "gavel-ftf", "finish-time fairness over throughputs, in rounds",
+          sc_time_fractions_finish_time, 0);
+GAVEL_ROW(sc_policy_gavel_makespan, "gavel-makespan", "shortest makespan over throughputs, in rounds",
+          sc_time_fractions_makespan, 0);
+GAVEL_ROW(sc_policy_isolated, "isolated", "an equal part of every GPU type for every job, in rounds", NULL, 0);
+GAVEL_ROW(sc_policy_gavel_pairs, "gavel-pairs", "gavel with space sharing, by --pairs", sc_time_fractions_max_min,
+          SC_ROUNDS_SHARE);
 GAVEL_ROW(sc_policy_gavel_pairs_ftf, "gavel-pairs-ftf", "gavel-ftf with space sharing, by --pairs",
-          create_pairs_finish_time);
+          sc_time_fractions_finish_time, SC_ROUNDS_SHARE);
 GAVEL_ROW(sc_policy_gavel_pairs_makespan, "gavel-pairs-makespan", "gavel-makespan with space sharing, by --pairs",
-          create_pairs_makespan);
+          sc_time_fractions_makespan, SC_ROUNDS_SHARE);

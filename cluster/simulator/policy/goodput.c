@@ -47,12 +47,10 @@ double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bo
 double sc_goodput_left_s(const sc_view *view, uint32_t job, unsigned type, int gpus)
 {
     const sc_job *j = &view->workload->jobs[job];
-    const sc_state *state = &view->states[job];
     double batch;
     if (j->kind != SC_NONE) return sc_view_planned_work(view, job) / sc_goodput(view, job, type, gpus, false, &batch);
     /* The speed at the job's own width is 1. */
-    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s) /
-           sc_workload_speed(view->workload, j, type, gpus);
+    return sc_view_left_s(view, job) / sc_workload_speed(view->workload, j, type, gpus);
 }
 
 int sc_goodput_next_width(const sc_view *view, uint32_t job, unsigned type, int gpus, int maximum)

@@ -15,9 +15,8 @@ enum { EXCHANGED = 256 };
 
 static double weighted_service(const sc_view *view, uint32_t job)
 {
-    const sc_state *state = &view->states[job];
     const sc_job *j = &view->workload->jobs[job];
-    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s) * j->gpus / j->weight;
+    return sc_view_left_s(view, job) * j->gpus / j->weight;
 }
 
 /* Returns the GPUs in the least number of turns that fit `free` GPUs. */
@@ -73,9 +72,8 @@ static void exchange_types(const sc_view *view, sc_plan *plan)
     }
 }
 
-static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     uint32_t job = SC_NONE;
     sc_sorted_jobs_sort(self, view, weighted_service);
     const sc_order *order = sc_sorted_jobs_incomplete(self);
@@ -93,9 +91,7 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 const sc_policy sc_policy_hare = {
     .name = "hare",
     .summary = "least weighted service first over GPU types; tasks take turns in gaps (Hare)",
-    .uses_types = true,
     .folds = true,
     .create = sc_sorted_jobs_create,
     .decide = decide,
-    .destroy = sc_sorted_jobs_destroy,
 };

@@ -140,9 +140,8 @@ static void keep(hived *self, const sc_view *view, sc_plan *plan, uint32_t job)
 
 /* Jobs on cells of their groups stay. Then each group's next jobs start there, first come, first served, and last come
  * jobs on idle cells. */
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     hived *self = memory;
     self->count = sc_active_update(view, self->active, self->count);
     memset(self->cells, 0, (size_t)view->cluster->gpus * sizeof *self->cells);
@@ -170,8 +169,8 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_hived = {
     .name = "hived",
     .summary = "groups own nodes, divided into buddy cells; others use idle cells until the owner needs them (HiveD)",
+    .one_type = true,
     .keeps_fractions = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

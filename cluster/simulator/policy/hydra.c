@@ -177,12 +177,6 @@ static void search(hydra *self, const sc_view *view, size_t count)
 
 /* ---- Decision ---------------------------------------------------------------------------------------------------- */
 
-static int ascending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Lists when GPUs become free. An estimate that a job has outlived becomes a minute. */
 static void list_gpus(hydra *self, const sc_view *view)
 {
@@ -196,7 +190,7 @@ static void list_gpus(hydra *self, const sc_view *view)
     }
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
         while (held[type] < self->gpus[type]) self->free_s[type][held[type]++] = view->now_s;
-        qsort(self->free_s[type], self->gpus[type], sizeof(double), ascending);
+        qsort(self->free_s[type], self->gpus[type], sizeof(double), sc_by_value);
     }
 }
 
@@ -219,9 +213,8 @@ static size_t list_waiting(hydra *self, const sc_view *view)
     return count;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     hydra *self = memory;
     self->count = sc_active_update(view, self->active, self->count);
     sc_queue_keep_running(view, plan);
@@ -240,8 +233,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_hydra = {
     .name = "hydra",
     .summary = "the sequence and types of least completion time and tardiness, no preemption (Hydra)",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

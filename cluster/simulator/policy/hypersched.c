@@ -56,9 +56,8 @@ static int by_value(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     sc_active *self = memory;
     trial *trials = self->items;
     self->count = sc_active_update(view, self->jobs, self->count);
@@ -76,8 +75,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_hypersched = {
     .name = "hypersched",
     .summary = "the largest fall of the loss until the next rung or deadline first (HyperSched)",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

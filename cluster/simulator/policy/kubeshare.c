@@ -34,9 +34,8 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return sc_active_create(view, 1, out_self, err);
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     sc_active *self = memory;
     self->count = sc_active_update(view, self->jobs, self->count);
     for (size_t i = 0; i < view->running_count; i++) sc_place_as_it_is(view, plan, view->running[i]);
@@ -48,8 +47,8 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_kubeshare = {
     .name = "kubeshare",
     .summary = "first come, first served, with fractions of GPUs under --slices (KubeShare)",
+    .one_type = true,
     .keeps_fractions = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -10,10 +10,9 @@
 
 static double attained_gpu_s(const sc_view *view, uint32_t job) { return view->states[job].attained_gpu_s; }
 
-static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
-    sc_sorted_jobs_decide(self, view, plan, attained_gpu_s);
+    sc_sorted_jobs_decide(self, view, plan);
     if (sc_order_count(sc_sorted_jobs_incomplete(self)) > plan->grant_count) plan->wake_s = view->now_s + QUANTUM_S;
     return MDOT_OK;
 }
@@ -21,9 +20,8 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 const sc_policy sc_policy_las = {
     .name = "las",
     .summary = "least attained service first, in quanta of 60 s",
-    .uses_types = true,
     .period_s = QUANTUM_S,
+    .key = attained_gpu_s,
     .create = sc_sorted_jobs_create,
     .decide = decide,
-    .destroy = sc_sorted_jobs_destroy,
 };

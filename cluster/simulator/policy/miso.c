@@ -102,9 +102,8 @@ static bool place(miso *self, const sc_view *view, uint32_t job)
     return true;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     miso *self = memory;
     self->count = sc_active_update(view, self->active, self->count);
     drop_absent(self, view);
@@ -123,8 +122,8 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_miso = {
     .name = "miso",
     .summary = "jobs share a GPU in MIG slices of the best sizes, by --throughputs (MISO)",
+    .one_type = true,
     .needs_kinds = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -37,7 +37,7 @@ static mdot_status score_of(const sc_view *view, uint32_t job, double load, floa
     const sc_job *j = &view->workload->jobs[job];
     const sc_state *state = &view->states[job];
     double part = 1 - sc_view_planned_work(view, job) / (j->work * sc_workload_planned(j));
-    double left_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    double left_s = sc_view_left_s(view, job);
     const float features[SC_FEATURES] = {(float)(log1p(left_s) / 10),
                                          (float)(log2(j->gpus) / 5),
                                          (float)(log1p(fmax(0, view->now_s - j->submit_s - state->executed_s)) / 10),
@@ -57,7 +57,7 @@ static int by_score(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     sc_active *self = memory;
     scored *jobs = self->items;
@@ -66,7 +66,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->jobs[i]].gpus;
     for (size_t i = 0; i < self->count; i++) {
         jobs[i].job = self->jobs[i];
-        BS_TRY(score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus, &jobs[i].score, err));
+        BS_TRY(score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus, &jobs[i].score, view->err));
     }
     qsort(jobs, self->count, sizeof *jobs, by_score);
     for (size_t i = 0; i < self->count && sc_plan_most_free(view, plan) > 0; i++)
@@ -77,8 +77,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_mlfs = {
     .name = "mlfs",
     .summary = "the highest score of a learned, compiled network first (after MLFS); requires --learned",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -141,7 +141,7 @@ static mdot_status match(muxflow *self, const sc_view *view, int left, sc_plan *
     return MDOT_OK;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     muxflow *self = memory;
     self->count = sc_active_update(view, self->active, self->count);
@@ -150,7 +150,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
         self->partner[self->active[i]] = SC_NONE;
     }
     int left = keep_offline(self, view, serve(self, view));
-    mdot_status status = match(self, view, left, plan, err);
+    mdot_status status = match(self, view, left, plan, view->err);
     for (size_t i = 0; status == MDOT_OK && i < self->count; i++) {
         uint32_t job = self->active[i];
         if (!self->runs[job]) continue;
@@ -163,7 +163,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_muxflow = {
     .name = "muxflow",
     .summary = "offline jobs matched to the GPUs of online services, by --pairs (MuxFlow, reduced)",
+    .one_type = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

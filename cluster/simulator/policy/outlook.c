@@ -20,8 +20,7 @@ sc_outlook_job sc_outlook_of(const sc_view *view, uint32_t job)
                              .is_new = !isfinite(state->start_s),
                              .type = state->type,
                              .deadline_s = view->workload->jobs[job].deadline_s};
-    result.left_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s) +
-                    (result.runs ? fmax(0, state->busy_s - view->now_s) : 0);
+    result.left_s = sc_view_left_s(view, job) + (result.runs ? fmax(0, state->busy_s - view->now_s) : 0);
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
         result.rate[type] = sc_estimate_speed(view->estimate, job, type, gpus);
         fastest = fmax(fastest, result.rate[type]);

@@ -10,14 +10,19 @@ extern const sc_policy *const sc_policies[];
 /* INVALID_ARGUMENT, with all names, if the name is unknown. */
 mdot_status sc_policy_find(const char *name, const sc_policy **out_policy, mdot_error *err);
 
-/* One file per policy, except that fifo.c, shortest.c, easy.c, gavel.c, edf.c, capacity.c and cognn.c have several. */
-extern const sc_policy sc_policy_fifo, sc_policy_fjf, sc_policy_srtf, sc_policy_srsf, sc_policy_las, sc_policy_dlas,
-    sc_policy_tiresias, sc_policy_qssf, sc_policy_gavel, sc_policy_gavel_ftf, sc_policy_gavel_makespan,
-    sc_policy_isolated, sc_policy_allox, sc_policy_elasticflow, sc_policy_edf, sc_policy_edf_admit, sc_policy_themis,
-    sc_policy_hare, sc_policy_hydra, sc_policy_chronus, sc_policy_powerflow, sc_policy_gandiva, sc_policy_smd,
-    sc_policy_easy, sc_policy_conservative, sc_policy_gavel_pairs, sc_policy_gavel_pairs_ftf,
-    sc_policy_gavel_pairs_makespan, sc_policy_elastic, sc_policy_pollux, sc_policy_sia, sc_policy_muxflow,
-    sc_policy_cognn, sc_policy_mps, sc_policy_miso, sc_policy_yarn, sc_policy_drf, sc_policy_synergy,
-    sc_policy_shockwave, sc_policy_optimus, sc_policy_hypersched, sc_policy_hived, sc_policy_mlfs, sc_policy_kubeshare;
+/* All policies in the order of the list. One file per policy, except that fifo.c, shortest.c, easy.c, gavel.c, edf.c,
+ * capacity.c, elastic.c and cognn.c have several. */
+/* clang-format off */
+#define SC_POLICY_MAP(X) \
+    X(fifo) X(fjf) X(srtf) X(srsf) X(las) X(dlas) X(tiresias) X(qssf) X(easy) X(conservative) X(yarn) X(drf) \
+    X(gavel) X(gavel_ftf) X(gavel_makespan) X(gavel_pairs) X(gavel_pairs_ftf) X(gavel_pairs_makespan) X(isolated) \
+    X(allox) X(elasticflow) X(edf) X(edf_admit) X(themis) X(hare) X(hydra) X(chronus) X(powerflow) X(elastic) \
+    X(pollux) X(sia) X(muxflow) X(cognn) X(mps) X(miso) X(gandiva) X(smd) X(synergy) X(shockwave) X(optimus) \
+    X(hypersched) X(hived) X(kubeshare) X(mlfs)
+/* clang-format on */
+
+#define SC_POLICY_DECLARATION(name) extern const sc_policy sc_policy_##name;
+SC_POLICY_MAP(SC_POLICY_DECLARATION)
+#undef SC_POLICY_DECLARATION
 
 #endif

@@ -26,23 +26,17 @@ static double cost(const sc_offer *offer)
     return 1 / (speedup * (offer->is_present ? 1 : offer->kept) + FLOOR);
 }
 
-static double none_cost(bool is_running)
-{
-    (void)is_running;
-    return 1 / FLOOR;
-}
+static double none_cost(bool is_running) { return 1 / FLOOR; }
 
-static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
-{
-    static const sc_adaptive_rule rule = {.cost = cost, .none_cost = none_cost, .any_width = true};
-    return sc_adaptive_create(view, &rule, out_self, err);
-}
+static const sc_adaptive_rule rule = {.cost = cost, .none_cost = none_cost, .any_width = true};
 
 const sc_policy sc_policy_pollux = {
     .name = "pollux",
     .summary = "GPUs and batch sizes by goodput, every 60 s, by --step-times (Pollux)",
+    .one_type = true,
     .period_s = SC_ADAPTIVE_S,
-    .create = create,
+    .rule = &rule,
+    .create = sc_adaptive_create,
     .decide = sc_adaptive_decide,
     .destroy = sc_adaptive_destroy,
 };

@@ -147,9 +147,8 @@ static void widen(job_width *jobs, size_t count, const sc_view *view, int *free_
     }
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     sc_active *self = memory;
     const job_width *jobs = self->items;
     int free_gpus[SC_MAX_TYPES];
@@ -169,8 +168,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_powerflow = {
     .name = "powerflow",
     .summary = "GPUs and clocks to the jobs with the largest time saving per energy, within a power limit (PowerFlow)",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -7,9 +7,8 @@
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
-static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     for (size_t i = 0; i < view->arrived_count; i++) {
         uint32_t job = view->arrived[i];
         sc_order_put_last(self, job, sc_estimate_duration_s(view->estimate, job) * view->workload->jobs[job].gpus);
@@ -22,8 +21,6 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 const sc_policy sc_policy_qssf = {
     .name = "qssf",
     .summary = "shortest predicted service first, fixed at submission, no preemption (Helios)",
-    .uses_types = true,
     .create = sc_queue_create,
     .decide = decide,
-    .destroy = sc_queue_destroy,
 };

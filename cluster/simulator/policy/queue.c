@@ -74,5 +74,3 @@ mdot_status sc_queue_create(const sc_view *view, void **out_self, mdot_error *er
     if (status == MDOT_OK) *out_self = order;
     return status;
 }
-
-void sc_queue_destroy(void *self) { sc_order_destroy(self); }

@@ -1,30 +1,7 @@
 /* quota.c — sums over the ancestors of a job's user. */
 #include "simulator/policy/backfill.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-mdot_status sc_quota_create(const sc_accounts *accounts, sc_quota *out_quota, mdot_error *err)
-{
-    sc_quota quota = {.accounts = accounts};
-    if (accounts != NULL) {
-        quota.gpus = calloc(accounts->count, sizeof *quota.gpus);
-        quota.gpu_s = calloc(accounts->count, sizeof *quota.gpu_s);
-        if (quota.gpus == NULL || quota.gpu_s == NULL) {
-            sc_quota_free(&quota);
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-        }
-    }
-    *out_quota = quota;
-    return MDOT_OK;
-}
-
-void sc_quota_free(sc_quota *quota)
-{
-    free(quota->gpus);
-    free(quota->gpu_s);
-    *quota = (sc_quota){0};
-}
 
 void sc_quota_reset(sc_quota *quota)
 {

@@ -1,5 +1,6 @@
 /* rounds.c — turns time fractions into the next round's jobs. */
 #include "simulator/policy/rounds.h"
+#include "base/status.h"
 #include "simulator/core/workload.h"
 #include "simulator/policy/allocation.h"
 
@@ -26,29 +27,27 @@ typedef struct entry {     /* entry of a queue */
 } entry;
 
 typedef struct rounds {
-    sc_allocate_fn *allocate;
     account *accounts; /* one per job of the workload */
     uint32_t *active;
     size_t active_count;
     double type_s[SC_MAX_TYPES]; /* time received by all jobs */
     double computed_s;           /* time at which fractions were computed; -INFINITY: never */
-    bool is_stale, looks_at_types, shares;
+    bool is_stale, shares;
     sc_couple *couples; /* pairs with fractions; capacity: 2 MOST_COUPLES; NULL unless `shares` */
     size_t couple_count;
     sc_pair *pairs; /* the same for the solver */
     uint64_t random;
     size_t round; /* number of this round, counted from 1 */
     /* Scratch for the problem, in the order of active. */
-    double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *fractions, *previous;
+    double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *fractions;
     entry *queue;
 } rounds;
 
-void sc_rounds_destroy(void *self) { free(self); }
-
-static mdot_status create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, size_t couples,
-                          void **out_self, mdot_error *err)
+mdot_status sc_rounds_create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1, types = view->cluster->type_count;
+    size_t couples = view->policy->variant == SC_ROUNDS_SHARE ? MOST_COUPLES : 0;
+    if (couples > 0) BS_TRY(sc_couples_check(view, err));
     const sc_array arrays[] = {SC_ARRAY(rounds, accounts, jobs),
                                SC_ARRAY(rounds, active, jobs),
                                SC_ARRAY(rounds, speed, jobs * types),
@@ -58,31 +57,16 @@ static mdot_status create(const sc_view *view, sc_allocate_fn *allocate, bool lo
                                SC_ARRAY(rounds, since_start_s, jobs),
                                SC_ARRAY(rounds, isolated_s, jobs),
                                SC_ARRAY(rounds, fractions, (jobs + couples) * types),
-                               SC_ARRAY(rounds, previous, jobs * types),
                                SC_ARRAY(rounds, queue, jobs + couples),
                                SC_ARRAY(rounds, couples, 2 * couples),
                                SC_ARRAY(rounds, pairs, couples)};
     mdot_status status = SC_STATE(rounds, arrays, out_self, err);
     if (status != MDOT_OK) return status;
     rounds *self = *out_self;
-    self->allocate = allocate;
     self->computed_s = -INFINITY;
-    self->looks_at_types = looks_at_types;
     self->random = 1;
     self->shares = couples > 0;
     return MDOT_OK;
-}
-
-mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
-                             mdot_error *err)
-{
-    return create(view, allocate, looks_at_types, 0, out_self, err);
-}
-
-mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err)
-{
-    mdot_status status = sc_couples_check(view, err);
-    return status == MDOT_OK ? create(view, allocate, true, MOST_COUPLES, out_self, err) : status;
 }
 
 /* ---- Accounts ---------------------------------------------------------------------------------------------------- */
@@ -165,7 +149,7 @@ static void keep_couples(rounds *self, size_t types)
 
 /* ---- Fractions --------------------------------------------------------------------------------------------------- */
 
-static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_round_problem *out)
+static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_time_fractions *out)
 {
     size_t types = view->cluster->type_count;
     for (size_t i = 0; i < self->active_count; i++) {
@@ -175,7 +159,6 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         for (unsigned type = 0; type < types; type++)
             self->speed[i * types + type] =
                 j->gpus <= view->cluster->types[type].gpus ? sc_estimate_speed(view->estimate, job, type, j->gpus) : 0;
-        memcpy(&self->previous[i * types], a->fraction, types * sizeof(double));
         self->scale[i] = j->gpus;
         self->weight[i] = j->weight;
         self->remaining[i] = sc_view_planned_work(view, job);
@@ -183,41 +166,39 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         if (a->isolated_speed > 0) a->isolated_s += (a->steps - self->remaining[i]) / a->isolated_speed;
         self->isolated_s[i] = a->isolated_s;
     }
-    *out = (sc_round_problem){.fractions = {.jobs = self->active_count,
-                                            .types = types,
-                                            .speed = self->speed,
-                                            .scale = self->scale,
-                                            .weight = self->weight,
-                                            .remaining = self->remaining,
-                                            .since_start_s = self->since_start_s,
-                                            .isolated_s = self->isolated_s,
-                                            .gpus = gpus,
-                                            .pairs = self->pairs,
-                                            .pair_count = self->couple_count,
-                                            .limit_s = limit_s},
-                              .jobs = self->active,
-                              .previous = self->previous,
-                              .view = view};
+    *out = (sc_time_fractions){.jobs = self->active_count,
+                               .types = types,
+                               .speed = self->speed,
+                               .scale = self->scale,
+                               .weight = self->weight,
+                               .remaining = self->remaining,
+                               .since_start_s = self->since_start_s,
+                               .isolated_s = self->isolated_s,
+                               .gpus = gpus,
+                               .pairs = self->pairs,
+                               .pair_count = self->couple_count,
+                               .limit_s = limit_s};
 }
 
 static mdot_status compute_fractions(rounds *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     size_t types = view->cluster->type_count;
-    double gpus[SC_MAX_TYPES];
-    sc_round_problem problem;
+    double gpus[SC_MAX_TYPES], value;
+    sc_time_fractions problem;
     for (unsigned type = 0; type < types; type++) gpus[type] = view->cluster->types[type].gpus;
     begin_couples(self, view);
     state_problem(self, view, gpus, &problem);
-    sc_time_fractions_isolated(&problem.fractions, self->fractions);
+    sc_time_fractions_isolated(&problem, self->fractions);
     for (size_t i = 0; i < self->active_count; i++) {
         account *a = &self->accounts[self->active[i]];
-        a->isolated_speed = sc_time_fractions_throughput(&problem.fractions, self->fractions, i);
+        a->isolated_speed = sc_time_fractions_throughput(&problem, self->fractions, i);
         a->steps = self->remaining[i];
         a->is_known = true;
     }
-    mdot_status status = self->allocate(&problem, self->fractions, err);
+    mdot_status status = MDOT_OK;
+    if (view->policy->allocate != NULL) status = view->policy->allocate(&problem, self->fractions, &value, err);
     if (status == MDOT_DEVICE || status == MDOT_OUT_OF_RANGE) {
-        sc_time_fractions_isolated(&problem.fractions, self->fractions);
+        sc_time_fractions_isolated(&problem, self->fractions);
         plan->note = "no solution in time: equal fractions";
         status = MDOT_OK;
     }
@@ -287,29 +268,29 @@ static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan 
     }
 }
 
-static void order_types(rounds *self, unsigned count, unsigned *out_order)
+static void order_types(rounds *self, unsigned count, bool shuffles, unsigned *out_order)
 {
     for (unsigned i = 0; i < count; i++) out_order[i] = i;
-    for (unsigned i = count; i > 1 && !self->looks_at_types; i--) {
+    for (unsigned i = count; i > 1 && shuffles; i--) {
         unsigned partner = (unsigned)(sc_random_next(&self->random) % i), type = out_order[partner];
         out_order[partner] = out_order[i - 1];
         out_order[i - 1] = type;
     }
 }
 
-mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     rounds *self = memory;
     keep_books(self, view);
     if (self->active_count == 0) return MDOT_OK;
     if (self->is_stale && view->now_s - self->computed_s >= between_shares_s) {
         begin_period(self, view);
-        mdot_status status = compute_fractions(self, view, plan, err);
+        mdot_status status = compute_fractions(self, view, plan, view->err);
         if (status != MDOT_OK) return status;
     }
     self->round++;
     unsigned order[SC_MAX_TYPES];
-    order_types(self, view->cluster->type_count, order);
+    order_types(self, view->cluster->type_count, view->policy->allocate == NULL, order);
     for (unsigned i = 0; i < view->cluster->type_count; i++) fill_type(self, view, order[i], plan);
     if (self->is_stale) plan->wake_s = fmax(view->now_s + SC_ROUND_S, self->computed_s + between_shares_s);
     return MDOT_OK;

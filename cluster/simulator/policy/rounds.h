@@ -23,26 +23,12 @@
 
 #define SC_ROUND_S 360. /* the paper's value */
 
-/* Input for computing fractions; jobs[i] is job i of the problem. */
-typedef struct sc_round_problem {
-    sc_time_fractions fractions;
-    const uint32_t *jobs;
-    const double *previous; /* previous fractions; 0 for new jobs */
-    const sc_view *view;
-} sc_round_problem;
+enum { SC_ROUNDS_SHARE = 1 }; /* sc_policy.variant: with space sharing, and pair fractions behind those of jobs */
 
-/* Fills fractions[i * types + type]. */
-typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_fractions, mdot_error *err);
-
-/* Create, decide and destroy for a policy. Its own create passes `allocate`, and whether `allocate` depends on types.
- * If `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */
-mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool looks_at_types, void **out_self,
-                             mdot_error *err);
-/* The same with space sharing: the problem has pairs of jobs, and pair fractions follow the job fractions.
- * INVALID_ARGUMENT if the workload has no pair speeds. */
-mdot_status sc_rounds_create_sharing(const sc_view *view, sc_allocate_fn *allocate, void **out_self, mdot_error *err);
-mdot_status sc_rounds_decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
-void sc_rounds_destroy(void *self);
+/* Create and decide for a policy with sc_policy.allocate. If that exceeds its time, every job gets an equal part of
+ * every type, and the log records it. INVALID_ARGUMENT for space sharing if the workload has no pair speeds. */
+mdot_status sc_rounds_create(const sc_view *view, void **out_self, mdot_error *err);
+mdot_status sc_rounds_decide(void *self, const sc_view *view, sc_plan *plan);
 
 /* ---- Couples ----------------------------------------------------------------------------------------------------- */
 

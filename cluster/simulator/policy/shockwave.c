@@ -37,8 +37,7 @@ static void describe(const sc_active *self, const sc_view *view)
     double contention = fmax(1, requested_gpus / view->cluster->gpus);
     for (size_t i = 0; i < self->count; i++) {
         uint32_t job = self->jobs[i];
-        const sc_state *state = &view->states[job];
-        double left_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+        double left_s = sc_view_left_s(view, job);
         double alone_s = fmax(sc_estimate_duration_s(view->estimate, job), 1);
         double ratio = (view->now_s - view->workload->jobs[job].submit_s + left_s) / (alone_s * contention);
         jobs[i] = (planned){.job = job,
@@ -74,9 +73,8 @@ static int by_rounds(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     sc_active *self = memory;
     planned *jobs = self->items;
     double low = log(1e-30), high = log(1e30);
@@ -100,8 +98,6 @@ const sc_policy sc_policy_shockwave = {
     .name = "shockwave",
     .summary = "Nash product of progress, weighted by fairness, over 20 future rounds (Shockwave)",
     .round_s = ROUND_S,
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

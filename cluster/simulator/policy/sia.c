@@ -28,18 +28,14 @@ static double cost(const sc_offer *offer)
 
 static double none_cost(bool is_running) { return no_gpus_cost + (is_running ? change_cost : 0); }
 
-static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
-{
-    static const sc_adaptive_rule rule = {.cost = cost, .none_cost = none_cost};
-    return sc_adaptive_create(view, &rule, out_self, err);
-}
+static const sc_adaptive_rule rule = {.cost = cost, .none_cost = none_cost};
 
 const sc_policy sc_policy_sia = {
     .name = "sia",
     .summary = "GPU types, GPUs and batch sizes by an integer program over goodputs (Sia)",
-    .uses_types = true,
     .period_s = SC_ADAPTIVE_S,
-    .create = create,
+    .rule = &rule,
+    .create = sc_adaptive_create,
     .decide = sc_adaptive_decide,
     .destroy = sc_adaptive_destroy,
 };

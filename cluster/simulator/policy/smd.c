@@ -24,39 +24,27 @@ typedef struct smd {
 static void destroy(void *memory)
 {
     smd *self = memory;
-    if (self == NULL) return;
-    sc_sorted_jobs_destroy(self->one_node);
-    sc_sorted_jobs_destroy(self->several_nodes);
-    free(self->packed);
-    free(self->idle);
+    free(self->one_node);
+    free(self->several_nodes);
     free(self);
 }
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    smd *self = calloc(1, sizeof *self);
     void *one_node = NULL, *several_nodes = NULL;
-    if (self != NULL) {
-        self->packed = calloc(view->workload->job_count + 1, sizeof *self->packed);
-        self->idle = calloc(view->cluster->node_count, sizeof *self->idle);
-    }
-    mdot_status status = MDOT_OK;
-    if (self == NULL || self->packed == NULL || self->idle == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = sc_sorted_jobs_create(view, &one_node, err);
-    if (status == MDOT_OK) self->one_node = one_node;
+    const sc_array arrays[] = {SC_ARRAY(smd, packed, view->workload->job_count + 1),
+                               SC_ARRAY(smd, idle, view->cluster->node_count)};
+    mdot_status status = sc_sorted_jobs_create(view, &one_node, err);
     if (status == MDOT_OK) status = sc_sorted_jobs_create(view, &several_nodes, err);
-    if (status == MDOT_OK) self->several_nodes = several_nodes;
-    if (status == MDOT_OK)
-        *out_self = self;
-    else
-        destroy(self);
+    if (status == MDOT_OK) status = SC_STATE(smd, arrays, out_self, err);
+    if (status == MDOT_OK) {
+        ((smd *)*out_self)->one_node = one_node;
+        ((smd *)*out_self)->several_nodes = several_nodes;
+    } else {
+        free(one_node);
+        free(several_nodes);
+    }
     return status;
-}
-
-static double remaining_s(const sc_view *view, uint32_t job)
-{
-    const sc_state *state = &view->states[job];
-    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
 }
 
 static double spread_of(const sc_view *view, uint32_t job)
@@ -64,14 +52,9 @@ static double spread_of(const sc_view *view, uint32_t job)
     return sc_estimate_spread(view->estimate, job, 0, view->workload->jobs[job].gpus);
 }
 
-static double one_node_gpu_s(const sc_view *view, uint32_t job)
-{
-    return remaining_s(view, job) * view->workload->jobs[job].gpus;
-}
-
 static double several_nodes_gpu_s(const sc_view *view, uint32_t job)
 {
-    return one_node_gpu_s(view, job) * spread_of(view, job);
+    return sc_view_left_gpu_s(view, job) * spread_of(view, job);
 }
 
 static void count_idle(smd *self, const sc_view *view)
@@ -107,7 +90,7 @@ static bool would_stay(const sc_view *view, uint32_t job, bool on_one_node)
 {
     const sc_state *state = &view->states[job];
     if (state->phase != SC_RUNNING) return false;
-    double saved_s = remaining_s(view, job) * (spread_of(view, job) - 1);
+    double saved_s = sc_view_left_s(view, job) * (spread_of(view, job) - 1);
     return !on_one_node || state->part_count == 1 || saved_s <= sc_restart_s(view->restart, state->gpus, false);
 }
 
@@ -137,13 +120,12 @@ static int most_free(const sc_view *view, const sc_plan *plan)
     return maximum;
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     smd *self = memory;
     uint32_t one_node = SC_NONE, several_nodes = SC_NONE; /* positions in both lists */
     self->decision++;
-    sc_sorted_jobs_sort(self->one_node, view, one_node_gpu_s);
+    sc_sorted_jobs_sort(self->one_node, view, sc_view_left_gpu_s);
     sc_sorted_jobs_sort(self->several_nodes, view, several_nodes_gpu_s);
     count_idle(self, view);
     while (plan->free[0] > 0) {
@@ -163,6 +145,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_smd = {
     .name = "smd",
     .summary = "a knapsack of jobs on one node or on several, by GPU time with communication (SMD, reduced)",
+    .one_type = true,
     .create = create,
     .decide = decide,
     .destroy = destroy,

@@ -10,18 +10,10 @@
 
 #include <math.h>
 
-static double service_of(const sc_view *view, uint32_t job)
+static mdot_status decide(void *self, const sc_view *view, sc_plan *plan)
 {
-    const sc_state *state = &view->states[job];
-    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s) *
-           view->workload->jobs[job].gpus;
-}
-
-static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
-{
-    (void)err;
     double total = view->cluster->cpus, part = total / view->cluster->gpus, left = total;
-    sc_sorted_jobs_decide(self, view, plan, service_of);
+    sc_sorted_jobs_decide(self, view, plan);
     if (total == 0) return MDOT_OK;
     for (size_t i = 0; i < plan->grant_count; i++) {
         sc_grant *g = &plan->grants[i];
@@ -42,8 +34,7 @@ static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_e
 const sc_policy sc_policy_synergy = {
     .name = "synergy",
     .summary = "least remaining service first, with CPUs by the loaders' needs (Synergy)",
-    .uses_types = true,
+    .key = sc_view_left_gpu_s,
     .create = sc_sorted_jobs_create,
     .decide = decide,
-    .destroy = sc_sorted_jobs_destroy,
 };

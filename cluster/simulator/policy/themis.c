@@ -50,8 +50,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 /* In an equal part of the cluster, a job is slower by the ratio of requested GPUs to existing GPUs. */
 static double ratio_of(const sc_view *view, uint32_t job, double contention)
 {
-    const sc_state *state = &view->states[job];
-    double left_s = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
+    double left_s = sc_view_left_s(view, job);
     double taken_s = view->now_s - view->workload->jobs[job].submit_s + left_s;
     double alone_s = fmax(sc_estimate_duration_s(view->estimate, job), 1);
     return taken_s / (alone_s * contention);
@@ -168,9 +167,8 @@ static void sell(const sc_view *view, sc_plan *plan, bidder *bidders, size_t cou
         if (kept[i] > 0) sc_plan_run(plan, bidders[i].job, bidders[i].type, kept[i]);
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     themis *self = memory;
     size_t kept = 0;
     double requested_gpus = 0;
@@ -206,8 +204,6 @@ const sc_policy sc_policy_themis = {
     .name = "themis",
     .summary = "auctions of leases by finish-time fairness, in rounds (Themis)",
     .round_s = LEASE_S,
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -49,12 +49,6 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return SC_STATE(tiresias, arrays, out_self, err);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static size_t sample_count(const tiresias *self) { return self->completed < SAMPLES ? self->completed : SAMPLES; }
 
 static void learn(tiresias *self, const sc_view *view)
@@ -63,7 +57,7 @@ static void learn(tiresias *self, const sc_view *view)
         self->samples[self->completed++ % SAMPLES] = view->states[view->completed[i]].attained_gpu_s;
     if (view->completed_count == 0) return;
     memcpy(self->sorted, self->samples, sample_count(self) * sizeof *self->sorted);
-    qsort(self->sorted, sample_count(self), sizeof *self->sorted, by_size);
+    qsort(self->sorted, sample_count(self), sizeof *self->sorted, sc_by_value);
 }
 
 /* Returns the Gittins index at an attained service; 0 if no completed job had more. */
@@ -133,9 +127,8 @@ static bool run(const sc_view *view, sc_plan *plan, uint32_t job)
     return sc_place_on_several(view, plan, plan->node_free, job, gpus);
 }
 
-static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
-    (void)err;
     tiresias *self = memory;
     self->count = sc_active_update(view, self->active, self->count);
     learn(self, view);
@@ -158,8 +151,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 const sc_policy sc_policy_tiresias = {
     .name = "tiresias",
     .summary = "two-dimensional Gittins index in three levels, promotion, placement by skew (Tiresias)",
-    .uses_types = true,
     .create = create,
     .decide = decide,
-    .destroy = free,
 };

@@ -3,27 +3,7 @@
 #include "simulator/policy/backfill.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-mdot_status sc_topology_create(const sc_cluster *cluster, sc_topology *out_topology, mdot_error *err)
-{
-    sc_topology topology = {.domain_free = calloc(cluster->domain_count + 1, sizeof(int)),
-                            .rack_free = calloc(cluster->rack_count + 1, sizeof(int))};
-    if (topology.domain_free == NULL || topology.rack_free == NULL) {
-        sc_topology_free(&topology);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    *out_topology = topology;
-    return MDOT_OK;
-}
-
-void sc_topology_free(sc_topology *topology)
-{
-    free(topology->domain_free);
-    free(topology->rack_free);
-    *topology = (sc_topology){0};
-}
 
 static void count_free(sc_topology *topology, const sc_cluster *cluster, const sc_plan *plan)
 {

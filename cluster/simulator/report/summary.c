@@ -6,12 +6,6 @@
 
 static const double bound_s = 600; /* in the slowdown, so that very short jobs do not decide it */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Ascending times, and the sums of those before each. */
 typedef struct times {
     double *items, *sums;
@@ -50,7 +44,7 @@ static mdot_status rate_fairness(const sc_workload *workload, const sc_cluster *
         begun.items[begun.count++] = workload->jobs[i].submit_s - first_s;
         ended.items[ended.count++] = result->states[i].end_s - first_s;
     }
-    qsort(ended.items, ended.count, sizeof *ended.items, by_size);
+    qsort(ended.items, ended.count, sizeof *ended.items, sc_by_value);
     sum_up(&begun);
     sum_up(&ended);
     for (size_t i = 0; i < workload->job_count; i++) {
@@ -98,7 +92,7 @@ mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster,
         summary.preemptions += state->preemptions;
         summary.deadlines_met += isfinite(job->deadline_s) && state->end_s <= job->deadline_s;
     }
-    qsort(jct_s, count, sizeof *jct_s, by_size);
+    qsort(jct_s, count, sizeof *jct_s, sc_by_value);
     if (count > 0) {
         summary.mean_jct_s /= (double)count;
         summary.mean_wait_s /= (double)count;

@@ -1,5 +1,6 @@
 /* linear.c — a linear program, built term by term and solved by CLP or CBC. */
 #include "simulator/solve/linear.h"
+#include "simulator/core/arrays.h"
 
 #include <limits.h>
 #include <math.h>
@@ -47,19 +48,9 @@ void sc_linear_destroy(sc_linear *linear)
     free(linear);
 }
 
-/* Reserves space for one more item behind `count`; false if memory ran out. */
-static bool grow(void *items, size_t count, size_t size)
-{
-    void **position = items;
-    if ((count & (count - 1)) != 0) return true;
-    void *grown = count > INT_MAX / 2 ? NULL : realloc(*position, (count > 0 ? 2 * count : 1) * size);
-    if (grown != NULL) *position = grown;
-    return grown != NULL;
-}
-
 static size_t add_range(sc_linear *linear, range **ranges, size_t *count, range added)
 {
-    if (linear->ran_out || !grow(ranges, *count, sizeof **ranges)) {
+    if (linear->ran_out || *count > INT_MAX / 2 || !sc_grow(ranges, *count, sizeof **ranges)) {
         linear->ran_out = true;
         return 0;
     }
@@ -85,7 +76,8 @@ size_t sc_linear_add_row(sc_linear *linear, double lower, double upper)
 
 void sc_linear_add_term(sc_linear *linear, size_t row, size_t column, double value)
 {
-    if (linear->ran_out || !grow(&linear->terms, linear->term_count, sizeof *linear->terms)) {
+    if (linear->ran_out || linear->term_count > INT_MAX / 2 ||
+        !sc_grow(&linear->terms, linear->term_count, sizeof *linear->terms)) {
         linear->ran_out = true;
         return;
     }
@@ -230,7 +222,6 @@ bool sc_linear_solves_integers(void) { return false; }
 static mdot_status solve_integers(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
                                   double *out_cost, mdot_error *err)
 {
-    (void)linear, (void)a, (void)limit_s, (void)out_values, (void)out_cost;
     return mdot_fail(err, MDOT_UNSUPPORTED,
                      "built without COIN-OR CBC (coinor-libcbc-dev), which solves programs in whole numbers");
 }
@@ -259,7 +250,6 @@ bool sc_linear_solves_integers(void) { return false; }
 
 mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_values, double *out_cost, mdot_error *err)
 {
-    (void)linear, (void)limit_s, (void)out_values, (void)out_cost;
     return mdot_fail(err, MDOT_UNSUPPORTED,
                      "built without COIN-OR CLP (coinor-libclp-dev), which solves linear programs");
 }

@@ -15,22 +15,6 @@ static const int partitions[][SC_SLICES] = {
 
 enum { PARTITIONS = sizeof partitions / sizeof *partitions };
 
-bool sc_partition_holds(const int *sizes, size_t count)
-{
-    for (size_t i = 0; i < PARTITIONS; i++) {
-        bool is_taken[SC_SLICES] = {false};
-        size_t held = 0;
-        for (; held < count; held++) {
-            size_t slice = 0;
-            while (slice < SC_SLICES && (is_taken[slice] || partitions[i][slice] != sizes[held])) slice++;
-            if (slice == SC_SLICES) break;
-            is_taken[slice] = true;
-        }
-        if (held == count) return true;
-    }
-    return false;
-}
-
 static size_t index_of(int size)
 {
     size_t i = 0;

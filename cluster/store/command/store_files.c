@@ -133,7 +133,6 @@ void store_remove_folder(char *folder)
 
 int store_check(const store_request *request, char **operands, int count)
 {
-    (void)request, (void)count;
     mdot_error err = {0};
     mdot_store_info info = MDOT_INIT(mdot_store_info);
     mdot_store *store = store_open_to_read(operands[0]);
@@ -157,7 +156,6 @@ store_counted store_count_of(uint64_t count, const char *noun)
 
 int store_recover(const store_request *request, char **operands, int count)
 {
-    (void)request, (void)count;
     mdot_error err = {0};
     mdot_store_recovery r = MDOT_INIT(mdot_store_recovery);
     if (mdot_store_recover(operands[0], operands[1], &r, &err) != MDOT_OK) return cli_report(PROGRAM, &err);
@@ -170,7 +168,6 @@ int store_recover(const store_request *request, char **operands, int count)
 
 int store_migrate(const store_request *request, char **operands, int count)
 {
-    (void)request, (void)count;
     mdot_error err = {0};
     uint32_t from = 0;
     mdot_store_info info = MDOT_INIT(mdot_store_info);

@@ -76,7 +76,6 @@ static int run_mdot(char **argv)
 
 int store_calibrate(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     char *folder = NULL, *table = NULL;
     mdot_store_filter filter;
@@ -351,7 +350,6 @@ static mdot_status find_drift(const store_request *request, const char *path, dr
 
 int store_drift(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     drift_report report = {.json = request->json};
     mdot_status status = find_drift(request, operands[0], &report, &err);

@@ -112,7 +112,6 @@ static bool print_row(void *user, const mdot_store_row *r)
 
 int store_list(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     mdot_store_filter filter;
     listing l = {0};
@@ -137,7 +136,6 @@ static bool print_host(void *user, const mdot_store_host *h)
 
 int store_outliers(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     mdot_store_filter filter;
     listing l = {0};
@@ -185,7 +183,6 @@ static bool print_job(void *user, const mdot_store_job *j)
 
 int store_jobs(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     listing l = {0};
     mdot_store *store = begin_list(request, operands[0], &l);
@@ -236,7 +233,6 @@ static bool print_outcome(void *user, const mdot_store_outcome *o)
 
 int store_outcomes(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     listing l = {0};
     mdot_store *store = begin_list(request, operands[0], &l);

@@ -233,7 +233,6 @@ static mdot_status write_folder(mdot_store *store, const char *folder, mdot_erro
 
 int store_export(const store_request *request, char **operands, int count)
 {
-    (void)count;
     mdot_error err = {0};
     mdot_store_filter filter;
     if (!store_filter(request, &filter)) return CLI_USAGE;

@@ -304,7 +304,7 @@ static void fair_tree_ranks_accounts_before_users(void **state)
     expect_number(sc_fair_tree_factor(tree, cat), .75);
     expect_number(sc_fair_tree_factor(tree, ann), .5);
     expect_number(sc_fair_tree_factor(tree, bob), .25);
-    sc_fair_tree_destroy(tree);
+    free(tree);
     sc_accounts_free(&a);
 }
 
@@ -328,7 +328,7 @@ static void members_of_tied_accounts_are_ranked_together(void **state)
     expect_number(sc_fair_tree_factor(tree, y1), .75);
     expect_number(sc_fair_tree_factor(tree, y2), .5);
     expect_number(sc_fair_tree_factor(tree, x2), .25);
-    sc_fair_tree_destroy(tree);
+    free(tree);
     sc_accounts_free(&a);
 }
 

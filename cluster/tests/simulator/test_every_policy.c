@@ -75,10 +75,10 @@ static void check_plan(const sc_view *view, const sc_plan *plan)
             snprintf(fault, sizeof fault, "job %s was preempted", view->workload->jobs[view->running[i]].id);
 }
 
-static mdot_status watch(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status watch(void *self, const sc_view *view, sc_plan *plan)
 {
-    if (++decisions > MOST_DECISIONS) return mdot_fail(err, MDOT_OUT_OF_RANGE, "does not end");
-    mdot_status status = watched->decide(self, view, plan, err);
+    if (++decisions > MOST_DECISIONS) return mdot_fail(view->err, MDOT_OUT_OF_RANGE, "does not end");
+    mdot_status status = watched->decide(self, view, plan);
     if (status == MDOT_OK) check_plan(view, plan);
     return status;
 }
@@ -151,7 +151,7 @@ static sc_cluster make_cluster(const sc_policy *policy)
     for (int node = 0; node < 3; node++) {
         char name[8];
         snprintf(name, sizeof name, "n%d", node);
-        assert_int_equal(sc_cluster_add_node(&c, name, policy->uses_types && node == 2 ? "slow" : "mig", gpus, NULL),
+        assert_int_equal(sc_cluster_add_node(&c, name, !policy->one_type && node == 2 ? "slow" : "mig", gpus, NULL),
                          MDOT_OK);
     }
     for (unsigned type = 0; type < c.type_count; type++) c.types[type].watts = 300;
@@ -257,9 +257,9 @@ static void a_job_whose_plan_ran_out_runs_on(void **state)
     sc_workload_free(&w);
 }
 
-static mdot_status never(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status never(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)self, (void)err;
+    (void)self;
     plan->wake_s = view->now_s + 60;
     return MDOT_OK;
 }

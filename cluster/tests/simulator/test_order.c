@@ -82,7 +82,7 @@ static void an_order_matches_a_sorted_list(void **state)
         }
         expect_equal(order, &l, &workload, 1 + step % 5);
     }
-    sc_order_destroy(order);
+    free(order);
     sc_workload_free(&workload);
 }
 
@@ -132,7 +132,7 @@ static void settling_an_order_sorts_stably(void **state)
         }
         expect_equal(order, &l, &workload, 5);
     }
-    sc_order_destroy(order);
+    free(order);
     sc_workload_free(&workload);
 }
 

@@ -107,9 +107,9 @@ static void a_job_that_runs_stays_on_its_nodes(void **state)
 }
 
 /* Runs job 0 on node a until 10 s, then on b. */
-static mdot_status move_once(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status move_once(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)self, (void)err;
+    (void)self;
     sc_phase phase = view->states[0].phase;
     if (phase != SC_WAITING && phase != SC_RUNNING) return MDOT_OK;
     sc_plan_run(plan, 0, 0, 1);
@@ -129,7 +129,7 @@ static void a_move_pays_a_restart(void **state)
 static const sc_policy *checked; /* the policy that check() calls */
 
 /* Every node has at most as many running GPUs as it has GPUs, and every running job has as many as its width. */
-static mdot_status check(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status check(void *self, const sc_view *view, sc_plan *plan)
 {
     int used[16] = {0};
     for (size_t i = 0; i < view->running_count; i++) {
@@ -145,7 +145,7 @@ static mdot_status check(void *self, const sc_view *view, sc_plan *plan, mdot_er
     }
     for (size_t node = 0; node < view->cluster->node_count; node++)
         assert_true(used[node] <= view->cluster->nodes[node].gpus);
-    return checked->decide(self, view, plan, err);
+    return checked->decide(self, view, plan);
 }
 
 static void no_gpu_is_held_twice(void **state)

@@ -94,7 +94,7 @@ static void a_lone_job_takes_the_fastest_type(void **state)
     for (size_t i = 0; sc_policies[i] != NULL; i++) {
         const char *name = sc_policies[i]->name;
         /* Shares of a lone job are its whole time on any type here; pairs need a table; slices are not types. */
-        bool is_other = !sc_policies[i]->uses_types || strncmp(name, "gavel", 5) == 0 || strcmp(name, "isolated") == 0;
+        bool is_other = sc_policies[i]->one_type || strncmp(name, "gavel", 5) == 0 || strcmp(name, "isolated") == 0;
         if (is_other || strcmp(name, "mlfs") == 0) continue; /* mlfs requires a network */
         sc_workload w = workload_make(jobs, 1);
         sc_result r = run_on_types(sc_policies[i], &w);

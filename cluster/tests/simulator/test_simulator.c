@@ -28,10 +28,9 @@ static mdot_status run(const sc_workload *workload, int gpus, const sc_policy *p
 }
 
 /* Gives all GPUs to the jobs in turn, 10 s each. */
-static mdot_status take_turns(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status take_turns(void *self, const sc_view *view, sc_plan *plan)
 {
     (void)self;
-    (void)err;
     for (uint32_t i = 0; i < view->workload->job_count; i++) {
         uint32_t job = (uint32_t)((i + (uint64_t)(view->now_s / 10)) % view->workload->job_count);
         sc_phase phase = view->states[job].phase;
@@ -67,15 +66,15 @@ static void a_restart_costs_time_without_progress(void **state)
     sc_workload_free(&workload);
 }
 
-static mdot_status never(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
-{
-    (void)self, (void)view, (void)plan, (void)err;
-    return MDOT_OK;
-}
-static mdot_status refuse(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status never(void *self, const sc_view *view, sc_plan *plan)
 {
     (void)self, (void)view, (void)plan;
-    return mdot_fail(err, MDOT_UNSUPPORTED, "no");
+    return MDOT_OK;
+}
+static mdot_status refuse(void *self, const sc_view *view, sc_plan *plan)
+{
+    (void)self, (void)view, (void)plan;
+    return mdot_fail(view->err, MDOT_UNSUPPORTED, "no");
 }
 
 static void a_policy_that_lets_jobs_wait_forever_is_named(void **state)
@@ -104,9 +103,9 @@ static void a_job_wider_than_the_cluster_is_refused(void **state)
     sc_workload_free(&workload);
 }
 
-static mdot_status reject_odd(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status reject_odd(void *self, const sc_view *view, sc_plan *plan)
 {
-    (void)self, (void)err;
+    (void)self;
     for (size_t i = 0; i < view->arrived_count; i++)
         if (view->arrived[i] % 2 == 1) sc_plan_reject(plan, view->arrived[i]);
     for (uint32_t job = 0; job < view->workload->job_count; job += 2)
