@@ -32,7 +32,7 @@ static void expect_close(double actual, double wanted)
 static void weights_halve_with_each_half_life(void **state)
 {
     (void)state;
-    for (int n = 0; n < 10; n++) expect_near(hs_decay(60, 1000, 1000 + 60 * n), pow(0.5, n), 1e-12);
+    for (int n = 0; n < 10; n++) expect_within(hs_decay(60, 1000, 1000 + 60 * n), pow(0.5, n), 1e-12);
     for (int n = 0; n < 10; n++) expect_number(hs_decay(60, 1000, 1000 - 60 * n), 1);
     expect_number(hs_decay(INFINITY, 0, 1e9), 1);
 }
@@ -46,10 +46,10 @@ static void an_empty_history_estimates_an_hour(void **state)
     assert_non_null(nodes);
     hs_keys keys = {0};
     hs_forecast f = hs_forecast_of(&learning, nodes, &keys, 86400, 0, 0);
-    expect_near(f.log_s, log(3600), 1e-9);
+    expect_within(f.log_s, log(3600), 1e-9);
     for (int i = 0; i < HS_STEPS; i++) assert_true(f.steps[i].weight == 0);
     hs_learn(&learning, &f, log(60));
-    expect_near(hs_forecast_of(&learning, nodes, &keys, 86400, 0, 0).log_s, log(3600), 1e-9);
+    expect_within(hs_forecast_of(&learning, nodes, &keys, 86400, 0, 0).log_s, log(3600), 1e-9);
     hs_nodes_destroy(nodes);
 }
 
@@ -251,7 +251,7 @@ static void errors_are_learned_as_decayed_sums(void **state)
             double least = INFINITY;
             for (int c = 0; c < HS_CANDIDATES; c++) least = fmin(least, losses[step][c]);
             for (int c = 0; c < HS_CANDIDATES; c++) /* each k was measured with some 8 digits */
-                expect_near(l.losses[step][c], losses[step][c] - least, 1e-5 * (1 + losses[step][c]));
+                expect_within(l.losses[step][c], losses[step][c] - least, 1e-5 * (1 + losses[step][c]));
         }
         for (int key = 0; key < HS_KEYS; key++) {
             expect_close(l.passing[key][0], passing[key].weight);

@@ -115,7 +115,7 @@ static void an_error_counts_in_the_bin_around_it(void **state)
         double inside = i % 5 == 0 ? 1e-6 : i % 5 == 1 ? 1 - 1e-6 : unit();
         double outside = bin == 0 ? -unit() * 99 : bin == HS_BINS - 1 ? unit() * 99 : 0;
         hs_errors_add(&errors, sinh((bin + inside + outside - HS_BINS / 2) / 8) / 8);
-        for (int k = 0; k < HS_BINS; k++) expect_near(errors.bins[k], before.bins[k] * .999 + (k == bin), 1e-12);
+        for (int k = 0; k < HS_BINS; k++) expect_within(errors.bins[k], before.bins[k] * .999 + (k == bin), 1e-12);
     }
 }
 
@@ -165,7 +165,7 @@ static void quantiles_hold_their_share_of_jobs(void **state)
         e.degrees = degrees[i % 4];
         double p = .002 + .996 * unit(), whole_s = mdot_history_quantile_s(&e, p);
         bool is_cut = whole_s < 1.01e-3 || whole_s > .99e12;
-        if (!is_cut) expect_near(share_until(&e, whole_s), p, 1e-6);
+        if (!is_cut) expect_within(share_until(&e, whole_s), p, 1e-6);
         expect_number(mdot_history_quantile_s(&e, 1.5), mdot_history_quantile_s(&e, .999));
         expect_number(mdot_history_quantile_s(&e, -1), mdot_history_quantile_s(&e, .001));
         expect_number(mdot_history_remaining_s(&e, -unit(), p), whole_s);
@@ -174,7 +174,7 @@ static void quantiles_hold_their_share_of_jobs(void **state)
         double rest_s = mdot_history_remaining_s(&e, executed_s, p), end_s = executed_s + rest_s;
         assert_true(rest_s >= 1e-3);
         if (passed < .9979 && passed + p * (1 - passed) < .999 && rest_s > .01 && executed_s > .01 && end_s < .99e12)
-            expect_near((share_until(&e, end_s) - passed) / (1 - passed), p, 1e-3);
+            expect_within((share_until(&e, end_s) - passed) / (1 - passed), p, 1e-3);
         /* Beyond the table, the quantile is a share of the elapsed time, and it continues the table's. */
         double last_s = mdot_history_quantile_s(&e, .998), far_s = mdot_history_quantile_s(&e, .999);
         if (far_s > .99e12 || far_s - last_s < .1 || last_s < .01) continue;

@@ -85,9 +85,9 @@ static void an_estimate_follows_the_answers_to_its_row(void **state)
             mdot_history_trees_correct(trees, &job, &after);
             double lower = before.lower_scale * (answers[1] - answers[0]) / (row[3] - row[0]);
             double upper = before.upper_scale * (answers[2] - answers[1]) / (row[6] - row[3]);
-            expect_near(log(after.median_s), fmin(fmax(answers[1], log(1e-3)), log(1e12)), 2e-3);
-            expect_near(after.lower_scale, fmax(lower, 1e-3), 5e-3 * (1 + fabs(lower)));
-            expect_near(after.upper_scale, fmax(upper, 1e-3), 5e-3 * (1 + fabs(upper)));
+            expect_within(log(after.median_s), fmin(fmax(answers[1], log(1e-3)), log(1e12)), 2e-3);
+            expect_within(after.lower_scale, fmax(lower, 1e-3), 5e-3 * (1 + fabs(lower)));
+            expect_within(after.upper_scale, fmax(upper, 1e-3), 5e-3 * (1 + fabs(upper)));
             assert_true(after.lower_scale >= 1e-3 && after.upper_scale >= 1e-3);
             after.median_s = before.median_s;
             after.lower_scale = before.lower_scale;
@@ -114,7 +114,7 @@ static void an_estimate_stays_without_a_tail_or_an_answer(void **state)
         mdot_history_trees_correct(trees, &job, &after);
         bool stays = i % 6 != 5;
         assert_int_equal(memcmp(&after, &before, sizeof after) == 0, stays);
-        if (!stays) expect_near(log(after.median_s), log(2), 1e-3);
+        if (!stays) expect_within(log(after.median_s), log(2), 1e-3);
     }
     mdot_history_trees_close(trees);
 }

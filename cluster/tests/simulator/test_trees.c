@@ -62,7 +62,7 @@ static void trees_correct_the_history(void **state)
         plain.learn(plain.self, &w, i, work_s, w.jobs[i].submit_s + work_s);
         corrected.learn(corrected.self, &w, i, work_s, w.jobs[i].submit_s + work_s);
     }
-    expect_near(sums[1] - sums[0], 1, 0.1);
+    expect_within(sums[1] - sums[0], 1, 0.1);
     corrected.renew(corrected.self, &w, JOBS - 1);
     assert_true(corrected.remaining_s(corrected.self, &w, JOBS - 1, 0) >
                 plain.remaining_s(plain.self, &w, JOBS - 1, 0));

@@ -309,7 +309,7 @@ static void trees_correct_the_durations(void **state)
     if (sl_controller_refresh(c, &is_new, &err) != MDOT_OK) fail_msg("%s", err.message);
     assert_true(is_new); /* the file appeared */
     double after[] = {median_s(c, "gres:gpu:1"), median_s(c, "gres:gpu:8")};
-    expect_near(log(after[1] / before[1]) - log(after[0] / before[0]), 1, .1);
+    expect_within(log(after[1] / before[1]) - log(after[0] / before[0]), 1, .1);
     assert_int_equal(chmod(path, 0666), 0);
     write_site(MDOT_SHIPPED_PREDICTOR, line);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);

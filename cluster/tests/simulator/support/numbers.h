@@ -13,7 +13,7 @@
     } while (0)
 
 /* Fails unless the numbers differ by `tolerance` at most. Infinite ones fail; cmocka takes them for equal to any. */
-#define expect_near(actual, wanted, tolerance)                                                                         \
+#define expect_within(actual, wanted, tolerance)                                                                       \
     do {                                                                                                               \
         double actual_ = (actual), wanted_ = (wanted);                                                                 \
         if (!(fabs(actual_ - wanted_) <= (tolerance))) fail_msg("%s is %.17g, not %.17g", #actual, actual_, wanted_);  \
