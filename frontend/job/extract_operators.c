@@ -240,7 +240,8 @@ static void visit_node(extractor *e, const ir_node *node)
 {
     bool receives = fe_receives_gradient(node, e->reaches) && !fe_stops_gradient(node);
     bool reads = receives && reads_trained_value(e, node);
-    bool needed = receives && (reads || reads_trained_work(e, node) || has_trained_parameter(e->job, node));
+    bool starts = ir_node_int(node, FE_STARTS_GRADIENT, 0) != 0;
+    bool needed = receives && (reads || starts || reads_trained_work(e, node) || has_trained_parameter(e->job, node));
     propagate_gradient(e, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;

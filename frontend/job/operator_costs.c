@@ -14,6 +14,8 @@
 #include "frontend/job/traced_program.h"
 #include "ir/ops/families.h"
 
+#include <math.h>
+
 enum { FLOAT_BYTES = 4, INDEX_BYTES = 8 };
 
 bool fe_has_gradient(const ir_node *node)
@@ -365,14 +367,20 @@ static double gradient_flops(const mdot_job_operator *op)
 static void count_gradients(const counter *c, const fe_operator *source)
 {
     fe_gradient kind = fe_row_of(c->node)->gradient;
-    double backward = ir_node_float(c->node, FE_BACKWARD_FLOPS, -1);
     if (kind == FE_GRADIENT_MATMUL) {
         count_matmul(c, source);
     } else {
         if (source->needs_data_gradient) count_data_gradient(c, kind);
         count_parameters(c);
     }
-    if (backward >= 0) c->op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops = per_sample(c, backward);
+}
+
+/* Autograd dispatched these FLOPs; a weight gradient takes as many as it needs. */
+static void set_backward_flops(const counter *c, double flops)
+{
+    double *weight = &c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops;
+    *weight = fmin(*weight, per_sample(c, flops));
+    c->op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops = per_sample(c, flops) - *weight;
 }
 
 static void count_operator(const counter *c, const fe_operator *source, double *products);
@@ -401,12 +409,13 @@ static void count_operator(const counter *c, const fe_operator *source, double *
     }
     count_forward(c);
     if (source->normalised) drop_bias(c, node);
-    double before = gradient_flops(op);
-    if (source->needs_gradient && fe_has_gradient(node)) count_gradients(c, source);
+    double before = gradient_flops(op), backward = ir_node_float(node, FE_BACKWARD_FLOPS, -1);
+    if (backward != 0 && source->needs_gradient && fe_has_gradient(node)) count_gradients(c, source);
+    if (backward >= 0) set_backward_flops(c, backward);
     if (is_product(node)) {
         double share = product_share(node, op->setting) * ir_node_float(node, FE_SHARE, 1) * (double)job->batch;
         products[0] += share * per_sample(c, fe_forward_flops(node));
-        products[1] += share * (gradient_flops(op) - before);
+        products[1] += backward >= 0 ? backward : share * (gradient_flops(op) - before);
     }
     if (source->normalised) {
         const ir_value *bias = ir_node_input(node, 2);

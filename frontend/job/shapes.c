@@ -203,13 +203,15 @@ static void stop_gradient(inferrer *state, ir_node *node)
     }
 }
 
-/* A view of a constant is a constant. */
+/* A view of a constant is a constant. Other operands than the first one get a gradient alone. */
 static void view(inferrer *state, ir_node *node)
 {
     ir_value *result = node->outputs[0];
     int first_made = state->job->graph->value_count;
+    int64_t starts = ir_node_int(node, FE_STARTS_GRADIENT, 0);
     make_opaque(state, node, "it is a view");
     ir_node_set(state->job->graph, node, IR_INT(FE_VIEW, 1));
+    ir_node_set(state->job->graph, node, IR_INT(FE_STARTS_GRADIENT, starts));
     if (node->inputs[0]->constant == NULL) return;
     ir_replace(&state->builder, result, constant_of_type(&state->builder, result));
     derive(state, node, first_made);
@@ -267,7 +269,7 @@ static void infer(inferrer *state, ir_node *node)
         stop_gradient(state, node);
         return;
     }
-    if (fe_job_op_role_of(node) == FE_JOB_OP_VIEW && node->input_count == 1 && node->inputs[0] != NULL) {
+    if (fe_job_op_role_of(node) == FE_JOB_OP_VIEW && node->input_count > 0 && node->inputs[0] != NULL) {
         view(state, node);
         return;
     }

@@ -37,9 +37,11 @@ bool fe_stops_gradient(const ir_node *node);
 /* Is the node a view of its operand in another shape? */
 bool fe_is_view(const ir_node *node);
 #define FE_VIEW "view"
+/* A view's attribute: the value requires a gradient, for example an input with requires_grad. */
+#define FE_STARTS_GRADIENT "starts_gradient"
 
 /* Attributes of a call outside of ops.def: the operator (ir_opcode) whose gradient and traits it has, and the FLOPs of
- * the forward phase, and of the backward phase if it differs from that operator's. */
+ * the forward phase. Any product may have the backward phase's FLOPs, if they differ from the operator's. */
 #define FE_PRICED_AS "priced_as"
 #define FE_FLOPS "flops"
 #define FE_BACKWARD_FLOPS "backward_flops"

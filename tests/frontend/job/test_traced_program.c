@@ -100,6 +100,43 @@ static void program_without_any_gradient_is_trained_as_before(void **state)
     job_end(&job);
 }
 
+/* A view that starts a gradient, of an input and behind a layer without one. */
+static void gradient_starts_at_a_view(void **state)
+{
+    (void)state;
+    for (int starts = 0; starts < 2; starts++) {
+        onnx_builder *b = job_begin("N,16");
+        onnx_import(b, "mdot", 1);
+        onnx_initializer(b, "w", MDOT_DTYPE_F32, "16,16", NULL);
+        onnx_node(b, "mdot:View", "x", "v");
+        onnx_attr_int(b, "starts_gradient", starts);
+        onnx_node(b, "MatMul", "v,w", "y");
+        job_reading job = job_expect_output(b, "y");
+        mdot_job_operator op = job_operator(&job, 0);
+        assert_compare(op.per_sample[MDOT_PHASE_DATA_GRADIENT].flops, ==, starts ? 512 : 0);
+        assert_compare(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops, ==, 512);
+        job_end(&job);
+    }
+}
+
+/* A program's own backward pass: more than the operator's, only a weight's, or none. */
+static void products_have_the_dispatched_backward_flops(void **state)
+{
+    (void)state;
+    for (int part = 0; part < 4; part++) {
+        onnx_builder *b = two_layers(false);
+        onnx_metadata(b, "mdot.program", "1");
+        onnx_node(b, "MatMul", "y,head.weight", "z");
+        onnx_attr_float(b, "backward_flops", 256.0F * (float)part);
+        job_reading job = job_expect_output(b, "z");
+        mdot_job_operator op = job_operator(&job, 2);
+        double rows = (double)job_info(&job).batch, weight = op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops;
+        assert_compare(rows * (op.per_sample[MDOT_PHASE_DATA_GRADIENT].flops + weight), ==, 256.0 * part);
+        if (part == 0) assert_compare(backward_bytes(&op, MDOT_PHASE_WEIGHT_GRADIENT), ==, 0);
+        job_end(&job);
+    }
+}
+
 /* BitFit: only biases are trained. */
 static void parameters_freeze_one_by_one(void **state)
 {
@@ -262,6 +299,8 @@ int main(void)
         cmocka_unit_test(region_without_gradient_has_no_backward_cost_and_is_frozen),
         cmocka_unit_test(stopped_branch_beside_a_trained_one_gets_no_gradient),
         cmocka_unit_test(program_without_any_gradient_is_trained_as_before),
+        cmocka_unit_test(gradient_starts_at_a_view),
+        cmocka_unit_test(products_have_the_dispatched_backward_flops),
         cmocka_unit_test(parameters_freeze_one_by_one),
         cmocka_unit_test(checkpointed_modules_are_flagged),
         cmocka_unit_test(noted_nodes_get_their_flags),
