@@ -239,14 +239,20 @@ class Job:
 
     @classmethod
     def _of_trace(cls, traced: Traced) -> Job:
-        from mdot.trace.check import best_terms, compare, compare_memory
+        from mdot.trace.check import best_terms, compare, compare_memory, differs_backward
+        from mdot.trace.gradients import follow
         from mdot.trace.onnx_file import BATCH, serialise
 
         def read(graph: Graph, batch: int, other: tuple[bytes, int] | None = None) -> Job:
             return cls.from_onnx(serialise(graph, batch), dims={BATCH: batch}, name=graph.name, other_batch=other)
 
-        others = [(serialise(*one), one[1]) for one in (traced.other, traced.far) if one is not None]
+        graphs = [one for one in (traced.other, traced.far) if one is not None]
+        others = [(serialise(*one), one[1]) for one in graphs]
         job = read(traced.graph, traced.batch, others[0] if others else None)
+        dispatched = sum(traced.work[1].values())
+        if dispatched > 0 and differs_backward(traced.work, job) and follow(traced.graph, [one[0] for one in graphs], dispatched):
+            others = [(serialise(*one), one[1]) for one in graphs]
+            job = read(traced.graph, traced.batch, others[0] if others else None)
         if traced.far is not None and traced.other is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -6,6 +6,7 @@
   modules.py    the module behind wrappers such as DistributedDataParallel; losses.py the loss; batch.py the batch
   budget.py     limits the computation in a run with real values
   known.py      computes small values beside a run on fake tensors
+  functions.py  autograd functions; gradients.py the work of their backward passes
   gradient_mode.py, module_state.py
                 where the module runs without gradients; stand-ins for tensors, and restoration
   program.py    types, weights and memory of the module as a program. It runs training steps:

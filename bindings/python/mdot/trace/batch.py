@@ -97,10 +97,12 @@ def resized(tree: Any, batch: int, other: int, *, exact: bool = False) -> Any:
         extent = leaf.shape[axis]
         wanted = extent // batch * other
         if leaf.numel() // extent * wanted > MOST_KNOWN:  # its content does not matter
-            return torch.empty((*leaf.shape[:axis], wanted, *leaf.shape[axis + 1 :]), dtype=leaf.dtype, device="meta")
+            shape = (*leaf.shape[:axis], wanted, *leaf.shape[axis + 1 :])
+            return torch.empty(shape, dtype=leaf.dtype, device="meta", requires_grad=leaf.requires_grad)
         places = torch.arange(wanted, device=leaf.device)
         made = leaf.detach().index_select(axis, places % extent)
-        return made + places // extent * extent * step if (step := _step(leaf, axis)) else made
+        made = made + places // extent * extent * step if (step := _step(leaf, axis)) else made
+        return made.requires_grad_(leaf.requires_grad)
 
     made = pytree.tree_map(resize, tree)
     return made if found else None
@@ -259,13 +261,14 @@ def at_length(tree: Any, batch: int, length: int, other: int) -> Any:
         nonlocal found
         if not isinstance(leaf, torch.Tensor):
             return leaf
+        needs_gradient = leaf.requires_grad
         axes = [axis for axis, extent in enumerate(leaf.shape) if extent == length]
         if batch == length and axes:  # the first of equal ones is the batch
             del axes[0]
         for axis in axes:
             found = True
             leaf = leaf.detach().index_select(axis, torch.arange(other, device=leaf.device) % length)
-        return leaf
+        return leaf.requires_grad_(needs_gradient) if needs_gradient else leaf
 
     made = pytree.tree_map(resize, tree)
     if not found:

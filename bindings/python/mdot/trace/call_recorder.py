@@ -7,7 +7,8 @@ beyond operators/, until a translation exists or an indivisible operator is left
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import contextlib
+from typing import Any, Callable, Iterator
 
 import torch
 from torch._decomp import decomposition_table
@@ -49,6 +50,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._parents: Any = WeakIdKeyDictionary()
         """The base tensor of each view."""
         self.gradient_mode = GradientMode()
+        self._taking_apart = 0
+        """Kernels that the trace records as several operators."""
+        self._results: list[g.Value] = []
+        """Results of dispatched calls other than views."""
 
     # ---- Tensors -----------------------------------------------------------------------------------------------------
 
@@ -72,6 +77,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _read(self, tensor: torch.Tensor) -> g.Value:
         """The tensor's value, as an operator with a gradient reads it."""
         value = self.value(tensor)
+        if tensor.requires_grad and value.kind == "data":  # no result has one in inference mode
+            return self.graph.start_gradient(value)
         return value if value.has_gradient else self.graph.stop_gradient(value)
 
     def _constant(self, tensor: torch.Tensor) -> g.Value:
@@ -108,9 +115,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if func._schema.name == "aten::rand" and out.numel() == 1:
                 out.fill_(1)  # so that stochastic depth keeps every layer
         self.work.path = self.graph.scope
-        self.work.add(func, args, kwargs, out, is_backward=False)
+        flops = self.work.add(func, args, kwargs, out, is_backward=False)
         count = len(self.graph.nodes)
         self._record(func, name, translate, args, kwargs, out)
+        if flops and (products := self.graph.products_from(count)):
+            self.graph.products.append(g.Product(self.graph.scope, flops, products))
         if len(self.graph.nodes) > count and _offloads():
             self.graph.offloaded += [node.name for node in self.graph.nodes[count:]]
         return out
@@ -118,15 +127,35 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _take_apart(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         cell = CELLS.get(func._schema.name.split("::")[-1])
         if cell is not None and self.fake:
-            with self:
+            with self, self._one_kernel():
                 return cell(*args, **kwargs)
         if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
             with self:
                 return func.decompose(*args, **kwargs)
         if func in decomposition_table and not func._schema.is_mutable and not has_price(func):
-            with self:
+            with self, self._one_kernel():
                 return decomposition_table[func](*args, **kwargs)
         return NotImplemented
+
+    @contextlib.contextmanager
+    def _one_kernel(self) -> Iterator[None]:
+        self._taking_apart += 1
+        try:
+            yield
+        finally:
+            self._taking_apart -= 1
+
+    def finish(self) -> None:
+        """Lists the results that no output needs, after the run."""
+        needed, results = set(self.graph.outputs), set(self._results)
+        for node in reversed(self.graph.nodes):
+            own = [value for value in node.outputs if value is not None]
+            if needed.isdisjoint(own):
+                unread = next((value for value in own if value in results), None)
+                if unread is None:
+                    continue
+                self.graph.unread.append(unread)
+            needed.update(value for value in node.inputs if value is not None)
 
     # ---- Recording ---------------------------------------------------------------------------------------------------
 
@@ -163,6 +192,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if value.shape != tuple(tensor.shape):
                 value = self.graph.reshape(value, tuple(tensor.shape))
             self._place(func, name, call, tensor, value)
+        if not self._taking_apart and name not in _VIEWS and not is_view(func):
+            self._results += values[:1]
         self._keep_constants(outputs)
 
     def _place(self, func: Any, name: str, call: Call, tensor: torch.Tensor, value: g.Value) -> None:

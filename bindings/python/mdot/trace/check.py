@@ -46,6 +46,13 @@ def compare(
     return check, f"work-differs: the job has {' and '.join(texts)}, which the program dispatched at batch {batch}{where}"
 
 
+def differs_backward(dispatched: tuple[Mapping[str, float], Mapping[str, float]], job: Job) -> bool:
+    """Whether the job has other FLOPs in the backward pass."""
+    own = job.program.check.job_flops[1] if job.program is not None else 0.0
+    forward, backward = (sum(phase.values()) for phase in dispatched)
+    return abs(own - backward) > TOLERANCE * max(backward, 1e-3 * forward)
+
+
 def _by_module(job: Job, phase: int, batch: float) -> dict[str, float]:
     found: dict[str, float] = {}
     names = ("forward",) if phase == 0 else ("data_gradient", "weight_gradient")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import struct
 from typing import Any, Callable, Iterable, Sequence, Union
 
@@ -53,6 +54,15 @@ class Node:
     attributes: dict[str, Attribute]
 
 
+@dataclasses.dataclass(eq=False)
+class Product:
+    """A call with FLOPs, and the nodes that are its products."""
+
+    path: str
+    flops: float
+    nodes: list[Node]
+
+
 def pack(values: Iterable[Any], dtype: int) -> bytes:
     items = [_bfloat16_bits(value) for value in values] if dtype == BFLOAT16 else list(values)
     return struct.pack(f"<{len(items)}{_PACKING[dtype]}", *items)
@@ -90,14 +100,39 @@ class Graph:
         """Whether torch.compile compiles most of the module."""
         self.fused_attentions = 0
         """Calls of fused attention."""
+        self.unread: list[Value] = []
+        """Results of calls that no node reads; a program computes them nevertheless."""
+        self.products: list[Product] = []
+        """The calls with FLOPs."""
+        self.functions: list[tuple[str, Node | None]] = []
+        """Calls of autograd functions: the class, and a view behind it, if it lacks products or loses gradients."""
+        self.gradients: dict[int, float] = {}
+        """By index of a node: FLOPs that autograd dispatched in its backward pass."""
         self.constant_elements = 0
         """Elements in all constants, also in those that no node reads."""
         self._names: dict[str, int] = {}
         self._stopped: dict[Value, Value] = {}
+        self._started: dict[Value, Value] = {}
 
     def unique(self, name: str) -> str:
         count = self._names[name] = self._names.get(name, -1) + 1
         return f"{name}_{count}" if count else name
+
+    def products_from(self, first: int) -> list[Node]:
+        """The products among the nodes from `first` on."""
+        return [node for node in self.nodes[first:] if node.op in _PRODUCTS or node.domain == "mdot.call"]
+
+    def amount(self, index: int) -> float:
+        """What the node's work is proportional to: its FLOPs, or the elements of two factors and the product, which are the
+        square of a matmul's rows, columns and summed extent together."""
+        node = self.nodes[index]
+        flops = node.attributes.get("flops")
+        values = [value for value in (*node.inputs[:2], *node.outputs[:1]) if value is not None]
+        if isinstance(flops, float) and flops > 0:
+            return flops
+        if node.op == "View":
+            return float(values[0].count)
+        return math.prod(float(value.count) for value in values) ** 0.5
 
     # ---- Values ------------------------------------------------------------------------------------------------------
 
@@ -168,6 +203,13 @@ class Graph:
         if value not in self._stopped:
             self._stopped[value] = self.op("StopGradient", [value], value.shape, value.dtype, domain="mdot")
         return self._stopped[value]
+
+    def start_gradient(self, value: Value) -> Value:
+        """The same value, which requires a gradient, for example an input with `requires_grad`."""
+        if value not in self._started:
+            inputs = [self.stop_gradient(value) if not value.has_gradient else value]
+            self._started[value] = self.op("View", inputs, value.shape, value.dtype, domain="mdot", starts_gradient=1)
+        return self._started[value]
 
     def mixes_types(self) -> bool:
         """Whether a product has operands in fp32 and in 16 bits."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from mdot.trace.graph import Attribute, Graph, Node, Value
+from mdot.trace.graph import INT64, Attribute, Graph, Node, Value
 
 OPSET = 24
 IR_VERSION = 10
@@ -94,7 +94,11 @@ def serialise(graph: Graph, batch: int) -> bytes:
     body = b""
     written: set[Value] = set()
     domains = set()
-    for node in graph.nodes:
+    nodes, outputs = list(graph.nodes), list(graph.outputs)
+    if graph.unread:  # all that no output needs would be removed
+        outputs.append(Value(graph.unique("unread"), (1,), INT64))
+        nodes.append(Node(outputs[-1].name, "View", "mdot", list(graph.unread), [outputs[-1]], {}))
+    for node in nodes:
         for value in node.inputs:
             if value is not None and value.kind == "constant" and value not in written:
                 written.add(value)
@@ -108,8 +112,8 @@ def serialise(graph: Graph, batch: int) -> bytes:
     if not any(value.shape and value.shape[0] == batch for value in inputs):
         inputs.append(Value(graph.unique("samples"), (batch,), 7))  # an unused input that records the batch
     body += b"".join(_bytes(11, _value_info(value, batch)) for value in inputs)
-    body += b"".join(_bytes(12, _value_info(value)) for value in graph.outputs)
-    for node in graph.nodes:
+    body += b"".join(_bytes(12, _value_info(value)) for value in outputs)
+    for node in nodes:
         if node.domain:
             body += b"".join(_bytes(13, _value_info(value)) for value in node.outputs if value is not None)
     opsets = [_text(1, "") + _int(2, OPSET), *(_text(1, domain) + _int(2, 1) for domain in sorted(domains))]

@@ -17,12 +17,11 @@ from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
-from mdot.trace import experts, failures, losses, modules, replacements
+from mdot.trace import experts, failures, functions, gradients, losses, modules, replacements
 from mdot.trace.autocast import like_cuda
 from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.known_calls import DataDependent
-from mdot.trace.operators.prices import price_backward
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
 from mdot.trace.traced_program import Program, find_kinds, record
@@ -139,7 +138,7 @@ def trace(
     if program is not None and program.runs:
         step = program.at_batch or next(iter(program.runs.values()))
         work, scale = step.timeline.work, batch
-        price_backward(graph, other[0] if other is not None else None, work, batch)
+        gradients.price(graph, work, batch, [one[0] for one in (other, far) if one is not None])
     return Traced(graph, batch, unused, notes, work.at(scale), program, other, far)
 
 
@@ -312,9 +311,10 @@ def _run(
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
-        with recorder.gradient_mode.observed(), recorder, sizes or contextlib.nullcontext():
+        with recorder.gradient_mode.observed(), functions.recorded(recorder), recorder, sizes or contextlib.nullcontext():
             out = model(*inputs, **named)
         _add_outputs(out, recorder)
+        recorder.finish()
     if not graph.outputs:
         raise InvalidArgumentError(f"{graph.name} returned no tensor that depends on its inputs")
     return graph, recorder
@@ -376,7 +376,8 @@ def _inputs(inputs: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: 
             if leaf.device.type == "cpu" and not isinstance(leaf, FakeTensor):
                 recorder.know(made, leaf)
         shape = tuple(leaf.shape)
-        recorder.bind(made, recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype]))
+        value = recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype])
+        recorder.bind(made, recorder.graph.start_gradient(value) if leaf.requires_grad else value)
         return made
 
     shown: tuple[list[Any], dict[str, Any]] = pytree.tree_map(show, inputs)

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.modules import module as hooks
 from torch.utils import _pytree as pytree
 
-from mdot.trace import modules
+from mdot.trace import functions, modules
 from mdot.trace.autocast import like_cuda
 from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
@@ -123,6 +123,8 @@ def _run(
         calls, recomputed = stack.enter_context(_calls(model, timeline))
         stack.enter_context(unpacked_sequences())
         stack.enter_context(GpuKernels())
+        if counts_work:
+            stack.enter_context(functions.counted(timeline.work))
         stack.enter_context(timeline)
         if sizes is not None:
             stack.enter_context(sizes)

@@ -8,11 +8,14 @@ element a few times, so that bytes, rather than FLOPs, determine their time.
 from __future__ import annotations
 
 import bisect
+import contextlib
+import dataclasses
 import functools
 import math
-from typing import Any, Callable
+from typing import Any, Callable, Iterator, List
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
 Formula = Callable[[Any, Any], float]
@@ -285,78 +288,162 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+Parts = List[float]
+"""Constant, linear and square FLOPs."""
+
+
+@dataclasses.dataclass
+class ForwardCall:
+    """A product in the forward pass. `node` is the number of its autograd node; None: it has none."""
+
+    path: str
+    name: str
+    flops: Parts
+    node: int | None
+
+
 class Work:
     """FLOPs by phase, module and degree in the batch, while a module runs."""
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
         """A prime: FLOPs that it divides grow with the batch."""
-        self.forward: dict[str, list[float]] = {}
-        """By the running module's path: constant, linear and square FLOPs."""
-        self.backward: dict[str, list[float]] = {}
-        self.again: dict[str, list[float]] = {}
+        self.forward: dict[str, Parts] = {}
+        """By the running module's path."""
+        self.backward: dict[str, Parts] = {}
+        self.again: dict[str, Parts] = {}
         """Likewise, of checkpointed regions that run again in the backward pass."""
         self.path = ""
-        self._calls: dict[str, list[int]] = {}
-        """By operator: the number of the autograd node of each call in the forward pass."""
-        self._nodes: dict[tuple[str, int], list[float]] = {}
-        """FLOPs in the backward pass of a node, by its name and number."""
+        self.calls: list[ForwardCall] = []
+        self.functions: list[tuple[str, int]] = []
+        """Calls of autograd functions in the forward pass: the class, and the number of the node."""
+        self._nodes: dict[int, Parts] = {}
+        """FLOPs in the backward pass of a node, by its number."""
         self._numbers: list[int] = []
         self._paths: list[str] = []
+        self._inside = 0
+        """Autograd functions whose forward passes run."""
+        self._running: list[int] = []
+        """Nodes of autograd functions whose backward passes run."""
+        self._repeating: set[int] = set()
+        """Those that call modules again, as checkpoints do."""
 
     def enter(self, path: str) -> None:
         """The module at this path runs from now on. Autograd numbers its nodes, so that their backward calls find it."""
         self.path = path
+        self._repeating.update(self._running)
         self._numbers.append(torch._C._autograd._get_sequence_nr())
         self._paths.append(path)
 
-    def add(self, func: Any, args: Any, kwargs: Any, out: Any, is_backward: bool) -> None:
+    @contextlib.contextmanager
+    def running(self, node: int) -> Iterator[None]:
+        """Calls inside belong to the backward pass of an autograd function, also those that it computes again."""
+        self._running.append(node)
+        try:
+            yield
+        finally:
+            self._running.pop()
+
+    def add(self, func: Any, args: Any, kwargs: Any, out: Any, is_backward: bool) -> float:
+        """Counts a call, and returns its FLOPs."""
         if formula_of(func) is None:
-            return
+            return 0.0
         flops = flops_of(func, args, kwargs, out)
         if not flops:
-            return
+            return 0.0
+        parts = self._parts(flops)
         if not is_backward:
-            self._count(self.forward, self.path, flops)
-            name = func._schema.name.split("::")[-1]
-            self._calls.setdefault(name, []).append(torch._C._autograd._get_sequence_nr() - 1)
+            _sum(self.forward, self.path, parts)
+            number = torch._C._autograd._get_sequence_nr() - 1 if self._has_node(args) else None
+            self.calls.append(ForwardCall(self.path, func._schema.name.split("::")[-1], parts, number))
+        elif (own := self._function()) is not None:
+            _sum(self._nodes, own, parts)
+            _sum(self.backward, self._place(own), parts)
         elif torch.is_grad_enabled():  # a checkpointed region runs again
-            self._count(self.again, self.path, flops)
+            _sum(self.again, self.path, parts)
         else:
             node = torch._C._current_autograd_node()
             if node is not None:
-                self._count(self._nodes, (_plain(node.name()), node._sequence_nr()), flops)
-            self._count(self.backward, self.place(True), flops)
+                _sum(self._nodes, node._sequence_nr(), parts)
+            _sum(self.backward, self.place(True), parts)
+        return flops
+
+    def _has_node(self, args: Any) -> bool:
+        """Whether the running call has an autograd node: its own, or that of a function whose forward pass runs."""
+        if not torch.is_grad_enabled():
+            return bool(self._inside)
+        return any(leaf.requires_grad for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor))
+
+    @contextlib.contextmanager
+    def inside(self, kind: str) -> Iterator[None]:
+        """The forward pass of an autograd function runs. The latest node is the function's."""
+        self.functions.append((kind, torch._C._autograd._get_sequence_nr() - 1))
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    def _function(self) -> int | None:
+        """The autograd function to which a call in the backward pass belongs."""
+        return next((node for node in reversed(self._running) if node not in self._repeating), None)
 
     def place(self, is_backward: bool) -> str:
         """The path of the running module, or in the backward pass of the module that called the forward operator."""
+        own = self._function() if is_backward else None
+        if own is not None:
+            return self._place(own)
         if not is_backward or torch.is_grad_enabled():
             return self.path
         node = torch._C._current_autograd_node()
-        found = bisect.bisect_right(self._numbers, node._sequence_nr() if node is not None else 0) - 1
+        return self._place(node._sequence_nr() if node is not None else 0)
+
+    def _place(self, number: int) -> str:
+        found = bisect.bisect_right(self._numbers, number) - 1
         return self._paths[found] if found >= 0 else ""
 
-    def _count(self, totals: dict[Any, list[float]], path: Any, flops: float) -> None:
+    def _parts(self, flops: float) -> Parts:
         degree = 0
         while degree < 2 and self._samples > 1 and flops % self._samples ** (degree + 1) == 0:
             degree += 1
-        totals.setdefault(path, [0.0, 0.0, 0.0])[degree] += flops
+        return [flops if degree == n else 0.0 for n in range(3)]
 
     def is_kept(self, path: str) -> bool:
         """Whether a checkpoint policy keeps the module's products: a small part of them runs again."""
         return sum(self.again.get(path, ())) < sum(self.forward.get(path, ())) / 2
 
-    def backward_of(self, name: str, batch: float) -> list[float]:
-        """FLOPs in the backward pass of each call of an operator, at another batch."""
-        node, ratio = _plain(name).removesuffix("forward") + "backward0", batch / self._samples
-        parts = [self._nodes.get((node, number), ()) for number in self._calls.get(name, ())]
-        return [sum(flops * ratio**degree for degree, flops in enumerate(part)) for part in parts]
+    def at_batch(self, index: int, batch: float) -> float:
+        """FLOPs of a forward call at another batch."""
+        return self._at(self.calls[index].flops, batch)
+
+    def backward_of(self, batch: float) -> list[float]:
+        """FLOPs in the backward pass of each forward call, at another batch. A function's calls share those of its node."""
+        shared: dict[int | None, float] = {}
+        for call in self.calls:
+            shared[call.node] = shared.get(call.node, 0.0) + sum(call.flops)
+        return [
+            self._at(self._nodes[call.node], batch) * sum(call.flops) / shared[call.node] if call.node in self._nodes else 0.0
+            for call in self.calls
+        ]
+
+    def backward_of_functions(self, batch: float) -> list[float]:
+        """Likewise, of each autograd function without products in its forward pass."""
+        others = {call.node for call in self.calls}
+        return [
+            self._at(self._nodes[node], batch) if node in self._nodes and node not in others else 0.0
+            for _, node in self.functions
+        ]
+
+    def _at(self, parts: Parts, batch: float) -> float:
+        return sum(flops * (batch / self._samples) ** degree for degree, flops in enumerate(parts))
 
     def at(self, batch: float) -> tuple[dict[str, float], dict[str, float]]:
         """FLOPs by module at another batch: forward, backward."""
-        ratio = batch / self._samples
         forward, backward = (
-            {path: sum(flops * ratio**degree for degree, flops in enumerate(parts)) for path, parts in totals.items()}
-            for totals in (self.forward, self.backward)
+            {path: self._at(parts, batch) for path, parts in totals.items()} for totals in (self.forward, self.backward)
         )
         return forward, backward
+
+
+def _sum(totals: dict[Any, Parts], key: Any, parts: Parts) -> None:
+    totals[key] = [a + b for a, b in zip(totals.get(key, [0.0, 0.0, 0.0]), parts)]

@@ -24,9 +24,6 @@ from mdot.trace.operators import TRANSLATIONS, prices
 
 MOST_DIFFERENCE = 0.02
 EXPLAINED = {
-    "transformers_Wav2Vec2ForCTC": "transformers lets the sound require a gradient, for its checkpoints",
-    "peft_LoHaConfig": "its own autograd function multiplies two factors again in the backward pass",
-    "mv": "the gradient of the matrix is an outer product, which autograd multiplies element by element",
 }
 """Differences with a reason, by network."""
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from mdot.trace.graph import Graph, Value
+from mdot.trace.graph import Value
 from mdot.trace.operators.call import DTYPES, Call
-from mdot.trace.work import Work, flops_of, formula_of
+from mdot.trace.work import flops_of, formula_of
 
 _LIKE = {
     "CumSum": "logcumsumexp _logcumsumexp cummax cummin _cummax_helper _cummin_helper cumprod",
@@ -82,21 +82,6 @@ def is_view(func: Any) -> bool:
     """Whether the results share their operand's memory."""
     returned = [result.alias_info for result in func._schema.returns]
     return bool(returned) and all(alias is not None and not alias.is_write for alias in returned)
-
-
-def price_backward(graph: Graph, other: Graph | None, work: Work, batch: int) -> None:
-    """Prices calls without a formula by the FLOPs that their backward pass dispatched. In the graph of another batch,
-    they grow like those of the forward pass."""
-    counted: dict[str, list[float]] = {}
-    for node in graph.nodes:
-        if node.domain == "mdot.call" and not node.attributes["type"]:
-            left = counted.setdefault(node.op, work.backward_of(node.op, batch))
-            if left:
-                node.attributes["backward_flops"] = float(left.pop(0))
-    for node, twin in zip(graph.nodes, other.nodes if other is not None else ()):
-        flops, backward = node.attributes.get("flops"), node.attributes.get("backward_flops")
-        if isinstance(flops, float) and isinstance(backward, float) and twin.op == node.op and flops > 0:
-            twin.attributes["backward_flops"] = backward * float(twin.attributes["flops"]) / flops  # type: ignore[arg-type]
 
 
 def price(call: Call, func: Any, args: Any, kwargs: Any, out: Any) -> list[Value] | None:
