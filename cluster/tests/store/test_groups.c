@@ -130,6 +130,36 @@ static void a_refresh_reads_only_groups_with_new_rows(void **state)
 }
 
 /* The order of refreshes leaves no trace in the result. */
+/* A refresh reads the rows of the groups that got new ones, absurd rows too, and changes these groups alone. */
+static void a_refresh_counts_what_it_reads(void **state)
+{
+    store_fixture *f = *state;
+    enum { GROUPS = 9 };
+    static const double times[] = {100, 101, 99.5, 1e300, 1e-9};
+    size_t rows_of[GROUPS] = {0};
+    mdot_store_row row = store_fixture_row(f, 5);
+    for (int round = 0; round < 30; round++) {
+        size_t added = (size_t)(rand() % 6), read = 0, changed = 0;
+        bool is_new[GROUPS] = {false};
+        for (size_t i = 0; i < added; i++) {
+            int group = rand() % GROUPS;
+            row.batch = group + 1;
+            row.ms = times[rand() % 5];
+            store_fixture_add(f, row);
+            rows_of[group]++;
+            is_new[group] = true;
+        }
+        for (int group = 0; group < GROUPS; group++) {
+            read += is_new[group] ? rows_of[group] : 0;
+            changed += is_new[group];
+        }
+        mdot_store_refresh_report report = refresh(f);
+        assert_int_equal(report.new_row_count, added);
+        assert_int_equal(report.read_row_count, read);
+        assert_int_equal(report.changed_group_count, changed);
+    }
+}
+
 static void refreshes_one_by_one_and_at_once_agree(void **state)
 {
     store_fixture *f = *state;
@@ -393,6 +423,7 @@ int main(void)
         CASE(groups_differ_by_job_gpu_batch_settings_and_software),
         CASE(names_of_one_gpu_model_share_a_group),
         CASE(a_refresh_reads_only_groups_with_new_rows),
+        CASE(a_refresh_counts_what_it_reads),
         CASE(refreshes_one_by_one_and_at_once_agree),
         CASE(a_long_group_is_read_in_part),
         CASE(memory_and_dates_of_a_group_span_its_rows),

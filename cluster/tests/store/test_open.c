@@ -62,6 +62,30 @@ static void a_network_file_system_gets_a_rollback_journal(void **state)
     free(path);
 }
 
+/* Another process may hold the file for longer than the caller waits, whatever it is about to do there. */
+static void a_held_file_is_reported_after_the_wait(void **state)
+{
+    store_fixture *f = *state;
+    static const char *const holds[] = {"BEGIN EXCLUSIVE", "BEGIN IMMEDIATE; CREATE TABLE t(a)", "BEGIN IMMEDIATE"};
+    for (size_t i = 0; i < 3; i++)
+        for (int disk = 0; disk < 2; disk++) {
+            char *path = process_in_folder(f->folder, "held.store");
+            sqlite3 *holder = NULL;
+            assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
+            assert_int_equal(sqlite3_exec(holder, holds[i], NULL, NULL, NULL), SQLITE_OK);
+            for (uint32_t busy_ms = 1; busy_ms < 30; busy_ms += 7) {
+                mdot_store_options options = {.struct_size = sizeof options, .busy_ms = busy_ms};
+                mdot_store *store = NULL;
+                mdot_status status = st_open(path, &options, &st_schema, false, disk, NULL, &store, &f->err);
+                store_expect_failure(status, &f->err, MDOT_IO, "another process");
+                assert_null(store);
+            }
+            sqlite3_close(holder);
+            unlink(path);
+            free(path);
+        }
+}
+
 /* Numbers by Linux's header where it has them, otherwise by the file systems' own sources. */
 static void file_systems_of_a_network_are_known(void **state)
 {
@@ -462,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_new_store_is_durable),
         CASE(a_network_file_system_gets_a_rollback_journal),
+        CASE(a_held_file_is_reported_after_the_wait),
         CASE(file_systems_of_a_network_are_known),
         CASE(a_path_that_cannot_be_followed_has_its_reason),
         CASE(flags_are_respected),

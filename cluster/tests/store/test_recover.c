@@ -231,7 +231,9 @@ static void a_large_job_comes_back_from_its_overflow_pages(void **state)
     mdot_job_destroy(job);
     mdot_store_free(bytes);
     mdot_store_close(store);
-    store_expect_failure(mdot_store_recover(f->path, copy, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT, "exists");
+    store_expect_failure(mdot_store_recover(f->path, copy, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT, copy);
+    store_expect_failure(mdot_store_recover(f->path, NULL, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT,
+                         "the new path: ");
     char *absent = process_in_folder(f->folder, "absent.store"), *never = process_in_folder(f->folder, "never.store");
     assert_int_equal(mdot_store_recover(absent, never, NULL, &f->err), MDOT_NOT_FOUND);
     assert_int_not_equal(access(never, F_OK), 0);
