@@ -55,8 +55,6 @@ void hs_nodes_destroy(hs_nodes *n)
     free(n);
 }
 
-size_t hs_nodes_count(const hs_nodes *n) { return n->count; }
-
 static uint32_t find(const hs_nodes *n, uint64_t hash)
 {
     if (n->head_count == 0) return HS_NO_NODE;

@@ -58,7 +58,6 @@ typedef struct hs_nodes hs_nodes;
 /* The caller destroys the table; NULL if memory ran out. */
 hs_nodes *hs_nodes_create(size_t most);
 void hs_nodes_destroy(hs_nodes *nodes);
-size_t hs_nodes_count(const hs_nodes *nodes);
 
 /* Returns a key's entry, or NULL. */
 const hs_node *hs_nodes_find(const hs_nodes *nodes, uint64_t hash);

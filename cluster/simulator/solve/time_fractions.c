@@ -1,5 +1,5 @@
-/* time_fractions.c — Gavel's programs as linear programs. All except the sum are one program: the largest t for which
- * each job's throughput is at least t times its need. They differ in the need. */
+/* time_fractions.c — Gavel's programs as linear programs. All are one program: the largest t for which each job's
+ * throughput is at least t times its need. They differ in the need. */
 #include "simulator/solve/time_fractions.h"
 #include "simulator/solve/linear.h"
 
@@ -30,27 +30,6 @@ void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fraction
         for (size_t type = 0; type < p->types && sum > 1; type++) fractions[type] /= sum;
     }
     for (size_t i = p->jobs * p->types; i < (p->jobs + p->pair_count) * p->types; i++) out_fractions[i] = 0;
-}
-
-/* Adds a column per fraction, in order, and the rows limiting sums. */
-static mdot_status begin(const sc_time_fractions *p, const double *costs, sc_linear **out_linear, mdot_error *err)
-{
-    sc_linear *linear;
-    mdot_status status = sc_linear_create(&linear, err);
-    if (status != MDOT_OK) return status;
-    for (size_t i = 0; i < p->jobs * p->types; i++)
-        sc_linear_add_column(linear, costs != NULL ? costs[i] : 0, 0, p->speed[i] > 0 ? 1 : 0);
-    for (size_t job = 0; job < p->jobs; job++) {
-        size_t row = sc_linear_add_row(linear, -INFINITY, 1);
-        for (size_t type = 0; type < p->types; type++) sc_linear_add_term(linear, row, job * p->types + type, 1);
-    }
-    for (size_t type = 0; type < p->types; type++) {
-        size_t row = sc_linear_add_row(linear, -INFINITY, p->gpus[type]);
-        for (size_t job = 0; job < p->jobs; job++)
-            sc_linear_add_term(linear, row, job * p->types + type, p->scale[job]);
-    }
-    *out_linear = linear;
-    return MDOT_OK;
 }
 
 /* ---- Groups of equal jobs ---------------------------------------------------------------------------------------- */
@@ -241,27 +220,6 @@ mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_f
     if (status == MDOT_OK) status = solve_for_needs(p, needs, 0, out_fractions, &rate, err);
     if (status == MDOT_OK) *out_value = 1 / rate;
     free(needs);
-    return status;
-}
-
-mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fractions, double *out_value, mdot_error *err)
-{
-    size_t count = p->jobs * p->types;
-    sc_linear *linear = NULL;
-    double cost, *costs = calloc(count + 1, sizeof *costs);
-    mdot_status status = MDOT_OK;
-    if (costs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    for (size_t job = 0; status == MDOT_OK && job < p->jobs; job++) {
-        double fastest = 0;
-        for (size_t type = 0; type < p->types; type++) fastest = fmax(fastest, p->speed[job * p->types + type]);
-        for (size_t type = 0; type < p->types; type++)
-            costs[job * p->types + type] = -p->speed[job * p->types + type] / fastest;
-    }
-    if (status == MDOT_OK) status = begin(p, costs, &linear, err);
-    if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, out_fractions, &cost, err);
-    if (status == MDOT_OK) *out_value = -cost;
-    sc_linear_destroy(linear);
-    free(costs);
     return status;
 }
 

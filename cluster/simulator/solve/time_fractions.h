@@ -40,14 +40,11 @@ double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fr
 /* Each function fills out_fractions[job * types + type] and stores the objective; statuses are as for sc_linear_solve.
  *
  *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
- *   sum          the largest sum of throughputs over those on the job's fastest type
  *   makespan     the shortest time in which all jobs end, in seconds
  *   finish_time  the least of the largest (since_start + remaining / throughput) / (isolated + remaining / isolated
  *                throughput), Themis' finish-time fairness */
 mdot_status sc_time_fractions_max_min(const sc_time_fractions *p, double *out_fractions, double *out_value,
                                       mdot_error *err);
-mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fractions, double *out_value,
-                                  mdot_error *err);
 mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_fractions, double *out_value,
                                        mdot_error *err);
 mdot_status sc_time_fractions_finish_time(const sc_time_fractions *p, double *out_fractions, double *out_value,

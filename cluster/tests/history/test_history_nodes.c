@@ -23,7 +23,6 @@ static void the_table_keeps_the_most_recently_used(void **state)
         node->ends = (double)i;
         hs_nodes_use(nodes, 1); /* the first key stays in use */
     }
-    assert_int_equal(hs_nodes_count(nodes), MOST);
     assert_non_null(hs_nodes_find(nodes, 1));
     for (uint64_t i = 1; i < 5 * MOST; i++) {
         const hs_node *node = hs_nodes_find(nodes, 2 * i + 1);
@@ -101,7 +100,6 @@ static void any_sequence_of_uses_is_that_of_a_list(void **state)
             expect_number(node->hash, hash);
             expect_number(node->ends, serial[which]);
             node->ends = (double)(serial[which] = i);
-            assert_int_equal(hs_nodes_count(nodes), count);
             if (i % 50 != 0) continue;
             size_t listed = 0;
             for (const hs_node *n = hs_nodes_next(nodes, NULL); n != NULL; n = hs_nodes_next(nodes, n), listed++) {
