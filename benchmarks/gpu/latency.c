@@ -86,8 +86,7 @@ static mdot_status measure_host(latency *l, const batch *b, const mdot_abi_bucke
 static mdot_status launch_again(rt_cuda_context *context, const rt_cuda_kernel *kernel, int64_t length, mdot_error *err)
 {
     const mdot_abi_cuda_kernel *abi = kernel->abi;
-    int64_t tiles = abi->tile_rows > 0 ? (length + abi->tile_rows - 1) / abi->tile_rows : 1;
-    unsigned blocks = tiles < kernel->resident_blocks ? (unsigned)tiles : kernel->resident_blocks;
+    unsigned blocks = rt_cuda_blocks_per_item(kernel, length, 1);
     mdot_abi_cuda_call *call = (mdot_abi_cuda_call *)context->parameter;
     call->ticket = ++context->ticket;
     call->barrier_base = context->lone_barrier_base;

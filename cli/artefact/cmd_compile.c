@@ -123,7 +123,8 @@ static const cli_option options[] = {
         "(all ISA levels of that processor), cpu:x86-64-v3, cpu:x86-64-v4, cpu:aarch64-neon and, in bf16, "
         "cpu:x86-64-bf16 (AVX512_BF16), cpu:x86-64-amx and cpu:aarch64-bf16 (FEAT_BF16). An artefact holds code "
         "for one processor. NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
-        "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven. The "
+        "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven; with "
+        "sm_90a+clusters, eight multiprocessors share a tile (unmeasured). The "
         "option may be repeated. Every artefact contains CPU code for machines that lack a GPU",
         .letter = 't', .repeats = true, .names = target_names, .is_list = true),
     CLI_TEXT_ROW("kernel-precision", "A,A,…", compile_request, options.kernel_precision,

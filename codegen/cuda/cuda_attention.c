@@ -31,11 +31,15 @@ static int64_t key_width(const pl_attention *a) { return a->dim % 32 == 0 ? 8 : 
 /* Channels of v per lane. */
 static int64_t value_width(const pl_attention *a) { return a->value_dim / 8; }
 
+/* Heads of a block: all, or those of its rank among the `split` blocks of a cluster. */
+static int64_t block_heads(const pl_attention *a, int split) { return (a->heads + split - 1) / split; }
+
 /* Slices per head, one warp each. */
-static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule)
+static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule, int split)
 {
-    int64_t warps = schedule->threads / CU_WARP, slices = a->heads < warps ? warps / a->heads : 1;
-    int64_t bytes = a->heads * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
+    int64_t warps = schedule->threads / CU_WARP, heads = block_heads(a, split);
+    int64_t slices = heads < warps ? warps / heads : 1;
+    int64_t bytes = heads * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
     while (slices > 1 && slices * bytes > MAX_WORK_BYTES) slices--;
     return slices;
 }
@@ -43,9 +47,10 @@ static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule)
 static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 {
     const pl_attention *a = &step->kernel->attention;
-    int64_t slices = warp_slices(a, layout->stages->schedule);
+    int split = cu_split(layout, step);
+    int64_t slices = warp_slices(a, layout->stages->schedule, split);
     if (!cu_is_matrix(layout, step) || slices == 1) return 0;
-    return (size_t)(slices * a->heads * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
+    return (size_t)(slices * block_heads(a, split) * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
 }
 
 static unsigned reads(const cu_step *step, int buffer) { return CU_BEFORE_BARRIER; }
@@ -97,11 +102,13 @@ static const char *result_text(cu_function *f, const char *batch, const char *he
     const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
     static const char *const names[] = {"out", "out_half", "result"};
     const char *index = heads_index(f, &a->out, batch, head, row), *text = "";
-    for (int k = 0; k < 3; k++)
-        if (locations[k]->kind != CU_UNPLACED)
-            text = ir_arena_printf(f->arena, "%s%s(%s)[%s] = %s(%s);\n", text, indent,
-                                   at_index(f, a->out.buffer, locations[k], index, names[k]), channel,
-                                   locations[k]->is_half ? "to_half" : "", value);
+    for (int k = 0; k < 3; k++) {
+        if (locations[k]->kind == CU_UNPLACED) continue;
+        const char *element =
+            ir_arena_printf(f->arena, "(%s)[%s]", at_index(f, a->out.buffer, locations[k], index, names[k]), channel);
+        const char *after = ir_arena_printf(f->arena, " = %s(%s)", locations[k]->is_half ? "to_half" : "", value);
+        text = ir_arena_printf(f->arena, "%s%s", text, cu_store_text(f, locations[k], element, "", after, indent));
+    }
     return text;
 }
 
@@ -161,7 +168,13 @@ static void emit_tensor(cu_function *f)
                   CU_ROWS);
         return;
     }
-    int64_t slices = warp_slices(a, cu_schedule_of(f)), width = value_width(a), load = width < 8 ? width : 8;
+    int split = cu_split(f->layout, f->step);
+    int64_t slices = warp_slices(a, cu_schedule_of(f), split), heads = block_heads(a, split);
+    int64_t width = value_width(a), load = width < 8 ? width : 8;
+    const char *rank = split > 1 ? ir_arena_printf(f->arena, " * %d + cluster_rank()", split) : "";
+    const char *beyond = a->heads % split != 0
+                             ? ir_arena_printf(f->arena, "        if (head >= %" PRId64 ") continue;\n", a->heads)
+                             : "";
     if (slices > 1) cu_work_pointer(f, "float", "shares");
     /* in the order in which the kernel declares the pointers */
     const char *q = operand(f, &a->q, true, "q", NULL, "head", "i1");
@@ -170,9 +183,11 @@ static void emit_tensor(cu_function *f)
     const char *end = score_end(f, "s", NULL, "min(key, keys - 1)", "                ");
     const cu_term keys[] = {
         {"KEYS", cu_dim_text(f, a->keys)},
-        {"ITEMS", number(f, slices * a->heads)},
+        {"ITEMS", number(f, slices * heads)},
         {"WARPS", number(f, cu_warps(f))},
-        {"HEADS", number(f, a->heads)},
+        {"HEADS", number(f, heads)},
+        {"RANK", rank},
+        {"BEYOND", beyond},
         {"GROUP", number(f, a->heads / a->kv_heads)},
         {"STEPS", number(f, a->dim / 16)},
         {"STEPS_PER_LOAD", number(f, key_width(a) / 4)},
@@ -199,8 +214,10 @@ static void emit_tensor(cu_function *f)
                               {"MOST", number(f, a->value_dim)},
                               {"TOTAL", number(f, a->value_dim + 1)},
                               {"VALUE_DIM", number(f, a->value_dim)},
-                              {"ROW_CHANNELS", number(f, a->heads * a->value_dim)},
-                              {"HEADS", number(f, a->heads)},
+                              {"ROW_CHANNELS", number(f, heads * a->value_dim)},
+                              {"HEADS", number(f, heads)},
+                              {"RANK", rank},
+                              {"BEYOND", beyond},
                               {"SLICES", number(f, slices)},
                               {"THREADS", number(f, cu_threads(f))},
                               {"RESULT", result_text(f, NULL, "head", "i1", "channel", "value",

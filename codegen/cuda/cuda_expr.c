@@ -145,13 +145,19 @@ const char *cu_element_at(cu_function *f, int buffer, const char *index, const c
     return ir_arena_printf(f->arena, "%s[%s]", pointer, place_text(f, location, index));
 }
 
+static void put_store(cu_function *f, const cu_location *location, const char *element, const char *value,
+                      const char *indent)
+{
+    const char *after = ir_arena_printf(f->arena, location->is_half ? " = to_half(%s)" : " = %s", value);
+    cu_put(&f->body, "%s", cu_store_text(f, location, element, "", after, indent));
+}
+
 static void put_copy(cu_function *f, int buffer, const cu_location *location, const char *index, const char *name_hint,
                      const char *value, const char *indent)
 {
     if (location->kind == CU_UNPLACED) return;
     const char *pointer = cu_pointer(f, buffer, location, name_hint);
-    cu_put(&f->body, location->is_half ? "%s%s[%s] = to_half(%s);\n" : "%s%s[%s] = %s;\n", indent, pointer,
-           place_text(f, location, index), value);
+    put_store(f, location, ir_arena_printf(f->arena, "%s[%s]", pointer, place_text(f, location, index)), value, indent);
 }
 
 void cu_store_at(cu_function *f, int buffer, const char *index, const char *value, const char *indent)
@@ -172,13 +178,11 @@ const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
 void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent)
 {
     const cu_placement *placement = cu_placement_of(f, buffer);
-    if (placement->plain.kind != CU_UNPLACED)
-        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->plain, index, "out"), value);
-    if (placement->half.kind != CU_UNPLACED)
-        cu_put(&f->body, "%s%s = to_half(%s);\n", indent, cu_element(f, buffer, &placement->half, index, "out_half"),
-               value);
-    if (placement->output.kind != CU_UNPLACED)
-        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->output, index, "result"), value);
+    const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
+    static const char *const names[] = {"out", "out_half", "result"};
+    for (int k = 0; k < 3; k++)
+        if (locations[k]->kind != CU_UNPLACED)
+            put_store(f, locations[k], cu_element(f, buffer, locations[k], index, names[k]), value, indent);
 }
 
 static const char *constant(cu_function *f, const pl_expr *e)

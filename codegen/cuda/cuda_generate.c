@@ -35,7 +35,7 @@ typedef struct bucket { /* the bucket being generated */
     const cg_entry *entry;
     const cu_stages *stages;
     const cu_layout *layout;
-    const bool *before, *again; /* see memory_placement.h */
+    const cu_wait *before, *again; /* see memory_placement.h */
     cu_text calls;
 } bucket;
 
@@ -80,12 +80,12 @@ static const char *intern_function(generator *g, const cu_function *f)
 }
 
 /* `number` is the step's, or the enclosing recurrence's. `tile` is the text of the units to work on. */
-static mdot_status put_call(bucket *b, const cu_step *step, int number, const char *tile, bool needs_barrier)
+static mdot_status put_call(bucket *b, const cu_step *step, int number, const char *tile, cu_wait wait)
 {
     cu_function f = {.layout = b->layout,
                      .step = step,
                      .number = number,
-                     .needs_barrier = needs_barrier,
+                     .wait = wait,
                      .weights = &b->g->program->weights,
                      .arena = b->g->arena,
                      .err = b->g->err};
@@ -93,7 +93,7 @@ static mdot_status put_call(bucket *b, const cu_step *step, int number, const ch
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
     const char *name = f.status == MDOT_OK && !failed ? intern_function(b->g, &f) : NULL;
     if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, NULL);
-    if (name != NULL && f.needs_barrier) cu_put(&b->calls, "        __syncthreads();\n");
+    if (name != NULL && f.wait != CU_NO_WAIT) cu_put(&b->calls, "        %s;\n", cu_wait_text(f.wait));
     if (name != NULL)
         cu_put(&b->calls, "        // %s: %s\n        %s(%s%s);\n", cu_comment(b->g->arena, step->kernel->name),
                cu_comment(b->g->arena, step->kernel->origin), name, tile, cu_text_get(&f.arguments));
@@ -105,14 +105,14 @@ static mdot_status put_call(bucket *b, const cu_step *step, int number, const ch
 }
 
 /* A recurrence's steps, in a loop in block 0. If the row count follows the length, the tile holds all rows. */
-static mdot_status put_recurrence(bucket *b, int number, bool needs_barrier)
+static mdot_status put_recurrence(bucket *b, int number, cu_wait wait)
 {
     const cu_step *step = &b->stages->steps[number];
     cu_function f = {.arena = b->g->arena};
-    bool *before;
+    cu_wait *before;
     mdot_status status = cu_find_inner_barriers(b->layout, number, b->g->arena, &before, b->g->err);
-    bool is_first_enough = status == MDOT_OK && before[0]; /* the barrier of the first inner step */
-    if (needs_barrier && !is_first_enough) cu_put(&b->calls, "        __syncthreads();\n");
+    bool is_first_enough = status == MDOT_OK && before[0] >= wait; /* the barrier of the first inner step */
+    if (!is_first_enough) cu_put(&b->calls, "        %s;\n", cu_wait_text(wait));
     cu_put(&b->calls, "        for (int step = 0; step < %s; step++) {\n",
            cu_dim_text(&f, step->kernel->recurrence.steps));
     for (int k = 0; k < step->inner_count && status == MDOT_OK; k++) {
@@ -139,17 +139,18 @@ static void put_loop_begin(bucket *b, const cu_step *step)
     } else if (step->distribution == CU_FREE) {
         cu_put(&b->calls, "    { const tile t = whole; // rows, dealt out alone\n    const int rows = %s;\n",
                step->kind->row_count(&f, step->kernel));
-        schedule->put_tiles(schedule, &b->calls, "rows");
+        schedule->put_tiles(schedule, &b->calls, "rows", 1);
     } else {
-        schedule->put_tiles(schedule, &b->calls, "whole.length");
+        schedule->put_tiles(schedule, &b->calls, "whole.length", schedule->blocks_per_tile);
     }
 }
 
-static void put_loop_end(bucket *b, const cu_step *step, bool needs_barrier_again)
+static void put_loop_end(bucket *b, const cu_step *step, cu_wait again)
 {
     const cu_schedule *schedule = b->stages->schedule;
-    if (needs_barrier_again)
-        schedule->put_next_tile(schedule, &b->calls, step->distribution == CU_FREE ? "rows" : "whole.length");
+    if (again != CU_NO_WAIT)
+        schedule->put_next_tile(schedule, &b->calls, step->distribution == CU_FREE ? "rows" : "whole.length",
+                                cu_blocks_of(schedule, step), cu_wait_text(again));
     bool has_scope = step->distribution == CU_FREE && !cu_distributes_points(step);
     cu_put(&b->calls, has_scope ? "    }\n    }\n" : "    }\n");
 }
@@ -160,12 +161,12 @@ static mdot_status put_stage(bucket *b, int *index)
     int stage = stages->steps[*index].stage;
     while (*index < stages->step_count && stages->steps[*index].stage == stage) {
         int first = *index, end = cu_loop_end(stages, first);
-        if (b->before[first]) cu_put(&b->calls, "    __syncthreads();\n");
+        if (b->before[first] != CU_NO_WAIT) cu_put(&b->calls, "    %s;\n", cu_wait_text(b->before[first]));
         put_loop_begin(b, &stages->steps[first]);
         for (int s = first; s < end; s++) {
-            bool needs_barrier = b->before[s] && s > first;
-            BS_TRY(stages->steps[s].inner_count > 0 ? put_recurrence(b, s, needs_barrier)
-                                                    : put_call(b, &stages->steps[s], s, "t", needs_barrier));
+            cu_wait wait = s > first ? b->before[s] : CU_NO_WAIT;
+            BS_TRY(stages->steps[s].inner_count > 0 ? put_recurrence(b, s, wait)
+                                                    : put_call(b, &stages->steps[s], s, "t", wait));
         }
         put_loop_end(b, &stages->steps[first], b->again[end - 1]);
         *index = end;
@@ -255,11 +256,15 @@ static bool is_result_of_one_thread(const cu_stages *stages)
 static void put_kernel(bucket *b, size_t inline_bytes)
 {
     generator *g = b->g;
+    const cu_schedule *schedule = b->stages->schedule;
+    bool has_clusters = schedule->blocks_per_tile > 1;
     declare_parameter(b, inline_bytes);
     cu_put(&g->kernels_text, "// Entry %s, lengths up to %" PRId64 ".\n", cu_comment(g->arena, b->entry->name),
            b->stages->plan->max_length);
+    cu_put(&g->kernels_text, "extern \"C\" __global__ void __launch_bounds__(%d, 1) ", schedule->threads);
+    if (has_clusters) cu_put(&g->kernels_text, "__cluster_dims__(%d, 1, 1) ", schedule->blocks_per_tile);
     cu_put(&g->kernels_text,
-           "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s(const __grid_constant__ parameter_of_%s p)\n{\n"
+           "%s(const __grid_constant__ parameter_of_%s p)\n{\n"
            "    if (threadIdx.x == 0) {\n"
            "        item.weights = (const unsigned char *)p.call.weights;\n"
            "        item.scratch = (unsigned char *)p.call.scratch + blockIdx.y * p.call.scratch_stride;\n"
@@ -270,12 +275,14 @@ static void put_kernel(bucket *b, size_t inline_bytes)
            "    unsigned *const barrier = (unsigned *)p.call.barrier + blockIdx.y;\n"
            "    unsigned target = p.call.barrier_base;\n"
            "    const tile whole = {0, (int)p.call.length, (int)p.call.length};\n",
-           b->stages->schedule->threads, b->name, b->name, inline_bytes > 0 ? "p.call.inline_input ? p.input : " : "");
+           b->name, b->name, inline_bytes > 0 ? "p.call.inline_input ? p.input : " : "");
     put_locations(b, &g->kernels_text);
-    cu_put(&g->kernels_text, "    __syncthreads(); // the item's memory\n%s", cu_text_get(&b->calls));
+    cu_put(&g->kernels_text, "    %s; // the item's memory%s\n%s",
+           cu_wait_text(has_clusters ? CU_CLUSTER_WAIT : CU_BLOCK_WAIT),
+           has_clusters ? ", and all blocks of the cluster have begun" : "", cu_text_get(&b->calls));
     if (b->stages->barrier_at_end) {
         cu_put(&g->kernels_text, "\n    // The result is there when all blocks have written theirs.\n");
-        b->stages->schedule->put_grid_barrier(b->stages->schedule, &g->kernels_text);
+        schedule->put_grid_barrier(schedule, &g->kernels_text);
     } else if (!is_result_of_one_thread(b->stages)) {
         cu_put(&g->kernels_text, "\n    __syncthreads(); // all of the result\n");
     }
@@ -324,13 +331,28 @@ static const char *kernel_name(const generator *g, const cg_entry *entry, int64_
     return name;
 }
 
+/* True if clusters help: some step is split. Steps along an axis read their own results, so they need a block each. */
+static bool suits_clusters(const cu_stages *stages, cg_compute kernel_precision)
+{
+    bool any_split = false;
+    for (int s = 0; s < stages->step_count; s++) {
+        const cu_step *step = &stages->steps[s];
+        if (step->distribution != CU_TILED) continue;
+        if (step->kernel->kind == PL_SEQUENTIAL) return false;
+        any_split = any_split || pl_is_matrix(stages->plan, step->kernel);
+    }
+    return any_split && kernel_precision != CG_FP32;
+}
+
 static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl_plan *plan, cu_kernel *out)
 {
     cu_stages stages;
     cu_layout layout;
-    bool *before, *again;
+    cu_wait *before, *again;
+    cu_schedule schedule = cu_fit_schedule(g->schedule, plan->max_length);
     mdot_status status = check_sizes(plan, g->err);
-    if (status == MDOT_OK) status = cu_find_stages(plan, g->schedule, g->arena, &stages, g->err);
+    if (status == MDOT_OK) status = cu_find_stages(plan, &schedule, g->arena, &stages, g->err);
+    if (status == MDOT_OK && !suits_clusters(&stages, g->kernel_precision)) schedule.blocks_per_tile = 1;
     if (status == MDOT_OK) status = cu_lay_out(&stages, g->kernel_precision, g->arena, &layout, g->err);
     if (status == MDOT_OK && layout.scratch_bytes > INT32_MAX)
         status = mdot_fail(g->err, MDOT_UNSUPPORTED,
@@ -352,6 +374,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     *out = (cu_kernel){.name = b.name,
                        .threads = g->schedule->threads,
                        .tile_rows = plan->max_length > 0 ? g->schedule->tile_units : 0,
+                       .blocks_per_tile = schedule.blocks_per_tile,
                        .grid_barriers = stages.stage_count - 1 + stages.barrier_at_end,
                        .dynamic_shared_bytes = layout.shared_bytes,
                        .inline_input_bytes = inline_input_bytes(&b),

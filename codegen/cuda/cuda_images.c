@@ -19,10 +19,11 @@
 
 enum { MAX_THREADS = 16, REGISTERS_OF_A_BLOCK = 65536 }; /* limit of every architecture since 2014 */
 
-enum { NAME_BYTES = 16 };
+enum { NAME_BYTES = 32 };
 static const char *print_target(const cg_target *target, char text[NAME_BYTES])
 {
-    snprintf(text, NAME_BYTES, "sm_%u%s", target->number, target->variant != 0 ? "a" : "");
+    static const char *const suffixes[] = {[CU_PLAIN] = "", [CU_ACCELERATED] = "a", [CU_CLUSTERED] = "a+clusters"};
+    snprintf(text, NAME_BYTES, "sm_%u%s", target->number, suffixes[target->variant]);
     return text;
 }
 
@@ -40,12 +41,16 @@ static bool dumps(const cg_options *options, const char *what)
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
+/* Images with one precision and schedule share a program and kernels. */
+static bool has_clusters(const cg_target *target) { return target->variant == CU_CLUSTERED; }
+
 static mdot_status generate(const cg_entry *entries, int entry_count, const cg_options *options,
-                            cg_compute kernel_precision, ir_arena *arena, cu_images *images, mdot_error *err)
+                            const cg_target *target, ir_arena *arena, cu_images *images, mdot_error *err)
 {
-    cu_program *program = &images->program[kernel_precision];
+    cu_program *program = &images->program[has_clusters(target)][target->kernel_precision];
     if (program->source != NULL) return MDOT_OK;
-    mdot_status status = cu_generate(entries, entry_count, kernel_precision, &cu_blocks, arena, program, err);
+    const cu_schedule *schedule = has_clusters(target) ? &cu_clusters : &cu_blocks;
+    mdot_status status = cu_generate(entries, entry_count, target->kernel_precision, schedule, arena, program, err);
     if (status != MDOT_OK || !dumps(options, "cuda")) return status;
     options->dump_text(options->user, program->prelude);
     options->dump_text(options->user, program->source);
@@ -58,9 +63,9 @@ static mdot_status generate_all(const cg_entry *entries, int entry_count, const 
 {
     int count;
     const cg_target *targets = cg_targets_of(options, MDOT_IMAGE_CUDA, &count);
-    if (count == 0) return generate(entries, entry_count, options, cu_backend.computes[0], arena, images, err);
-    for (int i = 0; i < count; i++)
-        BS_TRY(generate(entries, entry_count, options, targets[i].kernel_precision, arena, images, err));
+    const cg_target plain = {.kernel_precision = cu_backend.computes[0]};
+    if (count == 0) return generate(entries, entry_count, options, &plain, arena, images, err);
+    for (int i = 0; i < count; i++) BS_TRY(generate(entries, entry_count, options, &targets[i], arena, images, err));
     return MDOT_OK;
 }
 
@@ -123,7 +128,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
     for (int i = 0; i < q.count; i++) {
         job *j = &q.jobs[i];
         j->target = targets[i];
-        j->program = &images->program[j->target.kernel_precision];
+        j->program = &images->program[has_clusters(&j->target)][j->target.kernel_precision];
         j->arena = ir_arena_create(0);
         if (j->arena == NULL || !ir_arena_defer(arena, destroy_arena, j->arena)) {
             ir_arena_destroy(j->arena);
@@ -241,7 +246,8 @@ mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_op
 void cu_images_done(cu_images *images)
 {
     for (int i = 0; i < CG_COMPUTES; i++)
-        if (images->program[i].source != NULL) cu_program_done(&images->program[i]);
+        for (int k = 0; k < 2; k++)
+            if (images->program[k][i].source != NULL) cu_program_done(&images->program[k][i]);
     cg_pool_done(&images->cubins);
     cg_pool_done(&images->weights);
     *images = (cu_images){0};
@@ -294,7 +300,8 @@ static uint32_t add_kernels(cg_table *table, const cu_program *program)
                                        .grid_barriers = (uint32_t)kernel->grid_barriers,
                                        .dynamic_shared_bytes = (uint32_t)kernel->dynamic_shared_bytes,
                                        .inline_input_bytes = (uint32_t)kernel->inline_input_bytes,
-                                       .scratch_bytes = kernel->scratch_bytes};
+                                       .scratch_bytes = kernel->scratch_bytes,
+                                       .blocks_per_tile = (uint32_t)kernel->blocks_per_tile};
         cg_table_put(table, index, i, &record, sizeof record);
     }
     return index;
@@ -317,24 +324,24 @@ static uint32_t add_resources(cg_table *table, const cu_program *program, const 
     return index;
 }
 
-/* Images with one precision share a program and kernels. */
 static void describe(const void *compiled, const cg_entry *entries, int entry_count, cg_table *table, uint32_t index,
                      mdot_abi_table *head)
 {
     const cu_images *images = compiled;
-    uint32_t kernels_at[CG_COMPUTES] = {0};
+    uint32_t kernels_of[2][CG_COMPUTES] = {0};
     for (int i = 0; i < images->count; i++) {
         const cu_image *image = &images->image[i];
         cg_compute kernel_precision = image->target.kernel_precision;
-        const cu_program *program = &images->program[kernel_precision];
-        if (kernels_at[kernel_precision] == 0) kernels_at[kernel_precision] = add_kernels(table, program);
+        const cu_program *program = &images->program[has_clusters(&image->target)][kernel_precision];
+        uint32_t *kernels_at = &kernels_of[has_clusters(&image->target)][kernel_precision];
+        if (*kernels_at == 0) *kernels_at = add_kernels(table, program);
         char target[NAME_BYTES];
         mdot_abi_image record = {.kind = MDOT_IMAGE_CUDA,
                                  .number = image->target.number,
                                  .variant = image->target.variant,
                                  .target_at = cg_table_string(table, print_target(&image->target, target)),
                                  .compute_at = cg_table_string(table, cg_compute_name(kernel_precision)),
-                                 .kernels_at = kernels_at[kernel_precision],
+                                 .kernels_at = *kernels_at,
                                  .kernel_count = (uint32_t)program->kernel_count,
                                  .resources_at = add_resources(table, program, &image->cubin),
                                  .code_offset = image->image_offset,

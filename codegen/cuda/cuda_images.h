@@ -24,9 +24,10 @@ typedef struct cu_image {
 typedef struct cu_images {        /* zero-initialised: empty */
     int nvrtc_major, nvrtc_minor; /* compiler version; drivers with an older major version refuse the code */
     int count;
-    cu_image *image;                 /* in the targets' order */
-    cu_program program[CG_COMPUTES]; /* filled for the precisions of the images */
-    cg_pool cubins, weights;         /* the artefact's sections */
+    cu_image *image; /* in the targets' order */
+    /* with one block per tile, and with clusters; filled for the precisions of the images */
+    cu_program program[2][CG_COMPUTES];
+    cg_pool cubins, weights; /* the artefact's sections */
 } cu_images;
 
 /* Makes images for the options' CUDA targets. If a plan is not encoder-shaped, it makes none and warns with the

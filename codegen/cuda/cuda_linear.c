@@ -19,8 +19,8 @@
 enum {
     MIN_ROWS = 8,      /* with fewer rows, distributing only rows would leave most threads idle */
     MAX_ROW_TILES = 4, /* tiles of 16 rows whose sums a warp keeps at once */
-    STEPS_AHEAD = 8,   /* steps of k whose weights are loaded together */
-    STAGE_PAD = 8      /* elements after a staged row, against bank conflicts */
+    STEPS_AHEAD = 8, /* steps of k whose weights are loaded together; twice as many in a cluster, with fewer columns */
+    STAGE_PAD = 8    /* elements after a staged row, against bank conflicts */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
@@ -131,8 +131,9 @@ static bool stores_pairs(const cu_function *f)
 static void put_pair(cu_function *f, const pl_expr *index, const cu_location *location, const char *name_hint)
 {
     if (location->kind == CU_UNPLACED) return;
-    cu_put(&f->body, "                    store_pair(&%s, value[0], value[1]);\n",
-           cu_element(f, f->step->kernel->linear.out.buffer, location, index, name_hint));
+    const char *element = cu_element(f, f->step->kernel->linear.out.buffer, location, index, name_hint);
+    cu_put(&f->body, "%s",
+           cu_store_text(f, location, element, "store_pair(&", ", value[0], value[1])", "                    "));
 }
 
 /* Applies the epilogue to a warp's 16 columns of sums, which are fragments, and stores them. */
@@ -265,29 +266,34 @@ static void put_staging(cu_function *f)
 /* While a warp multiplies, it loads the next k steps: for the same columns, or the next column group. */
 static void put_sums(cu_function *f, const char *a, const char *row_origin)
 {
-    const char *warps = ir_arena_printf(f->arena, "%d", cu_warps(f));
+    int split = cu_split(f->layout, f->step);
+    const char *warps = ir_arena_printf(f->arena, "%d", cu_warps(f) * split);
+    const char *chains = split > 1 ? "2" : "1"; /* in a cluster, a warp has few sums and would wait for each */
     cu_put(&f->body,
            "        for (int group = warp; group < GROUPS; group += %s) {\n"
-           "            float sum[TILES][2][4] = {};\n",
-           warps);
+           "            float chain[%s][TILES][2][4] = {};\n",
+           warps, chains);
     if (f->step->kernel->linear.bias >= 0)
         cu_put_template(&f->body, cu_linear_bias, (const cu_term[]){{"BIAS", bias_pointer(f)}, {NULL}});
-    const cu_term terms[] = {{"WARPS", warps}, {"A", a}, {"ROW_ORIGIN", row_origin}, {NULL}};
+    const cu_term terms[] = {{"WARPS", warps}, {"CHAINS", chains}, {"A", a}, {"ROW_ORIGIN", row_origin}, {NULL}};
     cu_put_template(&f->body, cu_linear_sums, terms);
 }
 
 static void put_shape(cu_function *f, int64_t pitch)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    int64_t steps = whole_k(k) / CU_FRAGMENT, ahead = steps < STEPS_AHEAD ? steps : STEPS_AHEAD;
+    int split = cu_split(f->layout, f->step);
+    int64_t steps = whole_k(k) / CU_FRAGMENT, ahead = split > 1 ? 2 * STEPS_AHEAD : STEPS_AHEAD;
+    if (ahead > steps) ahead = steps;
     while (steps % ahead != 0) ahead--;
     cu_put(&f->body,
            "    enum { COLUMNS = %" PRId64 ", GROUPS = %" PRId64 ", STEPS = %" PRId64 ", AHEAD = %" PRId64
            ", TILES = %" PRId64 ", PITCH = %" PRId64 ", SCALE = %" PRId64 " };\n"
-           "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32, rows = t.count * SCALE;\n"
+           "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32%s, rows = t.count * SCALE;\n"
            "    const fragment *const w = %s + lane;\n",
            k->columns, cu_fragment_groups(k->columns), steps, ahead, row_tiles(f->step, cu_schedule_of(f)), pitch,
-           f->step->scale, fragment_pointer(f));
+           f->step->scale, split > 1 ? ir_arena_printf(f->arena, " * %d + cluster_rank()", split) : "",
+           fragment_pointer(f));
 }
 
 static void emit_tensor(cu_function *f)

@@ -147,10 +147,12 @@ static void put_partial_results(cu_function *f)
     const char *points = points_text(f);
     int partials = partials_of(f);
     int tile = cu_schedule_of(f)->tile_units;
-    const char *memory = cu_pointer(f, partials, &cu_placement_of(f, partials)->plain, "partial");
+    const cu_location *location = &cu_placement_of(f, partials)->plain;
+    const char *memory = cu_pointer(f, partials, location, "partial");
     if (f->step->part == CU_PARTIAL) {
         put_reduction(f);
-        cu_put(&f->body, "        %s[t.first / %d * (%s) + point] = acc;\n", memory, tile, points);
+        const char *element = ir_arena_printf(f->arena, "%s[t.first / %d * (%s) + point]", memory, tile, points);
+        cu_put(&f->body, "%s", cu_store_text(f, location, element, "", " = acc", "        "));
         return;
     }
     mdot_dtype dtype = n->body->dtype;

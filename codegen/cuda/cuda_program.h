@@ -15,11 +15,12 @@
 /* ---- a program as data: CUDA C with one persistent kernel for each bucket of each entry, and its weights --------- */
 
 typedef struct cu_kernel {
-    const char *name;  /* name of the function, a C identifier */
-    int entry, bucket; /* entry and bucket of the kernel; kernels are ordered by mdot_abi_bucket.number */
-    int threads;       /* threads per block */
-    int tile_rows;     /* length units per block and turn; 0 if the entry has no length */
-    int grid_barriers; /* grid barriers in one launch */
+    const char *name;    /* name of the function, a C identifier */
+    int entry, bucket;   /* entry and bucket of the kernel; kernels are ordered by mdot_abi_bucket.number */
+    int threads;         /* threads per block */
+    int tile_rows;       /* length units per block and turn; 0 if the entry has no length */
+    int blocks_per_tile; /* blocks of a cluster; the grid's x is a multiple */
+    int grid_barriers;   /* grid barriers in one launch */
     size_t dynamic_shared_bytes;
     size_t inline_input_bytes; /* part of the parameter after the call; 0: inputs are read from memory */
     size_t scratch_bytes;      /* per item */

@@ -33,8 +33,11 @@ cu_range cu_range_whole(const cu_space *space, cu_range s);
 /* ---- Distribution of work: each bucket's tiles, the grid's blocks, and the blocks' threads.
  *
  * One structure holds all decisions. grid_stages.c, memory_placement.c, barriers.c and cuda_generate.c depend only on
- * it. Therefore another distribution, for example a cluster of blocks per tile with a slice of the columns each, is
- * another schedule beside those below, with its own versions of the steps that compute differently.
+ * it.
+ *
+ * With several blocks per tile, these form a cluster, and each keeps the tile's shared data whole. Matrix steps are
+ * split: each block computes a slice of the columns or heads and stores it in the shared memory of all. The other steps
+ * run in each block alike, and the first block alone writes their global results.
  */
 
 struct cu_step;
@@ -69,13 +72,15 @@ typedef struct cu_schedule cu_schedule;
 struct cu_schedule {
     int tile_units;      /* units of length processed together; data passed between a stage's steps belongs to them */
     int threads;         /* threads per block, a multiple of the warp size */
+    int blocks_per_tile; /* 1: no clusters */
     const char *weights; /* source function returning the weights' address */
     const cu_step_kind *kinds[PL_KIND_COUNT]; /* indexed by pl_kind; NULL: the kind has no CUDA code */
     /* Text in a kernel. The first two open a scope of steps with the tile `t`, which the generator closes. */
-    void (*put_once)(const cu_schedule *s, cu_text *to);                     /* work of a single block */
-    void (*put_tiles)(const cu_schedule *s, cu_text *to, const char *count); /* `count` units or rows, tile by tile */
-    /* At the end of put_tiles's scope: a block barrier if another tile follows. */
-    void (*put_next_tile)(const cu_schedule *s, cu_text *to, const char *count);
+    void (*put_once)(const cu_schedule *s, cu_text *to); /* work of a single block */
+    /* `count` units or rows, tile by tile; `blocks` blocks take a tile together. */
+    void (*put_tiles)(const cu_schedule *s, cu_text *to, const char *count, int blocks);
+    /* At the end of put_tiles's scope: the statement `barrier` if another tile follows. */
+    void (*put_next_tile)(const cu_schedule *s, cu_text *to, const char *count, int blocks, const char *barrier);
     void (*put_grid_barrier)(const cu_schedule *s, cu_text *to); /* barrier for all blocks of an item */
     /* Text in a step: opens a loop over points, distributed over all threads, or one block's. */
     void (*put_all_points)(const cu_schedule *s, cu_text *to, const char *count);
@@ -131,6 +136,12 @@ typedef struct cu_stages {
     cu_barrier *barriers; /* barrier at the beginning of stage i; [0] is unused */
     bool barrier_at_end;  /* blocks other than 0 write outputs in the last stage */
 } cu_stages;
+
+/* The blocks that take each of a step's tiles together. */
+static inline int cu_blocks_of(const cu_schedule *schedule, const cu_step *step)
+{
+    return step->distribution == CU_TILED ? schedule->blocks_per_tile : 1;
+}
 
 /* True if a step distributes points over all threads itself: the kind lacks rows, and units do not divide it. */
 static inline bool cu_distributes_points(const cu_step *step)
@@ -201,6 +212,10 @@ extern const cu_step_kind cu_nest_kind;       /* cuda_nest.c */
 extern const cu_step_kind cu_sequential_kind; /* cuda_sequential.c, cuda_scatter.c */
 extern const cu_step_kind cu_recurrence_kind; /* cuda_recurrence.c */
 
-/* ---- tile_schedule.c: the schedule with one block per tile ------------------------------------------------------- */
+/* ---- tile_schedule.c --------------------------------------------------------------------------------------------- */
 
-extern const cu_schedule cu_blocks;
+extern const cu_schedule cu_blocks;   /* one block per tile */
+extern const cu_schedule cu_clusters; /* up to eight, for Hopper and Blackwell; only with matrix instructions */
+
+/* The schedule for lengths up to `max_length` (0: none): as many blocks per tile as a GPU has multiprocessors for. */
+cu_schedule cu_fit_schedule(const cu_schedule *schedule, int64_t max_length);

@@ -154,8 +154,21 @@ void cu_work_pointer(cu_function *f, const char *type, const char *name)
 
 void cu_sync_first(cu_function *f, const char *condition)
 {
-    if (f->needs_barrier) cu_put(&f->body, "        %s__syncthreads(); // what earlier steps wrote\n", condition);
-    f->needs_barrier = false;
+    if (f->wait != CU_NO_WAIT)
+        cu_put(&f->body, "        %s%s; // what earlier steps wrote\n", condition, cu_wait_text(f->wait));
+    f->wait = CU_NO_WAIT;
+}
+
+const char *cu_store_text(cu_function *f, const cu_location *location, const char *element, const char *before,
+                          const char *after, const char *indent)
+{
+    int split = cu_split(f->layout, f->step);
+    bool is_shared = location->kind == CU_SHARED, is_common = cu_blocks_of(cu_schedule_of(f), f->step) > 1;
+    if (is_shared && split > 1)
+        return ir_arena_printf(f->arena, "%sfor (int block = 0; block < %d; block++) %sin_block(%s, block)%s;\n",
+                               indent, split, before, element, after);
+    const char *first = is_common && split == 1 && !is_shared ? "if (cluster_rank() == 0) " : "";
+    return ir_arena_printf(f->arena, "%s%s%s%s%s;\n", indent, first, before, element, after);
 }
 
 const char *cu_dim_text(cu_function *f, ir_dim d)

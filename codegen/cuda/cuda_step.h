@@ -27,8 +27,8 @@ enum { CU_MAX_PARAMETERS = 64 };
 typedef struct cu_function {
     const cu_layout *layout;
     const cu_step *step;
-    int number;         /* number of the step */
-    bool needs_barrier; /* a __syncthreads must precede reads of earlier steps' results; cu_sync_first */
+    int number;   /* number of the step */
+    cu_wait wait; /* the barrier that must precede reads of earlier steps' results; cu_sync_first */
     cg_pool *weights;
     ir_arena *arena;
     mdot_error *err;
@@ -62,9 +62,13 @@ const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char 
                               size_t size_bytes);
 /* Declares the start of the step's own shared memory as `type *name`. */
 void cu_work_pointer(cu_function *f, const char *type, const char *name);
-/* Prints the step's __syncthreads, once, inside the function, after independent loads. For a step that skips this call,
+/* Prints the step's barrier, once, inside the function, after independent loads. For a step that skips this call,
  * it precedes the step's call. */
 void cu_sync_first(cu_function *f, const char *condition);
+/* The statement "before element after;" that stores an element. In a cluster, a split step stores in the shared memory
+ * of all blocks, and the first block alone stores what all computed in global memory. */
+const char *cu_store_text(cu_function *f, const cu_location *location, const char *element, const char *before,
+                          const char *after, const char *indent);
 const char *cu_dim_text(cu_function *f, ir_dim d); /* for example "3 * t.length + 1" */
 /* The product of a type's dimensions from … to - 1. */
 const char *cu_product_text(cu_function *f, const ir_type *type, int from, int to);

@@ -1,4 +1,4 @@
-/* cuda_target.h — the GPU architectures as data. cg_target.number is 90 and variant 1 for sm_90a. */
+/* cuda_target.h — the GPU architectures as data. cg_target.number is 90 for sm_90a. */
 #pragma once
 
 #include "base/text.h"
@@ -7,9 +7,16 @@
 /* CG_BF16 uses mma.m16n8k16 on sm_80 and later. CG_FP16 uses mma.m16n8k8 on sm_75. CG_FP32 uses no tensor cores and
  * is for verification. */
 
-typedef struct cu_target { /* {90, true} for sm_90a */
+/* cg_target.variant. */
+typedef enum cu_variant {
+    CU_PLAIN,
+    CU_ACCELERATED,
+    CU_CLUSTERED
+} cu_variant; /* "sm_90", "sm_90a", "sm_90a+clusters" */
+
+typedef struct cu_target {
     uint32_t sm;
-    bool is_accelerated;
+    cu_variant variant;
 } cu_target;
 
 enum { CU_TARGETS = 7 };

@@ -59,16 +59,30 @@ static inline bool cu_is_matrix(const cu_layout *layout, const cu_step *step)
     return layout->kernel_precision != CG_FP32 && pl_is_matrix(layout->stages->plan, step->kernel);
 }
 
-/* ---- barriers.c: the block barriers between the steps of a stage ------------------------------------------------- */
+/* The blocks of a cluster among which a step's columns or heads are split; 1: each block computes all of its tile. */
+static inline int cu_split(const cu_layout *layout, const cu_step *step)
+{
+    return cu_is_matrix(layout, step) ? cu_blocks_of(layout->stages->schedule, step) : 1;
+}
 
-/* before[s]: a __syncthreads precedes step s, because of earlier steps in the stage. again[s], on the last step in a
- * tile loop: a __syncthreads precedes the next tile. */
-mdot_status cu_find_barriers(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
+/* ---- barriers.c: the block and cluster barriers between the steps of a stage ------------------------------------- */
+
+typedef enum cu_wait { CU_NO_WAIT, CU_BLOCK_WAIT, CU_CLUSTER_WAIT } cu_wait;
+
+/* The barrier's statement: __syncthreads, or a cluster's. */
+static inline const char *cu_wait_text(cu_wait wait)
+{
+    return wait == CU_CLUSTER_WAIT ? "cluster_barrier()" : "__syncthreads()";
+}
+
+/* before[s]: the barrier that precedes step s, because of earlier steps in the stage. again[s], on the last step in a
+ * tile loop: the one that precedes the next tile. */
+mdot_status cu_find_barriers(const cu_layout *layout, ir_arena *arena, cu_wait **out_before, cu_wait **out_again,
                              mdot_error *err);
 
-/* before[k]: a __syncthreads precedes inner step k in the recurrence with this number, because of earlier inner steps,
+/* before[k]: the barrier that precedes inner step k in the recurrence with this number, because of earlier inner steps,
  * in the same or the previous step. */
-mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena *arena, bool **out_before,
+mdot_status cu_find_inner_barriers(const cu_layout *layout, int number, ir_arena *arena, cu_wait **out_before,
                                    mdot_error *err);
 
 /* The end of the loop beginning at step `first`: after all tiled steps of the stage, or a single step. */

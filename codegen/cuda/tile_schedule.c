@@ -1,25 +1,37 @@
-/* tile_schedule.c — the schedule with one block per tile. Blocks take tiles in turn, and each reads all weights of its
- * stage from global memory. Any grid size is correct. */
+/* tile_schedule.c — the schedules: a block or a cluster of blocks takes tiles in turn, and reads all weights of its
+ * stage from global memory. Any grid of whole clusters is correct. */
 #include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_text.h"
+
+/* Clusters that a GPU holds, times their blocks: Hopper and Blackwell have 132 and more multiprocessors. */
+enum { MULTIPROCESSORS = 128 };
 
 static void put_once(const cu_schedule *s, cu_text *target)
 {
     cu_put(target, "    if (blockIdx.x == 0) {\n        const tile t = {0, 1, whole.length};\n");
 }
 
-static void put_tiles(const cu_schedule *s, cu_text *target, const char *count)
+/* The tile's number, or the number of tiles that the grid takes at once. */
+static void put_number(cu_text *target, const char *of, int blocks)
 {
-    cu_put(target,
-           "    for (int first = blockIdx.x * %d; first < %s; first += gridDim.x * %d) {\n"
-           "        const tile t = {first, min(%d, %s - first), whole.length};\n",
-           s->tile_units, count, s->tile_units, s->tile_units, count);
+    cu_put(target, blocks > 1 ? "(int)%s / %d" : "(int)%s", of, blocks);
 }
 
-static void put_next_tile(const cu_schedule *s, cu_text *target, const char *count)
+static void put_tiles(const cu_schedule *s, cu_text *target, const char *count, int blocks)
 {
-    cu_put(target, "        if (first + (int)gridDim.x * %d < %s) __syncthreads(); // another tile follows\n",
+    cu_put(target, "    for (int first = ");
+    put_number(target, "blockIdx.x", blocks);
+    cu_put(target, " * %d; first < %s; first += ", s->tile_units, count);
+    put_number(target, "gridDim.x", blocks);
+    cu_put(target, " * %d) {\n        const tile t = {first, min(%d, %s - first), whole.length};\n", s->tile_units,
            s->tile_units, count);
+}
+
+static void put_next_tile(const cu_schedule *s, cu_text *target, const char *count, int blocks, const char *barrier)
+{
+    cu_put(target, "        if (first + ");
+    put_number(target, "gridDim.x", blocks);
+    cu_put(target, " * %d < %s) %s; // another tile follows\n", s->tile_units, count, barrier);
 }
 
 static void put_grid_barrier(const cu_schedule *s, cu_text *to)
@@ -40,18 +52,25 @@ static void put_tile_points(const cu_schedule *s, cu_text *target, const char *c
 
 /* A tile has the rows of a matrix instruction: fewer would waste most of one, more would leave blocks idle. Eight warps
  * are two per scheduler of a multiprocessor, so one's loads overlap with the other's work. */
-const cu_schedule cu_blocks = {.tile_units = 16,
-                               .threads = 256,
-                               .weights = "weights_memory",
-                               .kinds = {[PL_LINEAR] = &cu_linear_kind,
-                                         [PL_ATTENTION] = &cu_attention_kind,
-                                         [PL_NORM] = &cu_norm_kind,
-                                         [PL_NEST] = &cu_nest_kind,
-                                         [PL_SEQUENTIAL] = &cu_sequential_kind,
-                                         [PL_RECURRENCE] = &cu_recurrence_kind},
-                               .put_once = put_once,
-                               .put_tiles = put_tiles,
-                               .put_next_tile = put_next_tile,
-                               .put_grid_barrier = put_grid_barrier,
-                               .put_all_points = put_all_points,
-                               .put_tile_points = put_tile_points};
+#define SCHEDULE(blocks)                                                                                               \
+    {                                                                                                                  \
+        .tile_units = 16, .threads = 256, .blocks_per_tile = blocks, .weights = "weights_memory",                      \
+        .kinds = {[PL_LINEAR] = &cu_linear_kind,                                                                       \
+                  [PL_ATTENTION] = &cu_attention_kind,                                                                 \
+                  [PL_NORM] = &cu_norm_kind,                                                                           \
+                  [PL_NEST] = &cu_nest_kind,                                                                           \
+                  [PL_SEQUENTIAL] = &cu_sequential_kind,                                                               \
+                  [PL_RECURRENCE] = &cu_recurrence_kind},                                                              \
+        .put_once = put_once, .put_tiles = put_tiles, .put_next_tile = put_next_tile,                                  \
+        .put_grid_barrier = put_grid_barrier, .put_all_points = put_all_points, .put_tile_points = put_tile_points     \
+    }
+const cu_schedule cu_blocks = SCHEDULE(1), cu_clusters = SCHEDULE(8);
+
+cu_schedule cu_fit_schedule(const cu_schedule *schedule, int64_t max_length)
+{
+    cu_schedule fitted = *schedule;
+    int64_t tiles = (max_length + fitted.tile_units - 1) / fitted.tile_units;
+    while (fitted.blocks_per_tile > 1 && tiles * fitted.blocks_per_tile > MULTIPROCESSORS) fitted.blocks_per_tile /= 2;
+    if (max_length == 0) fitted.blocks_per_tile = 1;
+    return fitted;
+}

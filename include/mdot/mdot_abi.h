@@ -31,7 +31,7 @@
 
 #define MDOT_ABI_MAGIC "MDOTART" /* eight bytes with the NUL */
 enum {
-    MDOT_ABI_VERSION = 9,           /* version of the structs below and of the calling rules */
+    MDOT_ABI_VERSION = 10,          /* version of the structs below and of the calling rules */
     MDOT_ABI_ALIGNMENT = 64,        /* of the table, the code's list, the weights and scratch memory, in bytes */
     MDOT_ABI_MAX_IMAGES = 64,       /* images in an artefact */
     MDOT_ABI_MAX_DIVISOR = 1 << 16, /* largest divisor in a dimension's floor */
@@ -153,7 +153,7 @@ typedef enum mdot_image_kind {
 typedef struct mdot_abi_image {
     uint32_t kind;       /* mdot_image_kind */
     uint32_t number;     /* CPU: mdot_cpu_isa. CUDA: 90 for sm_90 */
-    uint32_t variant;    /* CUDA: 1 for accelerated code, sm_90a; otherwise 0 */
+    uint32_t variant;    /* CUDA: 1 for accelerated code, sm_90a; 2 for such code in clusters; otherwise 0 */
     uint32_t target_at;  /* `number` and `variant` as text: "x86-64-v4", "sm_90a" */
     uint32_t compute_at; /* the matrix kernels' precision: "fp32", "bf16", "fp16" */
     /* code of each bucket, by the bucket's number: mdot_abi_cpu_function[] or mdot_abi_cuda_kernel[] */
@@ -176,19 +176,21 @@ typedef struct mdot_abi_cpu_function {
 
 /* One bucket's code on a GPU: one kernel, launched cooperatively with grid (blocks, items, 1), block (threads, 1, 1)
  * and dynamic_shared_bytes. Each item (blockIdx.y) is a separate prediction. The blocks of an item divide the work
- * among them, so any number of blocks gives the right result. All blocks must be resident together, because they wait
- * for one another. */
+ * among them, so any multiple of blocks_per_tile gives the right result. All blocks must be resident together, because
+ * they wait for one another. */
 typedef struct mdot_abi_cuda_kernel {
     uint32_t name_at; /* function name in the image */
     uint32_t threads; /* threads per block */
-    /* units of length that a block processes at a time. Blocks beyond length / tile_rows, rounded up, are idle. 0 in an
-     * entry without a length, where one block suffices */
+    /* units of length that blocks_per_tile blocks, a cluster, process at a time. More than length / tile_rows clusters,
+     * rounded up, are idle. 0 in an entry without a length, where one block suffices */
     uint32_t tile_rows;
     uint32_t grid_barriers;        /* waits among an item's blocks in one call */
     uint32_t dynamic_shared_bytes; /* dynamic shared memory per block */
     /* size of the space for inputs behind mdot_abi_cuda_call in the parameter; 0 if it is absent */
     uint32_t inline_input_bytes;
-    uint64_t scratch_bytes; /* per item, at full length */
+    uint64_t scratch_bytes;   /* per item, at full length */
+    uint32_t blocks_per_tile; /* 1 to 8; more than 1 if the kernel has clusters of this size along x */
+    uint32_t reserved;
 } mdot_abi_cuda_kernel;
 
 /* A kernel's resources, read from the cubin for people, tools and tests; the driver obtains them itself. */
@@ -310,7 +312,7 @@ typedef struct mdot_abi_cuda_call {
 static_assert(sizeof(mdot_abi_dim) == 32, "layout of mdot_abi_dim");
 static_assert(sizeof(mdot_abi_kernel) == 24, "layout of mdot_abi_kernel");
 static_assert(sizeof(mdot_abi_bucket) == 48, "layout of mdot_abi_bucket");
-static_assert(sizeof(mdot_abi_cuda_kernel) == 32, "layout of mdot_abi_cuda_kernel");
+static_assert(sizeof(mdot_abi_cuda_kernel) == 40, "layout of mdot_abi_cuda_kernel");
 static_assert(sizeof(mdot_abi_cuda_resources) == 32, "layout of mdot_abi_cuda_resources");
 static_assert(sizeof(mdot_abi_call) == 104, "layout of mdot_abi_call");
 static_assert(sizeof(mdot_abi_image) == 64, "layout of mdot_abi_image");

@@ -284,7 +284,7 @@ static mdot_status check_code(const rt_elf *elf, const mdot_abi_table *table, md
 
 /* A kernel's largest parameter (CUDA 12.1, compute capability 7.0 and later), and the maximum number of threads in a
  * block. */
-enum { MAX_PARAMETER_BYTES = 32764, MAX_BLOCK_THREADS = 1024 };
+enum { MAX_PARAMETER_BYTES = 32764, MAX_BLOCK_THREADS = 1024, MAX_CLUSTER_BLOCKS = 8 };
 /* Far above any GPU's memory, and low enough to exclude overflow in the sizes of a launch's many items. */
 #define MAX_ITEM_BYTES (UINT64_C(1) << 40)
 
@@ -299,9 +299,11 @@ static mdot_status check_cuda_kernel(const mdot_abi_table *table, const mdot_abi
 {
     if (kernel->name_at == 0 || !string_fits(table, kernel->name_at))
         return MALFORMED(err, "a CUDA kernel's name is outside");
-    if (kernel->threads == 0 || kernel->threads > MAX_BLOCK_THREADS || (kernel->tile_rows > 0) != has_length)
-        return MALFORMED(err, "CUDA kernel %s has invalid blocks of %u threads or tiles of %u",
-                         rt_string(table, kernel->name_at), kernel->threads, kernel->tile_rows);
+    if (kernel->threads == 0 || kernel->threads > MAX_BLOCK_THREADS || (kernel->tile_rows > 0) != has_length ||
+        kernel->blocks_per_tile == 0 || kernel->blocks_per_tile > MAX_CLUSTER_BLOCKS)
+        return MALFORMED(err, "CUDA kernel %s has invalid blocks of %u threads, tiles of %u or clusters of %u",
+                         rt_string(table, kernel->name_at), kernel->threads, kernel->tile_rows,
+                         kernel->blocks_per_tile);
     if (kernel->inline_input_bytes > MAX_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call))
         return MALFORMED(err, "CUDA kernel %s has too large a parameter", rt_string(table, kernel->name_at));
     if (kernel->scratch_bytes > MAX_ITEM_BYTES)
@@ -332,7 +334,7 @@ static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *tab
                                     mdot_error *err)
 {
     const char *target = rt_string(table, image->target_at);
-    if (image->number < 10 || image->variant > 1)
+    if (image->number < 10 || image->variant > 2)
         return MALFORMED(err, "a CUDA image has an invalid architecture (sm_%u)", image->number);
     if (image->code_bytes == 0 || !part_fits(&elf->cubins, image->code_offset, image->code_bytes))
         return MALFORMED(err, "image %s is outside section " MDOT_ABI_SECTION_CUBINS, target);

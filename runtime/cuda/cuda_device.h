@@ -149,6 +149,10 @@ void rt_cuda_context_destroy(rt_device_context *context);
 
 /* ---- cuda_run.c -------------------------------------------------------------------------------------------------- */
 
+/* The grid's blocks along x for each of `items` items: clusters for all tiles, or as many as fit when all items run
+ * together. */
+uint32_t rt_cuda_blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items);
+
 /* Uses as few launches as hold all items. */
 mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,
                         int64_t length, const rt_item *items, size_t count, mdot_error *err);

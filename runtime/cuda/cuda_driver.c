@@ -31,7 +31,9 @@ mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err)
     }
     rt_cuda_driver driver;
     void (*function)(void) = NULL;
-    mdot_status status;
+    mdot_status status = find(library, name, "cuOccupancyMaxActiveClusters", &function, NULL);
+    driver.cuOccupancyMaxActiveClusters =
+        status == MDOT_OK ? (int (*)(int *, rt_cu_function, const rt_cu_launch_config *))function : NULL;
 #define FIND(member, suffix, parameters)                                                                               \
     status = find(library, name, #member #suffix, &function, err);                                                     \
     if (status != MDOT_OK) goto failed;                                                                                \

@@ -65,7 +65,16 @@ enum { RT_CU_STREAM_NON_BLOCKING = 1 };
     X(cuModuleUnload, , (rt_cu_module module))                                                                         \
     X(cuDevicePrimaryCtxRelease, _v2, (rt_cu_device device))
 
+typedef struct rt_cu_launch_config { /* CUlaunchConfig */
+    unsigned grid[3], block[3], dynamic_shared_bytes;
+    rt_cu_stream stream;
+    const void *attributes; /* CUlaunchAttribute[attribute_count] */
+    unsigned attribute_count;
+} rt_cu_launch_config;
+
 typedef struct rt_cuda_driver {
+    /* Since CUDA 11.8; NULL before. The function's own cluster size counts. */
+    int (*cuOccupancyMaxActiveClusters)(int *out_clusters, rt_cu_function function, const rt_cu_launch_config *config);
 #define RT_CUDA_MEMBER(name, suffix, parameters) int(*name) parameters;
     RT_CUDA_SYMBOL_MAP(RT_CUDA_MEMBER)
 #undef RT_CUDA_MEMBER

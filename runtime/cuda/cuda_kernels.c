@@ -55,11 +55,34 @@ static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const md
     if (mapped_bytes >= TOO_MANY_BYTES)
         return mdot_fail(err, MDOT_DEVICE, "kernel %s: inputs and outputs of %llu bytes are beyond what a launch takes",
                          name, (unsigned long long)mapped_bytes);
-    uint64_t items = at_most(kernel->resident_blocks, MAX_GRID_Y);
+    uint64_t items = at_most(kernel->resident_blocks / kernel->abi->blocks_per_tile, MAX_GRID_Y);
     if (call->scratch_stride > 0) items = at_most(items, MAX_SCRATCH_BYTES / call->scratch_stride);
     if (mapped_bytes > 0) items = at_most(items, MAX_MAPPED_BYTES / mapped_bytes);
     kernel->max_items = items > 0 ? (uint32_t)items : 1;
     return MDOT_OK;
+}
+
+/* Counts a kernel's blocks that a device holds together. It places clusters within groups of multiprocessors. */
+static mdot_status count_blocks(const rt_cuda *cuda, rt_cuda_kernel *kernel, mdot_error *err)
+{
+    const rt_cuda_driver *d = &cuda->driver;
+    const mdot_abi_cuda_kernel *abi = kernel->abi;
+    int count = 0;
+    mdot_status status;
+    if (abi->blocks_per_tile > 1 && d->cuOccupancyMaxActiveClusters == NULL)
+        return mdot_fail(err, MDOT_DEVICE, "clusters of blocks need a driver for CUDA 11.8");
+    if (abi->blocks_per_tile > 1) {
+        const rt_cu_launch_config config = {.grid = {abi->blocks_per_tile, 1, 1},
+                                            .block = {abi->threads, 1, 1},
+                                            .dynamic_shared_bytes = abi->dynamic_shared_bytes};
+        status = RT_CUDA_CALL(d, cuOccupancyMaxActiveClusters, err, &count, kernel->function, &config);
+        kernel->resident_blocks = (uint32_t)count * abi->blocks_per_tile;
+    } else {
+        status = RT_CUDA_CALL(d, cuOccupancyMaxActiveBlocksPerMultiprocessor, err, &count, kernel->function,
+                              (int)abi->threads, abi->dynamic_shared_bytes);
+        kernel->resident_blocks = (uint32_t)count * (uint32_t)cuda->multiprocessors;
+    }
+    return status;
 }
 
 static mdot_status find_kernel(rt_cuda *cuda, rt_cuda_kernel *kernel, mdot_error *err)
@@ -68,19 +91,15 @@ static mdot_status find_kernel(rt_cuda *cuda, rt_cuda_kernel *kernel, mdot_error
     const mdot_abi_cuda_kernel *abi = kernel->abi;
     const char *name = rt_string(cuda->artefact->table, abi->name_at);
     mdot_error reason = {0};
-    int blocks = 0;
     mdot_status status = RT_CUDA_CALL(d, cuModuleGetFunction, &reason, &kernel->function, cuda->module, name);
     if (status == MDOT_OK)
         status = RT_CUDA_CALL(d, cuFuncSetAttribute, &reason, kernel->function, RT_CU_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                               (int)abi->dynamic_shared_bytes);
-    if (status == MDOT_OK)
-        status = RT_CUDA_CALL(d, cuOccupancyMaxActiveBlocksPerMultiprocessor, &reason, &blocks, kernel->function,
-                              (int)abi->threads, abi->dynamic_shared_bytes);
+    if (status == MDOT_OK) status = count_blocks(cuda, kernel, &reason);
     if (status != MDOT_OK) return mdot_fail(err, status, "kernel %s: %s", name, reason.message);
-    if (blocks < 1)
+    if (kernel->resident_blocks < 1)
         return mdot_fail(err, MDOT_DEVICE, "kernel %s: %u threads with %u bytes of shared memory do not fit %s (%s)",
                          name, abi->threads, abi->dynamic_shared_bytes, cuda->id, cuda->name);
-    kernel->resident_blocks = (uint32_t)blocks * (uint32_t)cuda->multiprocessors;
     return MDOT_OK;
 }
 

@@ -29,13 +29,12 @@ static void unpack_outputs(const mdot_abi_table *table, const mdot_abi_entry *en
         memcpy(item->outputs[i], from + kernel->call.output_at[i], rt_tensor_bytes(&tensors[i], length));
 }
 
-/* Blocks per item: at most the number of tiles, and at most as many as fit when all items run together. */
-static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items)
+uint32_t rt_cuda_blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items)
 {
-    uint32_t tile_rows = kernel->abi->tile_rows;
+    uint32_t tile_rows = kernel->abi->tile_rows, cluster = kernel->abi->blocks_per_tile;
     uint64_t tiles = tile_rows > 0 ? ((uint64_t)length + tile_rows - 1) / tile_rows : 1;
-    uint32_t capacity = kernel->resident_blocks / items;
-    return tiles < capacity ? (uint32_t)tiles : capacity;
+    uint32_t capacity = kernel->resident_blocks / cluster / items;
+    return (tiles < capacity ? (uint32_t)tiles : capacity) * cluster;
 }
 
 /* A single item's counter continues from call to call. A batch's counters restart, because batches differ in the
@@ -93,7 +92,7 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cu
     unsigned char *inputs = call->inline_input ? c->parameter + sizeof *call : c->mapped + c->inputs_at;
     for (uint32_t i = 0; i < count; i++)
         pack_inputs(table, entry, length, kernel, &items[i], inputs + i * kernel->call.input_stride);
-    uint32_t blocks = blocks_per_item(kernel, length, count);
+    uint32_t blocks = rt_cuda_blocks_per_item(kernel, length, count);
     c->launch = (rt_cuda_launch){.function = kernel->function,
                                  .blocks = blocks,
                                  .items = count,

@@ -279,6 +279,7 @@ static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *
                                  .bucket = b,
                                  .threads = 128,
                                  .tile_rows = 16,
+                                 .blocks_per_tile = 1,
                                  .grid_barriers = 3 + b,
                                  .dynamic_shared_bytes = 4096,
                                  .inline_input_bytes = 512,
@@ -288,7 +289,7 @@ static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *
     for (int i = 0; i < IMAGES; i++) {
         cu_image *image = &out->image[i];
         *image = (cu_image){.target = image_target[i], .weights_bytes = 4};
-        out->program[image->target.kernel_precision] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
+        out->program[0][image->target.kernel_precision] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
         assert_int_equal(cu_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
         image->image_offset = cg_pool_reserve(&out->cubins, bytes, MDOT_ABI_CUDA_ALIGNMENT);
         memcpy(out->cubins.bytes + image->image_offset, cubin, bytes);

@@ -23,7 +23,7 @@ static co_targets parse(const char *const *names, size_t count, const char *kern
     return targets;
 }
 
-/* For example "cpu 1 fp32, cuda 90 bf16": the kind, the number, an "a" for a variant, the precision. */
+/* For example "cpu 1 fp32, cuda 90 bf16": the kind, the number, "a" or "c" for a variant, the precision. */
 static void assert_targets(const co_targets *targets, const char *want)
 {
     char text[2048];
@@ -32,7 +32,7 @@ static void assert_targets(const co_targets *targets, const char *want)
     for (int i = 0; i < targets->count; i++) {
         const cg_target *t = &targets->target[i];
         bs_join_add(&list, "%s %u%s %s", t->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda", t->number,
-                    t->variant != 0 ? "a" : "", cg_compute_name(t->kernel_precision));
+                    (const char *const[]){"", "a", "c"}[t->variant], cg_compute_name(t->kernel_precision));
     }
     assert_string_equal(text, want);
 }
@@ -76,6 +76,13 @@ static void architectures_are_sorted_and_unique(void **state)
     assert_targets(&targets, "cpu 1 fp32, cuda 75 fp16, cuda 90 bf16, cuda 90a bf16, cuda 120 bf16");
 }
 
+static void clusters_are_a_target_from_sm_90a_on(void **state)
+{
+    (void)state;
+    co_targets targets = PARSE("sm_90a+clusters", "sm_100a+clusters", "sm_90a", "cpu:x86-64-v3");
+    assert_targets(&targets, "cpu 1 fp32, cuda 90a bf16, cuda 90c bf16, cuda 100c bf16");
+}
+
 static void gpu_targets_include_the_cpu(void **state)
 {
     (void)state;
@@ -96,9 +103,27 @@ static void cuda_is_the_architectures_in_use(void **state)
 static void unknown_names_list_the_known_ones(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"",       "gpu",     "cpu:x86-64-v9", "sm_",          "sm_70",       "sm_090",
-                                        "sm_90f", "sm_9a",   "sm_90aa",       "sm_-90",       "sm_ 90",      "sm_999",
-                                        "SM_90",  "sm_90a ", "cpu:",          "cpu:x86-64-v", "cpux86-64-v4"};
+    static const char *const wrong[] = {"",
+                                        "gpu",
+                                        "cpu:x86-64-v9",
+                                        "sm_",
+                                        "sm_70",
+                                        "sm_090",
+                                        "sm_90f",
+                                        "sm_9a",
+                                        "sm_90aa",
+                                        "sm_-90",
+                                        "sm_ 90",
+                                        "sm_999",
+                                        "SM_90",
+                                        "sm_90a ",
+                                        "cpu:",
+                                        "cpu:x86-64-v",
+                                        "cpux86-64-v4",
+                                        "sm_90+clusters",
+                                        "sm_89a+clusters",
+                                        "sm_90a+cluster",
+                                        "sm_90a+clusters+"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         co_targets targets = {.count = 7};
         mdot_error err;
@@ -211,6 +236,7 @@ int main(void)
         cmocka_unit_test(machines_have_levels_of_their_own),
         cmocka_unit_test(levels_are_sorted),
         cmocka_unit_test(architectures_are_sorted_and_unique),
+        cmocka_unit_test(clusters_are_a_target_from_sm_90a_on),
         cmocka_unit_test(gpu_targets_include_the_cpu),
         cmocka_unit_test(cuda_is_the_architectures_in_use),
         cmocka_unit_test(unknown_names_list_the_known_ones),

@@ -11,7 +11,8 @@
  *                   from the order alone (happens_before.c), for any schedule: a missing barrier is detected even if
  *                   the values are correct. Programs that are free of such races see sequential consistency, therefore
  *                   memory needs no weak model.
- *   barrier         threads of a block at different __syncthreads, or finished while others wait
+ *   barrier         threads of a block or cluster at different barriers, or finished while others wait
+ *   cluster         an access to another block's shared memory outside the cluster, or after that block has finished
  *   collective      lanes at different calls, a mask without the caller, a shuffle from a lane outside the mask
  *   asynchronous    the destination of a cp.async is touched before its wait
  *   deadlock        every remaining thread waits
@@ -80,6 +81,7 @@ typedef struct cuda_host_published {
 typedef struct cuda_host_launch {
     const cuda_host_module *module; /* module with the kernel called by `body` */
     unsigned grid[3], block[3];     /* 0 counts as 1; blocks are full warps */
+    unsigned cluster;               /* blocks of a cluster along x; 0 counts as 1; divides grid[0] */
     size_t shared_bytes;            /* dynamic shared memory */
     unsigned seed;
     const cuda_host_published *published; /* list that ends with a NULL flag; NULL = empty */

@@ -18,6 +18,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __grid_constant__
 #define __shared__ static __attribute__((section(CH_SHARED_SECTION)))
 
@@ -144,6 +145,13 @@ static inline void store_release_system(unsigned *flag, unsigned value, int line
 static inline void grid_barrier(unsigned *counter, unsigned target, int line = __builtin_LINE())
 {
     ch_grid_barrier(counter, target, line);
+}
+
+static inline void cluster_barrier(int line = __builtin_LINE()) { ch_cluster_barrier(line); }
+static inline int cluster_rank() { return ch_cluster_rank(); }
+template <class T> static inline T &in_block(T &element, int block, int line = __builtin_LINE())
+{
+    return *(T *)ch_in_block(&element, block, line);
 }
 
 /* ---- Mathematical and bit functions ------------------------------------------------------------------------------ */

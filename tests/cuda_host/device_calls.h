@@ -25,6 +25,10 @@ typedef struct ch_index {
 ch_index ch_position(int which);
 void *ch_dynamic_shared(void);
 void ch_syncthreads(int line);
+/* A barrier for the blocks of a cluster, a block's rank in it, and an address of another block's shared memory. */
+void ch_cluster_barrier(int line);
+int ch_cluster_rank(void);
+void *ch_in_block(void *address, int block, int line);
 void ch_access(const void *address, size_t bytes, int writes, const void *pc);
 void ch_misuse(const char *what, const void *pc);
 /* a barrier inside another synchronisation */

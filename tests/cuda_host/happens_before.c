@@ -6,6 +6,7 @@
  * Model"), which is transitive:
  *
  *   __syncthreads       the block knows all its threads; the whole block gets the knowledge that any thread acquired
+ *   cluster_barrier     the same for all blocks of a cluster
  *   __syncwarp          the lanes of the mask know one another. Shuffles, votes and mma leave memory unordered.
  *   release → acquire   at device scope through a flag: the reader gets the writer's knowledge. A relaxed write after
  *                       a __threadfence releases the knowledge at the fence, and a __threadfence after a relaxed
@@ -116,6 +117,25 @@ void ch_order_block(ch_block *block)
         }
     }
     block->known_blocks[block->index] = ch.now++;
+}
+
+void ch_order_cluster(ch_block *first)
+{
+    int count = ch.threads_per_block;
+    for (int b = 0; b < ch.blocks_per_cluster; b++) {
+        ch_order_block(&first[b]);
+        join(first->known, first[b].known, ch.thread_count);
+    }
+    for (int b = 0; b < ch.block_count; b++) {
+        ch_time least = first->known[b * count];
+        for (int k = b * count; k < (b + 1) * count; k++)
+            if (first->known[k] < least) least = first->known[k];
+        first->known_blocks[b] = least;
+    }
+    for (int b = 1; b < ch.blocks_per_cluster; b++) {
+        memcpy(first[b].known, first->known, vector_bytes());
+        memcpy(first[b].known_blocks, first->known_blocks, (size_t)ch.block_count * sizeof(ch_time));
+    }
 }
 
 void ch_order_warp(ch_warp *warp, uint32_t mask)

@@ -171,6 +171,9 @@ static void leave(void)
     if (self->warp->block->at_barrier)
         ch_fault(self->warp->block->barrier_line, NULL, "exits while %s waits at __syncthreads",
                  ch_place(self->warp->block->barrier_first));
+    if (ch_cluster_of(self->warp->block)->at_cluster_barrier)
+        ch_fault(ch_cluster_of(self->warp->block)->cluster_barrier_line, NULL,
+                 "exits while others wait at cluster_barrier");
     if (--ch.live == 0) {
         ch_switch(&self->stack_pointer, ch.main_stack_pointer);
     } else {
@@ -224,6 +227,41 @@ void ch_barrier(int line)
 void ch_syncthreads(int line)
 {
     if (ch_reached("__syncthreads", line)) ch_barrier(line);
+}
+
+ch_block *ch_cluster_of(const ch_block *block)
+{
+    return &ch.blocks[block->index / (unsigned)ch.blocks_per_cluster * (unsigned)ch.blocks_per_cluster];
+}
+
+void ch_cluster_barrier(int line)
+{
+    if (!ch_reached("cluster_barrier", line)) return;
+    ch_block *first = ch_cluster_of(ch.current->warp->block);
+    if (first->at_cluster_barrier == 0) first->cluster_barrier_line = line;
+    if (first->cluster_barrier_line != line)
+        ch_fault(line, NULL, "cluster_barrier while others are at that of line %d", first->cluster_barrier_line);
+    for (int b = 0; b < ch.blocks_per_cluster; b++)
+        if (first[b].live < ch.threads_per_block)
+            ch_fault(line, NULL, "cluster_barrier after threads of block %u exited", first[b].index);
+    if (++first->at_cluster_barrier < ch.blocks_per_cluster * ch.threads_per_block) {
+        ch_wait("cluster_barrier", line);
+        return;
+    }
+    first->at_cluster_barrier = 0;
+    ch_order_cluster(first);
+    for (int k = 0; k < ch.blocks_per_cluster * ch.threads_per_block; k++)
+        ch_wake(&first->warps[k / CH_WARP].threads[k % CH_WARP]);
+}
+
+int ch_cluster_rank(void) { return (int)(ch.current->warp->block->index % (unsigned)ch.blocks_per_cluster); }
+
+void *ch_in_block(void *address, int block, int line)
+{
+    const ch_block *own = ch.current->warp->block;
+    if (!ch_is_shared(own, address)) ch_fault(line, NULL, "in_block of an address outside the block's shared memory");
+    if (block < 0 || block >= ch.blocks_per_cluster) ch_fault(line, NULL, "in_block of block %d of the cluster", block);
+    return (char *)ch_shared(ch_cluster_of(own) + block) + ((char *)address - (char *)ch_shared(own));
 }
 
 void ch_poll(const void *flag, uint32_t value, const char *what, int line)
@@ -315,6 +353,8 @@ static bool begin(void)
     ch.extent = extent_of(ch.launch->block);
     ch.block_count = volume(ch.grid);
     ch.threads_per_block = volume(ch.extent);
+    ch.blocks_per_cluster = ch.launch->cluster ? (int)ch.launch->cluster : 1;
+    if (ch.grid.x % (unsigned)ch.blocks_per_cluster != 0) return false;
     ch.thread_count = ch.live = ch.block_count * ch.threads_per_block;
     ch.warps_per_block = ch.threads_per_block / CH_WARP;
     ch.random = ch.launch->seed * 2654435761u + 1; /* spreads small seeds; + 1 because xorshift must start from a
@@ -350,7 +390,7 @@ bool cuda_host_run(cuda_host_memory *memory, const cuda_host_launch *launch, voi
     ch = (ch_machine){.launch = launch, .memory = memory, .report = report, .body = body, .user = user};
     if (!begin()) {
         report->faulted = true;
-        snprintf(report->message, sizeof report->message, "out of memory");
+        snprintf(report->message, sizeof report->message, "out of memory, or a grid of incomplete clusters");
     } else {
         ch.current = &ch.threads[0];
         ch.current = choose();

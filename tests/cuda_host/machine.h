@@ -72,6 +72,7 @@ typedef struct ch_block {
     ch_warp *warps;
     int live, at_barrier, barrier_line;
     ch_thread *barrier_first;
+    int at_cluster_barrier, cluster_barrier_line; /* of the cluster, in its first block */
     ch_time *known;        /* happens_before.c: known time of each grid thread in the whole block */
     ch_time *known_blocks; /* minimum of known, for each block */
     char *statics;         /* content of the block's static __shared__ variables while another block runs */
@@ -84,7 +85,7 @@ typedef struct ch_machine {
     void (*body)(void *user);
     void *user;
     ch_index grid, extent; /* gridDim, blockDim */
-    int block_count, warps_per_block, threads_per_block, thread_count;
+    int block_count, warps_per_block, threads_per_block, thread_count, blocks_per_cluster;
     ch_block *blocks;
     ch_warp *warps;
     ch_thread *threads;
@@ -113,6 +114,7 @@ void ch_pause(void); /* lets other threads run */
 void ch_enter(void); /* the first function on every fiber */
 /* Counts a synchronisation that the current thread has reached. Returns false if the launch leaves it out. */
 bool ch_reached(const char *what, int line);
+ch_block *ch_cluster_of(const ch_block *block); /* the first block of the cluster */
 const char *ch_place(const ch_thread *t); /* returns for example "block 1 thread 5", in one of a few static strings */
 
 /* ---- fiber.c ----------------------------------------------------------------------------------------------------- */
@@ -129,6 +131,7 @@ bool ch_knows(const ch_thread *t, unsigned thread, ch_time when); /* whether the
 bool ch_knows_warp(const ch_thread *t, unsigned warp, ch_time when);
 bool ch_knows_block(const ch_thread *t, unsigned block, ch_time when);
 void ch_order_block(ch_block *block);             /* all threads of a block synchronise */
+void ch_order_cluster(ch_block *first);           /* all threads of a cluster synchronise */
 void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp synchronise */
 /* Records a write to a flag. `joins` marks a read-modify-write, which keeps the knowledge released there by others. */
 void ch_order_write(ch_thread *t, const void *flag, bool releases, bool joins);
@@ -152,6 +155,7 @@ bool ch_memory_begin(size_t shared_bytes);
 void ch_check_published(void); /* reports memory that the host may read too early */
 void ch_memory_end(void);      /* faults if a guard zone was overwritten */
 void *ch_shared(const ch_block *block);
+bool ch_is_shared(const ch_block *block, const void *address); /* in the block's dynamic shared memory */
 void ch_load_statics(ch_block *block); /* puts the block's static __shared__ variables in place */
 
 /* ---- module.c ---------------------------------------------------------------------------------------------------- */

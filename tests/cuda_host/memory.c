@@ -126,6 +126,8 @@ void cuda_host_poison(cuda_host_memory *memory, void *buffer)
     }
 }
 
+static bool holds(const region *r, const char *address) { return r && (size_t)(address - r->begin) < r->bytes; }
+
 /* ---- Shared memory ----------------------------------------------------------------------------------------------- */
 
 static bool make_shared(region *r, const char *name, int block, char *begin, size_t bytes)
@@ -196,6 +198,8 @@ void ch_memory_end(void)
 
 void *ch_shared(const ch_block *block) { return shared.dynamic[block->index].begin; }
 
+bool ch_is_shared(const ch_block *block, const void *address) { return holds(&shared.dynamic[block->index], address); }
+
 void ch_load_statics(ch_block *block)
 {
     ch_section section = ch_static_shared();
@@ -245,14 +249,15 @@ void ch_check_published(void)
 
 /* ---- Accesses ---------------------------------------------------------------------------------------------------- */
 
-static bool holds(const region *r, const char *address) { return r && (size_t)(address - r->begin) < r->bytes; }
-
 static const region *find(const char *address)
 {
     unsigned block = ch.current->warp->block->index;
     if (holds(shared.last, address) && (shared.last->block < 0 || shared.last->block == (int)block)) return shared.last;
     if (holds(&shared.dynamic[block], address)) return shared.last = &shared.dynamic[block];
     if (holds(&shared.statics_now, address)) return shared.last = &shared.statics_now;
+    const ch_block *first = ch_cluster_of(ch.current->warp->block);
+    for (int b = 0; b < ch.blocks_per_cluster; b++)
+        if (first[b].live > 0 && ch_is_shared(&first[b], address)) return &shared.dynamic[first[b].index];
     for (int k = 0; k < ch.memory->count; k++)
         if (holds(&ch.memory->buffers[k], address)) return shared.last = &ch.memory->buffers[k];
     return NULL;

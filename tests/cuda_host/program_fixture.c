@@ -54,18 +54,33 @@ static bool compile(program *p, const int64_t *buckets, const cu_schedule *sched
     return true;
 }
 
-bool program_try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks,
-                      program *out_program, mdot_error *err)
+static bool try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, const cu_schedule *schedule,
+                     cuda_host_mode checks, program *out_program, mdot_error *err)
 {
     program p = {.arena = ir_arena_create(0), .kernel_precision = kernel_precision};
     ir_graph *model = NULL;
     assert_non_null(p.arena);
     if (fe_import(path, NULL, p.arena, &model, err) != MDOT_OK) fail_msg("%s", err->message);
     p.model = model;
-    bool is_supported = compile(&p, buckets, &cu_blocks, checks, err);
+    bool is_supported = compile(&p, buckets, schedule, checks, err);
     *out_program = p;
     if (!is_supported) ir_arena_destroy(p.arena);
     return is_supported;
+}
+
+bool program_try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks,
+                      program *out_program, mdot_error *err)
+{
+    return try_file(path, buckets, kernel_precision, &cu_blocks, checks, out_program, err);
+}
+
+program program_in_schedule(const char *path, const int64_t *buckets, cg_compute kernel_precision,
+                            const cu_schedule *schedule)
+{
+    program p;
+    mdot_error err = {0};
+    if (!try_file(path, buckets, kernel_precision, schedule, CUDA_HOST_CHECKED, &p, &err)) fail_msg("%s", err.message);
+    return p;
 }
 
 program program_from_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks)
@@ -245,7 +260,7 @@ static bool results_agree(launch *l, char *message, size_t size)
     double tolerance = l->run->tolerance > 0                     ? l->run->tolerance
                        : l->program->kernel_precision == CG_FP32 ? 1e-5
                                                                  : 1e-2;
-    unsigned blocks = l->run->blocks ? l->run->blocks : 1;
+    unsigned blocks = (l->run->blocks ? l->run->blocks : 1) * (unsigned)kernel->blocks_per_tile;
     for (unsigned item = 0; item < l->items; item++) {
         unsigned counted = l->barrier[item] - l->parameter.call.barrier_base;
         if (l->done[item] != l->parameter.call.ticket || counted != blocks * (unsigned)kernel->grid_barriers) {
@@ -279,7 +294,8 @@ bool program_try(const program *p, const program_run *run, cuda_host_report *rep
     prepare_inputs(l);
     prepare_memory(l);
     cuda_host_launch how = {.module = p->module,
-                            .grid = {run->blocks, l->items},
+                            .grid = {(run->blocks ? run->blocks : 1) * (unsigned)l->kernel->blocks_per_tile, l->items},
+                            .cluster = (unsigned)l->kernel->blocks_per_tile,
                             .block = {(unsigned)l->kernel->threads},
                             .shared_bytes = l->kernel->dynamic_shared_bytes,
                             .seed = run->seed,

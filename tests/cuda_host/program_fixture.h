@@ -17,6 +17,9 @@ typedef struct program {
 
 /* A program with one entry "predict" for ascending buckets (end with 0; only 0 if the model has no length). */
 program program_from_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks);
+/* The same with another schedule than cu_blocks. */
+program program_in_schedule(const char *path, const int64_t *buckets, cg_compute kernel_precision,
+                            const cu_schedule *schedule);
 /* The same, but returns false with a message and no program if the model has no CUDA code (MDOT_UNSUPPORTED). */
 bool program_try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks,
                       program *out_program, mdot_error *err);

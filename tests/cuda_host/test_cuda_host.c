@@ -52,6 +52,7 @@ static bool run(const char *kernel, unsigned seed, float *out)
                                .block = {THREADS},
                                .shared_bytes = THREADS * sizeof(float),
                                .seed = seed,
+                               .cluster = strncmp(kernel, "cluster", 7) == 0 ? BLOCKS : 1,
                                .published = strncmp(kernel, "published", 9) == 0 ? published : NULL};
     bool passed = cuda_host_run(memory, &launch, body, &c, &report);
     if (passed) memcpy(out, c.out, BLOCKS * THREADS * sizeof(float));
@@ -105,6 +106,7 @@ static void correct_kernels_pass_under_every_schedule(void **state)
     assert_passes("handed_over_by_fences", reversed);
     assert_passes("shifted_by_grid_barriers", always_one);
     assert_passes("copied", reversed);
+    assert_passes("cluster_exchange", reversed);
 }
 
 static void fragment_layout_follows_the_manual(void **state)
@@ -144,6 +146,8 @@ static void missing_barriers_are_data_races(void **state)
     assert_faults("shuffle_is_no_barrier", "data race: reads");
     assert_faults("shifted_without_second_barrier", "data race");
     assert_faults("two_blocks_one_place", "data race");
+    assert_faults("cluster_without_barrier", "");
+    assert_faults("cluster_reused_without_barrier", "data race");
 }
 
 static void flags_order_only_by_release_and_acquire(void **state)
@@ -159,6 +163,7 @@ static void partial_barriers_are_reported(void **state)
     (void)state;
     assert_faults("divergent_barrier", "__syncthreads while");
     assert_faults("barrier_missed_by_some", "");
+    assert_faults("cluster_missed_by_a_block", "cluster_barrier");
 }
 
 static void collectives_outside_their_mask_are_reported(void **state)
@@ -178,6 +183,7 @@ static void out_of_bounds_accesses_are_reported(void **state)
     assert_faults("shared_beyond", "shared memory, which has 256");
     assert_faults("array_beyond", "bounds");
     assert_faults("misaligned", "misaligned");
+    assert_faults("cluster_beyond", "block");
 }
 
 static void reads_of_unwritten_memory_are_reported(void **state)

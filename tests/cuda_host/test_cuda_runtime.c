@@ -113,6 +113,7 @@ static void launch(void *user, const char *name, const fake_cuda_grid *grid, con
                                   .grid = {grid->blocks, grid->items},
                                   .block = {grid->threads},
                                   .shared_bytes = grid->shared_bytes,
+                                  .cluster = (unsigned)kernel->blocks_per_tile,
                                   .seed = call->ticket};
     run_in_emulator(p, kernel, &how, c, memory);
     cuda_host_memory_destroy(memory);
@@ -124,15 +125,18 @@ static void assert_no_fault(void)
     if (fault.faulted) fail_msg("%s", fault.message);
 }
 
-static void plug_in(const program *p)
+static void plug_in(const program *p, int blocks_per_tile)
 {
     fault.faulted = false;
-    fake_cuda_reset(&(fake_cuda_machine){
-        .device_count = 1, .major = 9, .multiprocessors = MULTIPROCESSORS, .blocks_per_multiprocessor = 1});
+    fake_cuda_reset(&(fake_cuda_machine){.device_count = 1,
+                                         .major = 9,
+                                         .multiprocessors = MULTIPROCESSORS * blocks_per_tile,
+                                         .blocks_per_multiprocessor = 1});
     for (int i = 0; i < p->code.kernel_count; i++) {
         const cu_kernel *k = &p->code.kernels[i];
         const mdot_abi_cuda_kernel abi = {.threads = (uint32_t)k->threads,
                                           .tile_rows = (uint32_t)k->tile_rows,
+                                          .blocks_per_tile = (uint32_t)k->blocks_per_tile,
                                           .grid_barriers = (uint32_t)k->grid_barriers,
                                           .dynamic_shared_bytes = (uint32_t)k->dynamic_shared_bytes,
                                           .inline_input_bytes = (uint32_t)k->inline_input_bytes,
@@ -193,9 +197,9 @@ static void assert_alike(const prediction *gpu, device *cpu, int64_t length, dou
         fail_msg("length %d: %.9g, and %.9g on the CPU", (int)length, (double)gpu->latency, (double)latency);
 }
 
-static void compile(const char *kernel_precision, char *path, size_t size)
+static void compile(const char *kernel_precision, const char *target, char *path, size_t size)
 {
-    static const char *const targets[] = {"cpu", "sm_90a"};
+    const char *const targets[] = {"cpu", target};
     snprintf(path, size, "%s/%s.mdot", folder, kernel_precision);
     const mdotc_entry entry = {sizeof entry, "predict", model};
     const mdotc_options options = {.struct_size = sizeof options,
@@ -208,12 +212,14 @@ static void compile(const char *kernel_precision, char *path, size_t size)
     if (mdotc_compile(&entry, 1, path, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
-static void assert_right_on_gpu(cg_compute kernel_precision, double tolerance)
+static void assert_right_on_gpu(cg_compute kernel_precision, const char *target, const cu_schedule *schedule,
+                                double tolerance)
 {
     char path[512];
-    compile(cg_compute_name(kernel_precision), path, sizeof path);
-    program p = program_from_file(model, buckets, kernel_precision, CUDA_HOST_CHECKED);
-    plug_in(&p);
+    compile(cg_compute_name(kernel_precision), target, path, sizeof path);
+    program p = program_in_schedule(model, buckets, kernel_precision, schedule);
+    assert_int_equal(p.code.kernels[0].blocks_per_tile, schedule->blocks_per_tile);
+    plug_in(&p, schedule->blocks_per_tile);
     device cpu = open_on(path, "cpu"), gpu = open_on(path, "cuda:0");
     assert_no_fault();
     static const int64_t lengths[] = {1, 16, 17, 32, 33, LONGEST};
@@ -246,13 +252,19 @@ static void assert_right_on_gpu(cg_compute kernel_precision, double tolerance)
 static void prediction_matches_in_fp32(void **state)
 {
     (void)state;
-    assert_right_on_gpu(CG_FP32, 1e-4);
+    assert_right_on_gpu(CG_FP32, "sm_90a", &cu_blocks, 1e-4);
 }
 
 static void prediction_matches_in_bf16(void **state)
 {
     (void)state;
-    assert_right_on_gpu(CG_BF16, 2e-2);
+    assert_right_on_gpu(CG_BF16, "sm_90a", &cu_blocks, 2e-2);
+}
+
+static void prediction_matches_in_clusters(void **state)
+{
+    (void)state;
+    assert_right_on_gpu(CG_BF16, "sm_90a+clusters", &cu_clusters, 2e-2);
 }
 
 int main(void)
@@ -260,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prediction_matches_in_fp32),
         cmocka_unit_test(prediction_matches_in_bf16),
+        cmocka_unit_test(prediction_matches_in_clusters),
     };
     cu_nvrtc nvrtc;
     mdot_error err = {0};

@@ -23,17 +23,26 @@ static cu_schedule schedule_of(int tile_units, int threads)
     return schedule;
 }
 
-static void assert_schedule_right(const char *graph, int tile_units, int threads, cg_compute kernel_precision)
+static void assert_right(const char *graph, const cu_schedule *schedule, cg_compute kernel_precision)
 {
     static const int64_t lengths[] = {1, 37, 64};
-    cu_schedule schedule = schedule_of(tile_units, threads);
-    program p = program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, kernel_precision,
+    program p = program_from_variant(graph, &(program_variant){.schedule = schedule}, BUCKET, kernel_precision,
                                      CUDA_HOST_CHECKED);
-    assert_int_equal(p.code.kernels[0].tile_rows, tile_units);
-    assert_int_equal(p.code.kernels[0].threads, threads);
+    assert_int_equal(p.code.kernels[0].tile_rows, schedule->tile_units);
+    assert_int_equal(p.code.kernels[0].threads, schedule->threads);
+    assert_int_equal(p.code.kernels[0].blocks_per_tile, schedule->blocks_per_tile);
     for (unsigned k = 0; k < 3; k++)
-        assert_program_right(&p, &(program_run){.length = lengths[k], .blocks = 1 + k, .seed = k + 1, .magnitude = 1});
+        assert_program_right(
+            &p,
+            &(program_run){.length = lengths[k], .blocks = 1 + k, .items = 1 + k % 2, .seed = k + 1, .magnitude = 1});
+    if (schedule->blocks_per_tile > 1) assert_program_fits(&p, 90);
     program_done(&p);
+}
+
+static void assert_schedule_right(const char *graph, int tile_units, int threads, cg_compute kernel_precision)
+{
+    cu_schedule schedule = schedule_of(tile_units, threads);
+    assert_right(graph, &schedule, kernel_precision);
 }
 
 /* Steps of every kind: tiled and free rows, few rows, attention, norms, a two-step reduction, points. */
@@ -85,6 +94,16 @@ static void large_tiles_match(void **state)
     assert_schedule_right(UNITS, 32, 256, CG_BF16);
 }
 
+static void clusters_match(void **state)
+{
+    (void)state;
+    static const char *const graphs[] = {ENCODER, ROWS, UNITS};
+    cu_schedule schedule = cu_clusters;
+    for (int g = 0; g < 3; g++)
+        for (schedule.blocks_per_tile = 2; schedule.blocks_per_tile <= 8; schedule.blocks_per_tile *= 2)
+            assert_right(graphs[g], &schedule, CG_BF16);
+}
+
 /* An attention that exceeds the matrix instructions is refused with a message. */
 static void attention_over_more_than_a_fragment_is_refused(void **state)
 {
@@ -106,6 +125,7 @@ int main(void)
         cmocka_unit_test(large_blocks_match),
         cmocka_unit_test(warp_counts_need_not_be_powers_of_two),
         cmocka_unit_test(large_tiles_match),
+        cmocka_unit_test(clusters_match),
         cmocka_unit_test(attention_over_more_than_a_fragment_is_refused),
     };
     if (!cuda_host_available()) {

@@ -9,6 +9,8 @@
 #define DECLARE(name, suffix, parameters) FAKE_CUDA_API int name##suffix parameters;
 RT_CUDA_SYMBOL_MAP(DECLARE)
 #undef DECLARE
+FAKE_CUDA_API int cuOccupancyMaxActiveClusters(int *out_clusters, rt_cu_function function,
+                                               const rt_cu_launch_config *config);
 
 /* Host pointers lack this bit, because user space ends below 2^57. */
 #define DEVICE_BIT (UINT64_C(1) << 62)
@@ -212,6 +214,19 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, rt_cu_function 
     const object *o = machine_find(FUNCTION, function);
     if (o == NULL || threads < 1 || dynamic_shared_bytes > (size_t)o->shared_bytes) return machine_leave(INVALID_VALUE);
     *out_blocks = machine.blocks_per_multiprocessor;
+    return machine_leave(result);
+}
+
+int cuOccupancyMaxActiveClusters(int *out_clusters, rt_cu_function function, const rt_cu_launch_config *config)
+{
+    int result = machine_enter_context("cuOccupancyMaxActiveClusters");
+    if (result != RT_CU_SUCCESS) return machine_leave(result);
+    const object *o = machine_find(FUNCTION, function);
+    unsigned cluster = o != NULL ? launch_cluster(o) : 0;
+    if (cluster == 0 || config->grid[0] % cluster != 0 || config->block[0] < 1 ||
+        config->dynamic_shared_bytes > (unsigned)o->shared_bytes)
+        return machine_leave(INVALID_VALUE);
+    *out_clusters = machine.multiprocessors / (int)cluster * machine.blocks_per_multiprocessor;
     return machine_leave(result);
 }
 

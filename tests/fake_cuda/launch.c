@@ -146,13 +146,21 @@ static void translate(const kernel *k, const fake_cuda_grid *g, mdot_abi_cuda_ca
         *parts[i].address = (uint64_t)(uintptr_t)at(*parts[i].address, 0, (size_t)parts[i].size_bytes);
 }
 
+unsigned launch_cluster(const object *function)
+{
+    const kernel *k = find_kernel(function->name);
+    return k != NULL ? k->abi.blocks_per_tile : 1;
+}
+
 int launch_start(object *function, const fake_cuda_grid *g, object *stream, const void *parameter)
 {
     const mdot_abi_cuda_call *call = parameter;
     const kernel *k = find_kernel(function->name);
     if (g->blocks < 1 || g->items < 1 || g->items > 65535) return INVALID_VALUE;
-    if ((uint64_t)g->blocks * g->items > (uint64_t)machine.multiprocessors * machine.blocks_per_multiprocessor)
-        return COOPERATIVE_LAUNCH_TOO_LARGE;
+    unsigned cluster = launch_cluster(function);
+    if (g->blocks % cluster != 0) return INVALID_CLUSTER_SIZE;
+    uint64_t clusters = (uint64_t)machine.multiprocessors / cluster * machine.blocks_per_multiprocessor;
+    if ((uint64_t)g->blocks / cluster * g->items > clusters) return COOPERATIVE_LAUNCH_TOO_LARGE;
     if (k != NULL) check_call(k, g, function, call);
     if (stream->launch.is_there) machine_complain("a launch before the one before has ended");
     last = (fake_cuda_launch){last.count + 1, g->blocks, g->items, call->inline_input != 0};

@@ -29,6 +29,7 @@ static const char *const functions[] = {
 #define FUNCTION_NAME(name, suffix, parameters) #name,
     RT_CUDA_SYMBOL_MAP(FUNCTION_NAME)
 #undef FUNCTION_NAME
+        "cuOccupancyMaxActiveClusters",
 };
 enum { FUNCTION_COUNT = sizeof functions / sizeof functions[0] };
 static int calls[FUNCTION_COUNT];

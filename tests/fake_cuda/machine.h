@@ -10,7 +10,8 @@ enum { /* CUresult values in addition to those of cuda_driver.h */
        INVALID_CONTEXT = 201,
        INVALID_HANDLE = 400,
        NOT_FOUND = 500,
-       COOPERATIVE_LAUNCH_TOO_LARGE = 720
+       COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+       INVALID_CLUSTER_SIZE = 912
 };
 enum { NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14 }; /* CUfunction_attribute */
 
@@ -73,6 +74,8 @@ extern fake_cuda_machine machine;
 
 /* ---- launch.c ---------------------------------------------------------------------------------------------------- */
 
+/* The blocks of a registered kernel's clusters; 1 for others. */
+unsigned launch_cluster(const object *function);
 int launch_start(object *function, const fake_cuda_grid *g, object *stream, const void *parameter);
 /* Queries a stream. A late launch ends during the query. */
 int launch_query(object *stream);

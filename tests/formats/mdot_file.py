@@ -56,7 +56,7 @@ class Table:
          self.entries_at, self.entry_count, self.images_at, self.image_count, self.bucket_count, self.code_count,
          ) = self.unpack("<8sIIQQQIIIIIIII", 0)
         require(magic == b"MDOTART\0", "the magic is wrong")
-        require(self.abi_version == 9, f"version {self.abi_version}")
+        require(self.abi_version == 10, f"version {self.abi_version}")
         require(self.file_bytes == len(data), "the size is wrong")
         head = bytearray(self.bytes[:32])
         head[24:32] = bytes(8)

@@ -130,6 +130,7 @@ static void fill_images(text_builder *b)
         t->image_kernel[i] = (mdot_abi_cuda_kernel){.name_at = text(b, names[i]),
                                                     .threads = 256,
                                                     .tile_rows = i < FIXTURE_BUCKETS ? 16 : 0,
+                                                    .blocks_per_tile = 1,
                                                     .grid_barriers = i,
                                                     .dynamic_shared_bytes = 1000 * i,
                                                     .inline_input_bytes = i == 1 ? 0 : 256,

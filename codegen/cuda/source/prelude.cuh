@@ -72,6 +72,29 @@ __device__ __forceinline__ void grid_barrier(unsigned *counter, unsigned target)
     }
     __syncthreads();
 }
+
+#if __CUDA_ARCH__ >= 900
+// All blocks of a cluster meet, and see what the others wrote before, in shared and in global memory.
+__device__ __forceinline__ void cluster_barrier()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" : : : "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory");
+}
+__device__ __forceinline__ int cluster_rank()
+{
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return (int)rank;
+}
+// The element at the same place in the shared memory of a block of the cluster.
+template <class T> __device__ __forceinline__ T &in_block(T &element, int block)
+{
+    T *there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(&element), "r"(block));
+    return *there;
+}
+#endif
+
 __device__ __forceinline__ void store_release_system(unsigned *flag, unsigned value)
 {
     asm volatile("st.release.sys.global.u32 [%0], %1;" : : "l"(flag), "r"(value) : "memory");

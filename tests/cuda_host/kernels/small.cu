@@ -358,3 +358,45 @@ extern "C" __global__ void published_in_part(const float *in, float *out, unsign
     __syncthreads();
     if (threadIdx.x == 0) store_release_system(flag, 1);
 }
+
+// The three blocks of a cluster write one another's shared memory, in two rounds.
+extern "C" __global__ void cluster_exchange(const float *in, float *out)
+{
+    float *const tile = (float *)dynamic_shared();
+    for (int round = 0; round < 2; round++) {
+        in_block(tile[threadIdx.x], (cluster_rank() + 1) % 3) = in[threadIdx.x];
+        cluster_barrier();
+        out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+        if (round == 0) cluster_barrier();
+    }
+}
+
+extern "C" __global__ void cluster_without_barrier(const float *in, float *out)
+{
+    float *const tile = (float *)dynamic_shared();
+    in_block(tile[threadIdx.x], (cluster_rank() + 1) % 3) = in[threadIdx.x];
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+extern "C" __global__ void cluster_reused_without_barrier(const float *in, float *out)
+{
+    float *const tile = (float *)dynamic_shared();
+    for (int round = 0; round < 2; round++) {
+        in_block(tile[threadIdx.x], (cluster_rank() + 1) % 3) = in[threadIdx.x];
+        cluster_barrier();
+        out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
+    }
+}
+
+extern "C" __global__ void cluster_beyond(const float *in, float *out)
+{
+    float *const tile = (float *)dynamic_shared();
+    in_block(tile[threadIdx.x], cluster_rank() + 3) = in[threadIdx.x]; // FAULT cluster_beyond
+}
+
+extern "C" __global__ void cluster_missed_by_a_block(const float *in, float *out)
+{
+    if (cluster_rank() < 2) cluster_barrier();
+    out[blockIdx.x * 64 + threadIdx.x] = in[threadIdx.x];
+}

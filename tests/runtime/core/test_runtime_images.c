@@ -178,7 +178,7 @@ static void inconsistent_image_is_malformed(void **state)
         CORRUPTION(image[0].number, 0),
         CORRUPTION(image[0].number, 91), /* higher than the next image's */
         CORRUPTION(image[1].variant, 1), /* equal to the next image */
-        CORRUPTION(image[2].variant, 2),
+        CORRUPTION(image[2].variant, 3),
         CORRUPTION(image[0].target_at, UINT32_MAX),
         CORRUPTION(image[0].compute_at, UINT32_MAX),
         CORRUPTION(image[0].code_offset, 64), /* misaligned */
@@ -202,6 +202,8 @@ static void inconsistent_image_is_malformed(void **state)
         CORRUPTION(image_kernel[1].threads, 1025),
         CORRUPTION(image_kernel[0].tile_rows, 0),
         CORRUPTION(image_kernel[2].tile_rows, 16),
+        CORRUPTION(image_kernel[0].blocks_per_tile, 0),
+        CORRUPTION(image_kernel[1].blocks_per_tile, 9),
         CORRUPTION(image_kernel[2].inline_input_bytes, 32764 - sizeof(mdot_abi_cuda_call) + 1),
         CORRUPTION(image_kernel[2].scratch_bytes, UINT64_MAX),
     };
