@@ -389,13 +389,13 @@ static extractor make_extractor(fe_job *job)
 {
     const ir_graph *graph = job->graph;
     ir_arena *arena = graph->arena;
-    size_t node_count = 0, input_count = 0, value_count = (size_t)graph->value_count + 1;
+    size_t node_count = 0, input_count = 0, value_count = (size_t)graph->value_count;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         node_count++;
         input_count += (size_t)node->input_count;
     }
     return (extractor){.job = job,
-                       .operators = IR_NEW_ARRAY(arena, fe_operator, node_count + 1),
+                       .operators = IR_NEW_ARRAY(arena, fe_operator, node_count),
                        .operator_of = IR_NEW_ARRAY(arena, int, value_count),
                        .needs_gradient = IR_NEW_ARRAY(arena, bool, value_count),
                        .reaches = IR_NEW_ARRAY(arena, bool, value_count),
@@ -403,8 +403,8 @@ static extractor make_extractor(fe_job *job)
                        .view_source = IR_NEW_ARRAY(arena, int, value_count),
                        .gradient_count = IR_NEW_ARRAY(arena, int, value_count),
                        .counted = IR_NEW_ARRAY(arena, bool, value_count),
-                       .described = IR_NEW_ARRAY(arena, mdot_job_operator, node_count + 1),
-                       .inputs = IR_NEW_ARRAY(arena, uint32_t, input_count + 1)};
+                       .described = IR_NEW_ARRAY(arena, mdot_job_operator, node_count),
+                       .inputs = IR_NEW_ARRAY(arena, uint32_t, input_count)};
 }
 
 void fe_job_extract_operators(fe_job *job)

@@ -103,7 +103,7 @@ void fe_make_parameter(const ir_graph *graph, ir_value *value)
 void fe_job_find_parameter_inputs(fe_job *job)
 {
     ir_graph *graph = job->graph;
-    bool *is_parameter = IR_NEW_ARRAY(graph->arena, bool, graph->input_count + 1);
+    bool *is_parameter = IR_NEW_ARRAY(graph->arena, bool, graph->input_count);
     if (ir_arena_failed(graph->arena)) return;
     mark(graph, !stores_parameters(graph), is_parameter);
     int kept = 0, found = 0;

@@ -335,7 +335,7 @@ static void visit_all(fe_job *job, visit_fn visit)
 {
     ir_graph *graph = job->graph;
     inferrer state = {.job = job, .builder = {.graph = graph, .err = job->err}};
-    state.stated = IR_NEW_ARRAY(graph->arena, ir_type, max_output_count(graph) + 1);
+    state.stated = IR_NEW_ARRAY(graph->arena, ir_type, max_output_count(graph));
     for (ir_node *node = graph->first, *next_node; node != NULL; node = next_node) {
         if (state.builder.status != MDOT_OK || ir_arena_failed(graph->arena)) break;
         state.builder.at = node;

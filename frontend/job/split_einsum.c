@@ -102,7 +102,7 @@ static bool read_equation(const ir_node *node, factor *factors, labels *out_resu
         ir_value *value = node->inputs[i];
         int rank = value->type.rank - count_letters(r.cursor);
         factors[i].value = value;
-        if (!read_labels(&r, rank, &factors[i].axes) || factors[i].axes.count != value->type.rank) return false;
+        if (!read_labels(&r, rank, &factors[i].axes)) return false;
         if (rank > r.ellipsis_rank) r.ellipsis_rank = rank;
         if (*r.cursor == ',') r.cursor++;
     }

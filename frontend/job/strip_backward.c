@@ -176,7 +176,7 @@ static void use_inference_form(const fe_job *job, ir_node *node)
 void fe_job_strip_backward(fe_job *job)
 {
     ir_graph *graph = job->graph;
-    bool *is_backward = IR_NEW_ARRAY(graph->arena, bool, graph->value_count + 1);
+    bool *is_backward = IR_NEW_ARRAY(graph->arena, bool, graph->value_count);
     fe_names *gradients = fe_names_create(graph->arena);
     if (ir_arena_failed(graph->arena)) return;
     if (mark(job, is_backward) > 0) {

@@ -104,7 +104,7 @@ static ir_value *unmasked(const reader *r, const ir_node *node)
 void fe_job_strip_dropout(fe_job *job)
 {
     ir_graph *graph = job->graph;
-    reader r = {graph, IR_NEW_ARRAY(graph->arena, content, graph->value_count + 1)};
+    reader r = {graph, IR_NEW_ARRAY(graph->arena, content, graph->value_count)};
     if (ir_arena_failed(graph->arena)) return;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
         ir_value *data = node->op != NULL ? unmasked(&r, node) : NULL;

@@ -239,6 +239,27 @@ static void a_fit_satisfies_its_equations(void **state)
     }
 }
 
+/* Values of two kinds have two solutions. The one around the median is taken, in whatever order the values come. */
+static void a_fit_is_independent_of_the_order(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 500; round++) {
+        double values[15], weights[15], scratch[15];
+        size_t count = 2 + (size_t)round % 14, far = count / 3;
+        for (size_t i = 0; i < count; i++) values[i] = (i < far ? 3 : 0) + .01 * noise();
+        st_fit first = st_fit_student(values, count, weights, scratch);
+        for (int turn = 0; turn < 12; turn++) {
+            size_t i = (size_t)rand() % count, k = (size_t)rand() % count;
+            double moved = values[i];
+            values[i] = values[k];
+            values[k] = moved;
+            st_fit again = st_fit_student(values, count, weights, scratch);
+            near(again.mean, first.mean, 1e-6);
+            near(again.spread, first.spread, 1e-6);
+        }
+    }
+}
+
 /* A corrected value is the largest product of a value at most as large, and the number of those not smaller. */
 static void holm_is_the_largest_product_of_smaller_ones(void **state)
 {
@@ -303,6 +324,7 @@ int main(void)
         cmocka_unit_test(the_largest_sum_is_that_of_all_beginnings),
         cmocka_unit_test(p_values_agree_with_integrals),
         cmocka_unit_test(a_fit_satisfies_its_equations),
+        cmocka_unit_test(a_fit_is_independent_of_the_order),
         cmocka_unit_test(holm_is_the_largest_product_of_smaller_ones),
         cmocka_unit_test(change_p_is_the_share_of_orders),
     };

@@ -429,6 +429,47 @@ static void resnet_has_the_blocks_of_its_stages(void **state)
     expect_example("resnet50.onnx", blocks, 16);
 }
 
+/* Two equal blocks by name, whose operators may alternate in the file. Then the names give no blocks, because a block
+ * is one stretch. Each block of a job equals another. */
+static void blocks_that_overlap_by_name_are_no_blocks(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"Relu", "Sigmoid", "Softplus", "Erf"};
+    for (unsigned word = 0; word < 256; word++) {
+        if (__builtin_popcount(word) != 4) continue;
+        onnx_builder *b = job_begin("N,16");
+        int used[2] = {0};
+        for (int i = 0; i < 8; i++) {
+            char in[8], out[8], name[32];
+            int block = word >> i & 1;
+            const char *type = types[used[block]++];
+            snprintf(in, sizeof in, i == 0 ? "x" : "v%d", i - 1);
+            snprintf(out, sizeof out, i == 7 ? "y" : "v%d", i);
+            snprintf(name, sizeof name, "/layer.%d/%s", block, type);
+            onnx_node(b, type, in, out);
+            onnx_node_name(b, name);
+        }
+        job_reading r = job_expect_output(b, "y");
+        char text[9][64] = {""}; /* the types of each block; 0: outside */
+        size_t end[9] = {0};
+        assert_int_equal(job_info(&r).operator_count, 8);
+        for (size_t i = 0; i < 8; i++) {
+            mdot_job_operator op = job_operator(&r, i);
+            assert_true(op.block < 9 && (op.block == 0 || text[op.block][0] == '\0' || end[op.block] == i));
+            end[op.block] = i + 1;
+            strcat(strcat(text[op.block], op.type), " ");
+        }
+        bool is_apart = word == 0x0f || word == 0xf0;
+        assert_int_equal(strcmp(text[1], "Relu Sigmoid Softplus Erf ") == 0, is_apart);
+        for (int block = 1; block < 9; block++) {
+            int equal = 0;
+            for (int other = 1; other < 9; other++) equal += strcmp(text[block], text[other]) == 0;
+            assert_true(text[block][0] == '\0' || equal > 1);
+        }
+        job_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +487,7 @@ int main(void)
         cmocka_unit_test(repeats_are_cut_at_single_results),
         cmocka_unit_test(bert_has_twelve_equal_layers),
         cmocka_unit_test(resnet_has_the_blocks_of_its_stages),
+        cmocka_unit_test(blocks_that_overlap_by_name_are_no_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

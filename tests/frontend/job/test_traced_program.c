@@ -217,6 +217,33 @@ static void noted_nodes_get_their_flags(void **state)
     }
 }
 
+/* A tracer's view of data is free, and a view of a parameter is that parameter. */
+static void views_cost_nothing(void **state)
+{
+    (void)state;
+    for (int views = 0; views < 8; views++) {
+        job_reading r[2];
+        for (int k = 0; k < 2; k++) { /* the second model has the views of the bits, and the first has none */
+            int has = k * views;
+            onnx_builder *b = job_begin("N,16");
+            onnx_import(b, "mdot", 1);
+            onnx_metadata(b, "mdot.program", "1");
+            onnx_initializer(b, "w", MDOT_DTYPE_F32, "16,16", NULL);
+            if (has & 1) onnx_node(b, "mdot:View", "w", "w2");
+            if (has & 2) onnx_node(b, "mdot:View", "x", "x2");
+            onnx_node(b, "MatMul", has & 1 ? (has & 2 ? "x2,w2" : "x,w2") : (has & 2 ? "x2,w" : "x,w"), "h");
+            if (has & 4) onnx_node(b, "mdot:View", "h", "h2");
+            onnx_node(b, "Relu", has & 4 ? "h2" : "h", "y");
+            r[k] = job_expect_output(b, "y");
+            assert_string_equal(r[k].warnings, "");
+        }
+        job_expect_same(&r[0], &r[1]);
+        assert_compare(job_info(&r[1]).parameters, ==, 256);
+        job_end(&r[0]);
+        job_end(&r[1]);
+    }
+}
+
 /* x * sigmoid(x), one operator in an ordinary file. */
 static size_t count_operators(bool is_traced)
 {
@@ -304,6 +331,7 @@ int main(void)
         cmocka_unit_test(parameters_freeze_one_by_one),
         cmocka_unit_test(checkpointed_modules_are_flagged),
         cmocka_unit_test(noted_nodes_get_their_flags),
+        cmocka_unit_test(views_cost_nothing),
         cmocka_unit_test(composition_of_a_program_stays_composed),
         cmocka_unit_test(job_of_a_program_holds_its_attention),
         cmocka_unit_test(lost_or_added_products_are_told),
