@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import re
+import textwrap
 import threading
 import unittest
 from pathlib import Path
 from random import Random
 from unittest import mock
 
+import kubernetes_validate
 import yaml
 from fake_api import Object, Path as ApiPath
 from mdot_kueue import decide
 from mdot_kueue.fair_queue import FairQueue, Key
 from mdot_kueue.objects import BOOST, ERROR, GATE, GATES, JOB, MAX_SECONDS, OPTIONS, PREDICTION, count_gpus, kind_of
 from mdot_schedulers import Answer, Site
-from support import FILES, SITE, ApiCase, read, wait_for
+from support import FILES, SITE, ApiCase, read, resnet, wait_for
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "kueue" / "manifests"
 USED_RIGHTS: set[tuple[str, str, str, str, str]] = set()
@@ -40,6 +44,35 @@ class Case(ApiCase):
         self.assertNotIn(MAX_SECONDS, self.get(key)["metadata"]["labels"])
         self.assertEqual(self.events()[-1]["reason"], "NotPredicted")
         self.assertRegex(self.events()[-1]["message"], words)
+
+
+class Page(Case):
+    def test_the_objects_of_the_page_are_predicted(self) -> None:
+        """docs/run-in-kueue.md, with the manifests' site.yaml, in the namespace `default`."""
+        page = (MANIFESTS.parents[1] / "docs" / "run-in-kueue.md").read_text()
+        found = [item for text in re.findall(r"```yaml\n(.*?)```", page, re.S) for item in yaml.safe_load_all(textwrap.dedent(text))]
+        self.assertEqual([item["kind"] for item in found], ["ResourceFlavor", "ClusterQueue", "LocalQueue", "Job"])
+        for path in [path for path in self.api.objects if path[0] == "kueue.x-k8s.io"]:
+            self.api.delete(path)
+        for item in found[:3]:
+            self.api.create("kueue.x-k8s.io", f"{item['kind'].lower()}s", item)
+        binary = {"resnet50.job": base64.b64encode(resnet()).decode()}
+        names = {"name": "resnet50-job", "namespace": "default"}
+        self.api.create("", "configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": names, "binaryData": binary})
+        (manifest,) = yaml.safe_load_all((MANIFESTS / "site.yaml").read_text())
+        self.site = Site.from_mapping(yaml.safe_load(manifest["data"]["site.yaml"]))
+        job = found[3]
+        kubernetes_validate.validate(job, "1.31", strict=True)
+        job["metadata"] |= {"name": job["metadata"].pop("generateName") + "x7k2p", "namespace": "default"}
+        job["metadata"]["annotations"][GATES] = GATE  # by the webhook
+        job["spec"]["suspend"] = True  # by Kueue's webhook
+        self.api.create("batch", "jobs", job)
+        key = Key("Job", "default", job["metadata"]["name"])
+        self.assertIsNone(self.reconcile(key))
+        self.assertNotIn(GATES, self.get(key)["metadata"]["annotations"])
+        self.assertRegex(self.annotation(key, PREDICTION) or "", "^mdot: gpu=A100-SXM-40GB gpus=1 step_ms=52.* steps=10000 ")
+        self.assertGreater(int(self.get(key)["metadata"]["labels"][MAX_SECONDS]), 10000 * 0.05)
+        self.assertEqual(self.events()[-1]["reason"], "Predicted")
 
 
 class Predictions(Case):

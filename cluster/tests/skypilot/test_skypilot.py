@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import os
+import re
 import tempfile
 import unittest
 import warnings
@@ -77,6 +78,25 @@ class Case(unittest.TestCase):
         patch = mock.patch.object(check, "get_cached_enabled_clouds_or_refresh", return_value=[sky.Lambda()])
         patch.start()
         self.addCleanup(patch.stop)
+
+
+class Page(Case):
+    def test_the_programs_of_the_page_run(self) -> None:
+        """docs/run-in-skypilot.md: the task that is launched, and the optimizer's choice in the same process."""
+        page = (Path(__file__).resolve().parents[2] / "docs" / "run-in-skypilot.md").read_text()
+        launch, optimize = re.findall(r"```python\n(.*?)```", page, re.S)[:2]
+        folder, found = os.getcwd(), {}  # type: tuple[str, dict[str, object]]
+        os.chdir(self.path.parent)
+        self.addCleanup(os.chdir, folder)
+        with mock.patch.object(sky, "launch") as launched, mock.patch("builtins.print") as printed:
+            exec(launch, found)
+            (task,), named = launched.call_args
+            self.assertEqual(named, {"cluster_name": "train"})
+            self.assertIn("steps=100000", task.envs[OPTIONS])
+            exec(optimize, found)
+        resources, words = printed.call_args.args
+        self.assertEqual(list(resources.accelerators), ["A100"])
+        self.assertRegex(words, "steps=100000")
 
 
 class InProcess(Case):
