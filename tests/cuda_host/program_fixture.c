@@ -348,19 +348,33 @@ void assert_program_fits(const program *p, int sm)
 
 /* ---- All precisions ---------------------------------------------------------------------------------------------- */
 
+static bool has_matrix_steps(const program *p) { return strstr(p->code.source, "tensor_mma(chain") != NULL; }
+
+/* Checks a graph at each length in one precision and schedule. Returns whether it has matrix steps. */
+static bool assert_right_in(const char *graph, const int64_t *lengths, cg_compute kernel_precision,
+                            const cu_schedule *schedule)
+{
+    static const int64_t bucket[] = {64, 0}, none[] = {0};
+    program p = program_from_variant(graph, &(program_variant){.schedule = schedule}, lengths ? bucket : none,
+                                     kernel_precision, CUDA_HOST_CHECKED);
+    unsigned seed = 1;
+    if (kernel_precision == CG_BF16) assert_program_fits(&p, schedule->blocks_per_tile > 1 ? 90 : 80);
+    for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
+        assert_program_right(
+            &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});
+        if (!*length) break;
+    }
+    bool any = has_matrix_steps(&p);
+    program_done(&p);
+    return any;
+}
+
 void assert_graph_right(const char *graph, const int64_t *lengths)
 {
-    static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
-    static const int64_t bucket[] = {64, 0}, none[] = {0};
-    for (int m = 0; m < 3; m++) {
-        program p = program_from_notation(graph, lengths ? bucket : none, computes[m], CUDA_HOST_CHECKED);
-        unsigned seed = 1;
-        if (computes[m] == CG_BF16) assert_program_fits(&p, 80);
-        for (const int64_t *length = lengths ? lengths : none; seed == 1 || *length; length++, seed++) {
-            assert_program_right(
-                &p, &(program_run){.length = *length, .blocks = 1 + (seed + 1) % 3, .seed = seed, .magnitude = 1});
-            if (!*length) break;
-        }
-        program_done(&p);
-    }
+    assert_right_in(graph, lengths, CG_FP32, &cu_blocks);
+    assert_right_in(graph, lengths, CG_FP16, &cu_blocks);
+    if (!assert_right_in(graph, lengths, CG_BF16, &cu_blocks) || lengths == NULL) return;
+    cu_schedule pairs = cu_clusters;
+    pairs.blocks_per_tile = 2;
+    assert_right_in(graph, lengths, CG_BF16, &pairs);
 }

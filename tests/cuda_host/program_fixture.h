@@ -58,6 +58,6 @@ void assert_program_right(const program *p, const program_run *run);
  * empty. */
 void assert_program_fits(const program *p, int sm);
 
-/* Checks a graph in notation in every precision, in a bucket of 64, at each length (end with 0). NULL: the graph has no
- * length. */
+/* Checks a graph in notation in every precision, and in clusters of two blocks, in a bucket of 64, at each length (end
+ * with 0). NULL: the graph has no length. */
 void assert_graph_right(const char *graph, const int64_t *lengths);
