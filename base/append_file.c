@@ -66,25 +66,13 @@ mdot_status bs_append_begin(bs_append *a, const char *path, mdot_error *err)
 
 void bs_append_cancel(bs_append *a) { close(a->descriptor); }
 
-static bool write_all(int descriptor, const char *text, size_t size_bytes)
-{
-    while (size_bytes > 0) {
-        ssize_t count = write(descriptor, text, size_bytes);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        text += count;
-        size_bytes -= (size_t)count;
-    }
-    return true;
-}
-
 mdot_status bs_append_end(bs_append *a, const char *text, size_t size_bytes, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     if (!bs_is_within_limit(a->size_bytes + size_bytes + 1)) {
         status = mdot_fail(err, MDOT_IO, "%s: the process's limit of file sizes is too low", a->path);
-    } else if ((a->is_line_open && !write_all(a->descriptor, "\n", 1)) || !write_all(a->descriptor, text, size_bytes) ||
-               fsync(a->descriptor) != 0) {
+    } else if ((a->is_line_open && !bs_write_all(a->descriptor, "\n", 1)) ||
+               !bs_write_all(a->descriptor, text, size_bytes) || fsync(a->descriptor) != 0) {
         status = fail_append(a, "cannot be written", err);
         if (ftruncate(a->descriptor, (off_t)a->size_bytes) != 0)
             status = mdot_fail(err, MDOT_IO, "%s: a line is incomplete, because writing and truncating failed: %s",

@@ -135,8 +135,9 @@ mdot_status bs_check_replaces(const char *path, const char *input, mdot_error *e
     return BS_INVALID(err, "%s: the output would replace its own input %s", path, input);
 }
 
-static bool write_all(int descriptor, const unsigned char *bytes, size_t size_bytes)
+bool bs_write_all(int descriptor, const void *data, size_t size_bytes)
 {
+    const char *bytes = data;
     while (size_bytes > 0) {
         ssize_t written = write(descriptor, bytes, size_bytes);
         if (written < 0 && errno == EINTR) continue;
@@ -237,7 +238,7 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
     if (descriptor < 0) {
         status = fail_file(err, path);
     } else {
-        if (!write_all(descriptor, bytes, size_bytes) || !keep_mode(descriptor, path) || !synchronise(descriptor))
+        if (!bs_write_all(descriptor, bytes, size_bytes) || !keep_mode(descriptor, path) || !synchronise(descriptor))
             status = fail_file(err, path);
         int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0); /* keeps the lock until the file has its name */
         if (close(descriptor) != 0 && status == MDOT_OK) status = fail_file(err, path);

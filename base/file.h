@@ -35,6 +35,9 @@ mdot_status bs_read_file_within(const char *path, uint64_t max_bytes, unsigned c
  * signal ends the process beyond the limit. True if the system reports no limit. */
 bool bs_is_within_limit(uint64_t size_bytes);
 
+/* Writes all bytes at the descriptor's position. False: see errno. */
+bool bs_write_all(int descriptor, const void *data, size_t size_bytes);
+
 /* Checks whether a file may be written at `path`. INVALID_ARGUMENT for devices, pipes and every name in /dev or /proc,
  * for example /dev/stdout, because a stream cannot be replaced as a whole. IO for directories. A new name is fine. */
 mdot_status bs_check_output(const char *path, mdot_error *err);

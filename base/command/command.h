@@ -55,6 +55,8 @@ typedef struct cli_variable {
     const char *name, *help;
 } cli_variable;
 
+#define CLI_USUAL_EXIT_STATUS "0 success, 1 failure, 2 usage error"
+
 typedef struct cli_command {
     const char *name;
     const char *summary;         /* half a line, less the full stop */
@@ -65,7 +67,7 @@ typedef struct cli_command {
     size_t lists;                       /* place of a cli_lists in the request; 0: each option has one value */
     const bs_choice_word *option_words; /* names of options in other programs, for suggestions; may be NULL */
     const char *notes;                  /* paragraphs behind the options; may be NULL */
-    const char *exit_status;            /* "0 success, 1 failure, 2 a wrong command line" */
+    const char *exit_status;            /* NULL: CLI_USUAL_EXIT_STATUS */
     const char *files;                  /* suffixes of its operands, for completion; NULL: it takes no files */
     int (*run)(int argc, char **argv);  /* argv[0] is the subcommand's name; returns the exit status */
     bool takes_command;                 /* its operand is a subcommand's name; for completion */
@@ -175,7 +177,6 @@ typedef struct cli_lists {
 size_t cli_combination_count(const cli_lists *lists);
 /* Returns the value that a list has in a combination. */
 const char *cli_value_in(const cli_lists *lists, size_t list, size_t combination);
-/* Stores the values of a combination in the request. */
 void cli_set_combination(const char *command, const cli_lists *lists, size_t combination, void *request);
 
 /* Reads a value into the request, or a list of values, of which the first is stored; false after a usage error. */

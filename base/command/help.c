@@ -104,6 +104,7 @@ void cli_print_help(FILE *stream, const cli_command *command)
         fputc('\n', stream);
     }
     char status_line[256];
-    snprintf(status_line, sizeof status_line, "Exit status: %s.", command->exit_status);
+    snprintf(status_line, sizeof status_line, "Exit status: %s.",
+             command->exit_status != NULL ? command->exit_status : CLI_USUAL_EXIT_STATUS);
     cli_print_wrapped(stream, status_line, 0, 0);
 }

@@ -126,6 +126,6 @@ void cli_print_markdown(FILE *stream, const cli_command *command)
     if (command->commands != NULL) put_commands(stream);
     put_options(stream, command);
     if (command->notes != NULL) put_section(stream, "Notes", command->notes);
-    put_section(stream, "Exit status", command->exit_status);
+    put_section(stream, "Exit status", command->exit_status != NULL ? command->exit_status : CLI_USUAL_EXIT_STATUS);
     if (is_whole && cli_program.environment != NULL) put_environment(stream);
 }

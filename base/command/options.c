@@ -130,7 +130,6 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
     return keep_value(l, option, value) && set(l, option, value);
 }
 
-/* Reads "--name" or "--name=VALUE". */
 static bool read_long(line *l, char *argument)
 {
     char *name = argument + 2, *value = strchr(name, '=');

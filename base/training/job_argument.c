@@ -1,6 +1,5 @@
 /* job_argument.c — reads training jobs for the subcommands, with warnings on stderr. */
 #include "base/training/job_argument.h"
-#include "base/file.h"
 #include "mdot/mdotjob.h"
 
 #include <stdlib.h>
