@@ -222,16 +222,23 @@ void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement
     }
 }
 
-static bool is_unused(const ir_node *node)
+bool ir_node_is_dead(const ir_node *node)
 {
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != NULL && node->outputs[i]->use_count) return false;
     return true;
 }
 
+bool ir_node_has_typed_inputs(const ir_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
+    return true;
+}
+
 void ir_graph_remove_node(ir_graph *graph, ir_node *node)
 {
-    assert(is_unused(node));
+    assert(ir_node_is_dead(node));
     for (int i = 0; i < node->input_count; i++) ir_node_set_input(node, i, NULL);
     *(node->prev != NULL ? &node->prev->next : &graph->first) = node->next;
     *(node->next != NULL ? &node->next->prev : &graph->last) = node->prev;
@@ -242,7 +249,7 @@ int ir_graph_remove_dead(ir_graph *graph)
     int removed = 0;
     for (ir_node *node = graph->last; node != NULL;) {
         ir_node *prev = node->prev;
-        if (is_unused(node)) {
+        if (ir_node_is_dead(node)) {
             ir_graph_remove_node(graph, node);
             removed++;
         }

@@ -42,6 +42,11 @@ static inline bool ir_dim_equal(ir_dim a, ir_dim b)
 {
     return a.scale == b.scale && a.offset == b.offset && a.times == b.times && ir_dim_same_floor(a, b);
 }
+/* At every length. */
+static inline bool ir_dim_is_multiple(ir_dim d, int64_t divisor)
+{
+    return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
+}
 static inline bool ir_dim_is(ir_dim d, int64_t n) { return ir_dim_is_number(d) && d.offset == n; }
 /* L is at least 0. */
 static inline int64_t ir_dim_at(ir_dim d, int64_t length)
@@ -193,6 +198,10 @@ void ir_node_remove_attr(ir_node *node, const char *name);
 /* Redirects every use of `old`, including the graph's outputs, to `replacement`. Takes time in proportion to the
  * uses. */
 void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement);
+/* Is no output used? */
+bool ir_node_is_dead(const ir_node *node);
+/* Has every present input a type? Unknown operators' results, and dependent values, have none. */
+bool ir_node_has_typed_inputs(const ir_node *node);
 /* Removes a node, whose outputs must be unused. */
 void ir_graph_remove_node(ir_graph *graph, ir_node *node);
 /* Removes nodes whose outputs are all unused, from the end. Returns their number. */

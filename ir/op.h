@@ -52,10 +52,12 @@ typedef struct ir_cost {
 typedef mdot_status (*ir_shape_fn)(struct ir_graph *graph, struct ir_node *node, mdot_error *err);
 /* Computes the output's type from the operands: the rule of an operator with a single output. */
 typedef mdot_status (*ir_result_fn)(const struct ir_operands *args, ir_type *out_type);
+/* Computes the type of output `output`: the rule of an operator with several outputs. */
+typedef mdot_status (*ir_outputs_fn)(const struct ir_operands *args, int output, ir_type *out_type);
 /* Sets the FLOPs in *io_cost, and corrects the bytes and parameters of ir_node_cost, which calls it. */
 typedef void (*ir_cost_fn)(const struct ir_node *node, int64_t length, ir_cost *io_cost);
 /* Evaluates on concrete tensors; ir_eval_node calls it. Inputs that the node lacks are NULL. Allocates each present
- * output in the arena, except for one that `result` types: that is there, with zeros. */
+ * output in the arena, except for those that `result` and `outputs` type: they are there, with zeros. */
 typedef mdot_status (*ir_eval_fn)(ir_arena *arena, const struct ir_node *node, ir_inputs in, ir_wide **out,
                                   mdot_error *err);
 
@@ -73,9 +75,10 @@ typedef struct ir_op {
     int min_outputs, max_outputs;
     unsigned traits;
     ir_shape_fn shape;
-    ir_result_fn result; /* of the only output; NULL: `shape` has a rule of its own */
-    ir_cost_fn cost;     /* NULL: no FLOPs */
-    ir_eval_fn eval;     /* NULL: shape and cost only */
+    ir_result_fn result;   /* of the only output; NULL: `shape` has a rule of its own, or `outputs` */
+    ir_outputs_fn outputs; /* of several outputs, or NULL */
+    ir_cost_fn cost;       /* NULL: no FLOPs */
+    ir_eval_fn eval;       /* NULL: shape and cost only */
     ir_lowering lowering;
 } ir_op;
 

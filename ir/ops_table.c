@@ -10,9 +10,10 @@
 #define MANY INT_MAX
 #define ir_eval_none NULL
 #define ir_cost_traffic NULL
-#define SHAPE_RULE(name) ir_shape_##name, NULL
-#define SHAPE_RESULT(name) ir_shape_by_result, ir_result_##name
-#define SHAPE_MOVES(name) ir_shape_by_move, ir_result_##name
+#define SHAPE_RULE(name) ir_shape_##name, NULL, NULL
+#define SHAPE_RESULT(name) ir_shape_by_result, ir_result_##name, NULL
+#define SHAPE_OUTPUTS(name) ir_shape_by_outputs, NULL, ir_outputs_##name
+#define SHAPE_MOVES(name) ir_shape_by_move, ir_result_##name, NULL
 
 const ir_op ir_ops[IR_OP_COUNT] = {
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering, ...)         \

@@ -132,28 +132,19 @@ static mdot_status read_geometry(const ir_operands *args, geometry *out)
     return MDOT_OK;
 }
 
-static ir_type output_type(const geometry *g, int output)
+mdot_status ir_outputs_attention(const ir_operands *args, int output, ir_type *out_type)
 {
-    switch (output) {
-    case PRESENT_KEY: return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->dim}};
-    case PRESENT_VALUE: return (ir_type){g->dtype, 4, {g->batch, g->kv_heads, g->keys, g->value_dim}};
-    case SCORES: return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->keys}};
-    default:
-        if (g->rank == 3) return (ir_type){g->dtype, 3, {g->batch, g->queries, g->hidden}};
-        return (ir_type){g->dtype, 4, {g->batch, g->heads, g->queries, g->value_dim}};
-    }
-}
-
-mdot_status ir_shape_attention(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_graph(graph, node, err);
     geometry g;
-    mdot_status status = read_geometry(&args, &g);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
-        ir_type type = output_type(&g, i);
-        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    BS_TRY(read_geometry(args, &g));
+    switch (output) {
+    case PRESENT_KEY: *out_type = (ir_type){g.dtype, 4, {g.batch, g.kv_heads, g.keys, g.dim}}; break;
+    case PRESENT_VALUE: *out_type = (ir_type){g.dtype, 4, {g.batch, g.kv_heads, g.keys, g.value_dim}}; break;
+    case SCORES: *out_type = (ir_type){g.dtype, 4, {g.batch, g.heads, g.queries, g.keys}}; break;
+    default:
+        *out_type = (ir_type){g.dtype, 4, {g.batch, g.heads, g.queries, g.value_dim}};
+        if (g.rank == 3) *out_type = (ir_type){g.dtype, 3, {g.batch, g.queries, g.hidden}};
     }
-    return status;
+    return MDOT_OK;
 }
 
 void ir_cost_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -227,28 +218,23 @@ mdot_status ir_eval_attention(ir_arena *arena, const ir_node *node, ir_inputs in
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
-    ir_wide *made[4] = {NULL};
+    ir_wide *keys, *values;
     BS_TRY(read_geometry(&args, &g));
-    for (int i = 0; i < 4; i++) {
-        ir_type type = output_type(&g, i);
-        if (i != SCORES || ir_node_wants(node, i)) BS_TRY(ir_make_typed(arena, node, &type, &made[i], err));
-    }
-    join_past(&g, ir_tensor_input(node, input, PAST_KEY), input[K], g.dim, made[PRESENT_KEY]);
-    join_past(&g, ir_tensor_input(node, input, PAST_VALUE), input[V], g.value_dim, made[PRESENT_VALUE]);
+    BS_TRY(ir_make_output(arena, &args, PRESENT_KEY, out, &keys));
+    BS_TRY(ir_make_output(arena, &args, PRESENT_VALUE, out, &values));
+    join_past(&g, ir_tensor_input(node, input, PAST_KEY), input[K], g.dim, keys);
+    join_past(&g, ir_tensor_input(node, input, PAST_VALUE), input[V], g.value_dim, values);
     ir_attention a = {.batch = g.batch.offset, .heads = g.heads.offset, .kv_heads = g.kv_heads.offset};
     a.queries = g.queries.offset;
     a.keys = g.keys.offset;
     a.dim = g.dim.offset;
     a.value_dim = g.value_dim.offset;
     a.q = heads_of(&g, input[Q]->f, g.heads, g.queries, g.dim);
-    a.k = ir_heads_of_4d(made[PRESENT_KEY]->f, a.kv_heads, a.keys, a.dim);
-    a.v = ir_heads_of_4d(made[PRESENT_VALUE]->f, a.kv_heads, a.keys, a.value_dim);
-    a.out = heads_of(&g, made[Y]->f, g.heads, g.queries, g.value_dim);
-    a.scores = made[SCORES] != NULL ? made[SCORES]->f : NULL;
+    a.k = ir_heads_of_4d(keys->f, a.kv_heads, a.keys, a.dim);
+    a.v = ir_heads_of_4d(values->f, a.kv_heads, a.keys, a.value_dim);
+    a.out = heads_of(&g, out[Y]->f, g.heads, g.queries, g.value_dim);
+    a.scores = ir_node_wants(node, SCORES) ? out[SCORES]->f : NULL;
     a.stage = (ir_score_stage)ir_node_int(node, "qk_matmul_output_mode", 0);
     read_options(node, input, &g, &a);
-    BS_TRY(ir_attend(&a, arena, node, err));
-    for (int i = 0; i < node->output_count; i++)
-        if (ir_node_wants(node, i)) out[i] = made[i];
-    return MDOT_OK;
+    return ir_attend(&a, arena, node, err);
 }

@@ -203,23 +203,14 @@ static mdot_status read_multi_head(const ir_operands *args, geometry *out)
     return MDOT_OK;
 }
 
-/* Type of an output: the result, or keys or values by head. */
-static ir_type multi_head_output(const geometry *g, int output)
+mdot_status ir_outputs_multi_head_attention(const ir_operands *args, int output, ir_type *out_type)
 {
-    if (output == 0) return (ir_type){g->dtype, 3, {g->batch, g->queries, g->value_hidden}};
-    return (ir_type){g->dtype, 4, {g->batch, ir_dim_number(g->heads), g->keys, output == 1 ? g->dim : g->value_dim}};
-}
-
-mdot_status ir_shape_multi_head_attention(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_graph(graph, node, err);
     geometry g;
-    mdot_status status = read_multi_head(&args, &g);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
-        ir_type type = multi_head_output(&g, i);
-        ir_set_type(node, i, type.dtype, type.rank, type.dim);
-    }
-    return status;
+    BS_TRY(read_multi_head(args, &g));
+    ir_dim heads = ir_dim_number(g.heads);
+    *out_type = (ir_type){g.dtype, 4, {g.batch, heads, g.keys, output == 1 ? g.dim : g.value_dim}};
+    if (output == 0) *out_type = (ir_type){g.dtype, 3, {g.batch, g.queries, g.value_hidden}};
+    return MDOT_OK;
 }
 
 void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -253,14 +244,12 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, i
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
-    ir_wide *q, *k, *v, *result;
+    ir_wide *q, *k, *v;
     const ir_wide *past_key = ir_tensor_input(node, input, MHA_PAST_KEY);
     const ir_wide *past_value = ir_tensor_input(node, input, MHA_PAST_VALUE);
     const ir_wide *bias = ir_tensor_input(node, input, MHA_BIAS);
     BS_TRY(read_multi_head(&args, &g));
     int64_t hidden = g.hidden.offset, fresh = g.keys.offset - g.past.offset;
-    ir_type type = multi_head_output(&g, 0);
-    BS_TRY(ir_make_typed(arena, node, &type, &result, err));
     int64_t of_query[] = {g.batch.offset, g.heads, g.queries.offset, g.dim.offset};
     int64_t of_key[] = {g.batch.offset, g.heads, fresh, g.dim.offset};
     int64_t of_value[] = {g.batch.offset, g.heads, fresh, g.value_dim.offset};
@@ -276,12 +265,10 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, i
     a.q = ir_heads_of_4d(q->f, g.heads, a.queries, a.dim);
     a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
-    a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
-    BS_TRY(ir_attend(&a, arena, node, err));
-    ir_wide *made[3] = {result, k, v};
-    for (int i = 0; i < node->output_count; i++)
-        if (ir_node_wants(node, i)) out[i] = made[i];
-    return MDOT_OK;
+    a.out = ir_heads_of_3d(out[0]->f, g.heads, a.queries, a.value_dim);
+    if (ir_node_wants(node, 1)) out[1] = k;
+    if (ir_node_wants(node, 2)) out[2] = v;
+    return ir_attend(&a, arena, node, err);
 }
 
 /* ---- Attention: input, weights of Q, K and V concatenated, bias, mask, past, score bias -------------------------- */
@@ -340,23 +327,14 @@ static mdot_status read_ms_attention(const ir_operands *args, geometry *out)
     return MDOT_OK;
 }
 
-/* Type of an output: the result, or present keys and values. */
-static ir_type ms_attention_output(const geometry *g, int output)
+mdot_status ir_outputs_ms_attention(const ir_operands *args, int output, ir_type *out_type)
 {
-    if (output == 0) return multi_head_output(g, 0);
-    return (ir_type){g->dtype, 5, {ir_dim_number(2), g->batch, ir_dim_number(g->heads), g->keys, g->dim}};
-}
-
-mdot_status ir_shape_ms_attention(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_graph(graph, node, err);
     geometry g;
-    mdot_status status = read_ms_attention(&args, &g);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
-        ir_type type = ms_attention_output(&g, i);
-        ir_set_type(node, i, type.dtype, type.rank, type.dim);
-    }
-    return status;
+    BS_TRY(read_ms_attention(args, &g));
+    *out_type = (ir_type){g.dtype, 3, {g.batch, g.queries, g.value_hidden}};
+    if (output == 1)
+        *out_type = (ir_type){g.dtype, 5, {ir_dim_number(2), g.batch, ir_dim_number(g.heads), g.keys, g.dim}};
+    return MDOT_OK;
 }
 
 void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -390,11 +368,9 @@ mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, ir_inputs
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
     geometry g;
-    ir_wide *packed, *k, *v, *result;
+    ir_wide *packed, *k, *v;
     const ir_wide *past = ir_tensor_input(node, input, MSA_PAST);
     BS_TRY(read_ms_attention(&args, &g));
-    ir_type type = ms_attention_output(&g, 0);
-    BS_TRY(ir_make_typed(arena, node, &type, &result, err));
     BS_TRY(project_packed(arena, node, input, &packed, err));
     ir_attention a =
         begin_attention(node, &g, ir_tensor_input(node, input, MSA_MASK), ir_tensor_input(node, input, MSA_SCORE_BIAS));
@@ -408,14 +384,10 @@ mdot_status ir_eval_ms_attention(ir_arena *arena, const ir_node *node, ir_inputs
     BS_TRY(join_past(arena, node, &g, past_values, new_values, a.value_dim, &v, err));
     a.k = ir_heads_of_4d(k->f, g.heads, a.keys, a.dim);
     a.v = ir_heads_of_4d(v->f, g.heads, a.keys, a.value_dim);
-    a.out = ir_heads_of_3d(result->f, g.heads, a.queries, a.value_dim);
-    mdot_status status = ir_attend(&a, arena, node, err);
-    if (status == MDOT_OK && ir_node_wants(node, 1)) {
-        type = ms_attention_output(&g, 1);
-        status = ir_make_typed(arena, node, &type, &out[1], err);
-        if (status == MDOT_OK) ir_copy_elements(out[1], 0, k, 0, k->count);
-        if (status == MDOT_OK) ir_copy_elements(out[1], k->count, v, 0, v->count);
+    a.out = ir_heads_of_3d(out[0]->f, g.heads, a.queries, a.value_dim);
+    if (ir_node_wants(node, 1)) {
+        ir_copy_elements(out[1], 0, k, 0, k->count);
+        ir_copy_elements(out[1], k->count, v, 0, v->count);
     }
-    if (status == MDOT_OK) out[0] = result;
-    return status;
+    return ir_attend(&a, arena, node, err);
 }

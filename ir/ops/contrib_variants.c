@@ -77,7 +77,7 @@ mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, ir_inpu
 
 enum { SKIP = 1, GAMMA = 2, BIAS = 3, SUM = 3 };
 
-static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_outputs_skip_simplified(const ir_operands *args, int output, ir_type *out_type)
 {
     ir_type skip, vector;
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
@@ -89,20 +89,9 @@ static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
         BS_TRY(ir_operand_need(args, i, i == GAMMA ? "gamma" : "bias", 1, &vector));
         is_same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
     }
-    if (is_same) return MDOT_OK;
-    return ir_malformed(args, "the shapes of skip, gamma and bias do not match the input");
-}
-
-mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type type;
-    BS_TRY(skip_result(&args, &type));
-    for (int i = 0; i < node->output_count; i++) {
-        if (i > 0 && i < SUM && node->outputs[i] != NULL && node->outputs[i]->use_count > 0)
-            return ir_fail(node, err, MDOT_UNSUPPORTED, "a consumer of its statistics is unsupported");
-        ir_set_type(node, i, type.dtype, type.rank, type.dim);
-    }
+    if (!is_same) return ir_malformed(args, "the shapes of skip, gamma and bias do not match the input");
+    if (output > 0 && output < SUM && ir_node_wants(args->node, output) && args->node->outputs[output]->use_count > 0)
+        return ir_unsupported(args, "a consumer of its statistics is unsupported");
     return MDOT_OK;
 }
 
@@ -110,8 +99,9 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, ir_inp
                                     mdot_error *err)
 {
     const ir_wide *bias = ir_tensor_input(node, input, BIAS);
-    ir_wide *sum, *norm;
-    BS_TRY(ir_make_wide(arena, node, input[0]->dtype, input[0]->rank, input[0]->dims, &sum, err));
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    ir_wide *sum;
+    BS_TRY(ir_make_output(arena, &args, SUM, out, &sum));
     for (int64_t k = 0; k < sum->count; k++)
         sum->f[k] = input[0]->f[k] + input[SKIP]->f[k] + (bias != NULL ? bias->f[k % bias->count] : 0);
     ir_node like = *node;
@@ -125,8 +115,5 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, ir_inp
     like.attr_count += 2;
     like.input_count = 2;
     like.output_count = 1;
-    BS_TRY(ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, input[GAMMA]}, &norm, err));
-    for (int i = 0; i < node->output_count; i++)
-        if (ir_node_wants(node, i)) out[i] = i == 0 ? norm : sum; /* the statistics are unread */
-    return MDOT_OK;
+    return ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, input[GAMMA]}, out, err);
 }

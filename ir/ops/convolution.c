@@ -150,12 +150,6 @@ static void scatter_products(void *user, int64_t slid, int64_t wide, int64_t tap
     }
 }
 
-static void fill_with_bias(ir_wide *out, const ir_wide *bias)
-{
-    ir_axis_view view = ir_view_axis(out, 1);
-    for (int64_t k = 0; bias != NULL && k < out->count; k++) out->f[k] = bias->f[k / view.inner % view.extent];
-}
-
 mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     convolution c;
@@ -173,7 +167,9 @@ mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, ir_inputs 
     group g = {.c = &c, .taps = p.taps};
     g.in_plane = transposed ? p.slid_count : p.wide_count;
     g.out_plane = transposed ? p.wide_count : p.slid_count;
-    fill_with_bias(out[0], ir_tensor_input(node, input, 2));
+    const ir_wide *bias = ir_tensor_input(node, input, 2);
+    ir_axis_view view = ir_view_axis(out[0], 1);
+    for (int64_t k = 0; bias != NULL && k < out[0]->count; k++) out[0]->f[k] = bias->f[k / view.inner % view.extent];
     for (int64_t k = 0; k < x->dims[0] * c.groups; k++) {
         g.in = x->f + k * c.in_per_group * g.in_plane;
         g.out = out[0]->f + k * c.out_per_group * g.out_plane;

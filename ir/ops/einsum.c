@@ -25,8 +25,6 @@ typedef struct einsum {
     bool occurs[LABEL_COUNT];
 } einsum;
 
-static int label_of_letter(char letter) { return islower((unsigned char)letter) ? letter - 'a' : letter - 'A' + 26; }
-
 /* Reads subscripts up to a ',', a '-' or the end. An ellipsis becomes `ellipsis_rank` labels. False: malformed. */
 static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *out)
 {
@@ -39,7 +37,7 @@ static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *
             for (int i = ellipsis_rank; i > 0; i--) out->label[out->rank++] = ELLIPSIS_LABELS + i - 1;
             at += 2;
         } else if (isascii((unsigned char)*at) && isalpha((unsigned char)*at) && out->rank < MDOT_MAX_RANK) {
-            out->label[out->rank++] = label_of_letter(*at);
+            out->label[out->rank++] = islower((unsigned char)*at) ? *at - 'a' : *at - 'A' + 26;
         } else {
             return false;
         }

@@ -39,11 +39,6 @@ static bool rows_next(rows *r)
     return true;
 }
 
-static void wrap_all(ir_wide *wide)
-{
-    for (int64_t i = 0; i < wide->count; i++) wide->i[i] = ir_wrap_integer(wide->dtype, wide->i[i]);
-}
-
 /* Allocates a tensor with the shape of `input`. */
 static mdot_status make_like(ir_arena *arena, const ir_node *node, const ir_wide *input, mdot_dtype dtype,
                              ir_wide **out, mdot_error *err)
@@ -124,7 +119,8 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
                 result->i[target] = rule->on_integer(a->i[from_a], b->i[from_b], is_unsigned);
         }
     } while (rows_next(&r));
-    if (result->i != NULL) wrap_all(result);
+    for (int64_t i = 0; result->i != NULL && i < result->count; i++)
+        result->i[i] = ir_wrap_integer(result->dtype, result->i[i]);
 }
 
 /* Pow for a base and an exponent of mixed types: computed in double, returned in the base's type. */

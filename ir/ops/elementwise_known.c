@@ -198,19 +198,13 @@ static bool compute(const ir_graph *graph, const known_rule *rule, const operand
     return true;
 }
 
-/* Floating division leaves a remainder where integer division rounds. */
-static bool rounds_as_integers(const ir_node *node)
-{
-    ir_opcode op = ir_node_opcode(node);
-    return op == IR_OP_Div || op == IR_OP_Mod;
-}
-
 mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const known_rule *rule = &rules[ir_node_opcode(node)];
     const ir_value *result = node->outputs[0];
     if (rule->apply == NULL || result == NULL) return MDOT_OK;
-    if (ir_dtype_is_float(result->type.dtype) && rounds_as_integers(node)) return MDOT_OK;
+    bool divides = ir_node_opcode(node) == IR_OP_Div || ir_node_opcode(node) == IR_OP_Mod;
+    if (divides && ir_dtype_is_float(result->type.dtype)) return MDOT_OK; /* a remainder is lost */
     int64_t dims[MDOT_MAX_RANK];
     int rank = result->type.rank;
     for (int i = 0; i < rank; i++) {

@@ -11,10 +11,12 @@
 typedef struct ir_operands ir_operands; /* operands.h */
 
 /* Declares every function of the table. Names that serve several rows are declared several times, which C allows. A
- * shape rule is RULE(name), an ir_shape_fn; RESULT(name), the type of the only output; or MOVES(name), likewise for an
- * operator that moves the elements of its first input. */
+ * shape rule is RULE(name), an ir_shape_fn; RESULT(name), the type of the only output; OUTPUTS(name), the type of each
+ * output; or MOVES(name), RESULT for an operator that moves the elements of its first input, or, if it is variadic, of
+ * all inputs. */
 #define IR_DECLARE_RULE(name) mdot_status ir_shape_##name(ir_graph *graph, ir_node *node, mdot_error *err)
 #define IR_DECLARE_RESULT(name) mdot_status ir_result_##name(const ir_operands *args, ir_type *out_type)
+#define IR_DECLARE_OUTPUTS(name) mdot_status ir_outputs_##name(const ir_operands *args, int output, ir_type *out_type)
 #define IR_DECLARE_MOVES(name) IR_DECLARE_RESULT(name)
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering, ...)         \
     IR_DECLARE_##shape;                                                                                                \

@@ -43,30 +43,25 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
     return MDOT_OK;
 }
 
-mdot_status ir_shape_fused_gemm(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_result_fused_gemm(const ir_operands *args, ir_type *out_type)
 {
     ir_activation activation;
-    mdot_status status = ir_fused_gemm_activation(node, &activation, err);
-    return status != MDOT_OK ? status : ir_shape_by(graph, node, ir_result_gemm, err);
+    BS_TRY(ir_fused_gemm_activation(args->node, &activation, args->err));
+    return ir_result_gemm(args, out_type);
 }
 
 mdot_status ir_eval_fused_gemm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_activation activation;
-    ir_wide *product;
     BS_TRY(ir_fused_gemm_activation(node, &activation, err));
-    BS_TRY(ir_make_by(arena, node, input, ir_result_gemm, &product, err));
-    BS_TRY(ir_eval_gemm(arena, node, input, &product, err));
-    if (activation.opcode == IR_OP_COUNT) {
-        out[0] = product;
-        return MDOT_OK;
-    }
+    BS_TRY(ir_eval_gemm(arena, node, input, out, err));
+    if (activation.opcode == IR_OP_COUNT) return MDOT_OK;
     ir_node behind = *node;
     behind.op = &(const ir_op){.opcode = activation.opcode};
     behind.attrs = activation.attrs;
     behind.attr_count = activation.attr_count;
     behind.input_count = 1;
-    return ir_eval_unary(arena, &behind, (const ir_wide *const[]){product}, out, err);
+    return ir_eval_unary(arena, &behind, (const ir_wide *const[]){out[0]}, out, err);
 }
 
 void ir_cost_fused_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)

@@ -114,12 +114,6 @@ mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, in
     return MDOT_OK;
 }
 
-static mdot_status not_known(const ir_node *node, int index, mdot_error *err)
-{
-    return ir_fail(node, err, MDOT_UNSUPPORTED, "input %d, \"%s\", must be known when the model is compiled", index,
-                   node->inputs[index]->name);
-}
-
 mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_MAX_KNOWN], int *out_count,
                           mdot_error *err)
 {
@@ -127,7 +121,9 @@ mdot_status ir_input_ints(const ir_node *node, int index, int64_t out[static IR_
         *out_count = 0;
         return MDOT_OK;
     }
-    return ir_value_ints(node->inputs[index], out, out_count) ? MDOT_OK : not_known(node, index, err);
+    if (ir_value_ints(node->inputs[index], out, out_count)) return MDOT_OK;
+    return ir_fail(node, err, MDOT_UNSUPPORTED, "input %d, \"%s\", must be known when the model is compiled", index,
+                   node->inputs[index]->name);
 }
 
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,

@@ -17,14 +17,14 @@ static mdot_status read_loss(const ir_operands *args, ir_type *scores, ir_type *
     return MDOT_OK;
 }
 
-mdot_status ir_shape_loss(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_outputs_loss(const ir_operands *args, int output, ir_type *out_type)
 {
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type scores, labels;
-    BS_TRY(read_loss(&args, &scores, &labels));
-    bool reduced = strcmp(ir_node_string(node, "reduction", "mean"), "none") != 0;
-    ir_set_type(node, 0, scores.dtype, reduced ? 0 : labels.rank, labels.dim);
-    ir_set_type(node, 1, scores.dtype, scores.rank, scores.dim); /* log probabilities */
+    ir_type labels;
+    BS_TRY(read_loss(args, out_type, &labels));
+    if (output == 1) return MDOT_OK; /* log probabilities */
+    labels.dtype = out_type->dtype;
+    *out_type = labels;
+    if (strcmp(ir_node_string(args->node, "reduction", "mean"), "none") != 0) out_type->rank = 0;
     return MDOT_OK;
 }
 

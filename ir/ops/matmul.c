@@ -233,7 +233,6 @@ mdot_status ir_result_gemm(const ir_operands *args, ir_type *out_type)
     return status;
 }
 
-/* Adds beta times `c`, broadcast, to `out`. */
 static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
 {
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};

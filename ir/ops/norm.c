@@ -120,12 +120,6 @@ static mdot_status read_rows(const ir_operands *args, ir_type *out_type, int *ou
     return status;
 }
 
-static mdot_status rows_result(const ir_operands *args, ir_type *out_type)
-{
-    int axis;
-    return read_rows(args, out_type, &axis);
-}
-
 /* Type of the statistics: one number per row. ONNX gives them the type of stash_type, f32 by default. */
 static ir_type statistics_type(const ir_node *node, const ir_type *type, int axis)
 {
@@ -136,37 +130,18 @@ static ir_type statistics_type(const ir_node *node, const ir_type *type, int axi
     return statistics;
 }
 
-mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_outputs_layer_norm(const ir_operands *args, int output, ir_type *out_type)
 {
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type type;
     int axis;
-    BS_TRY(read_rows(&args, &type, &axis));
-    ir_type statistics = statistics_type(node, &type, axis);
-    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
-    for (int i = 1; i < node->output_count; i++)
-        ir_set_type(node, i, statistics.dtype, statistics.rank, statistics.dim);
-    return MDOT_OK;
-}
-
-/* Allocates the result, and the statistics that are wanted of so many. */
-static mdot_status make_outputs(ir_arena *arena, const ir_node *node, ir_inputs input, int statistics_count,
-                                ir_wide **out, int *out_axis, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    ir_type type;
-    BS_TRY(read_rows(&args, &type, out_axis));
-    ir_type statistics = statistics_type(node, &type, *out_axis);
-    BS_TRY(ir_make_by(arena, node, input, rows_result, &out[0], err));
-    for (int i = 1; i <= statistics_count; i++)
-        if (ir_node_wants(node, i)) BS_TRY(ir_make_typed(arena, node, &statistics, &out[i], err));
+    BS_TRY(read_rows(args, out_type, &axis));
+    if (output > 0) *out_type = statistics_type(args->node, out_type, axis);
     return MDOT_OK;
 }
 
 mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(make_outputs(arena, node, input, 2, out, &axis, err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
@@ -183,7 +158,7 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, ir_inputs i
 mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(make_outputs(arena, node, input, 1, out, &axis, err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     int64_t rows = ir_product(input[0]->dims, 0, axis), columns = ir_product(input[0]->dims, axis, input[0]->rank);
     for (int64_t r = 0; r < rows; r++) {

@@ -25,60 +25,34 @@ static double read_epsilon(const ir_node *node)
 
 enum { SKIP_MEAN = 1, SKIP_INVERSE = 2, SKIP_SUM = 3 };
 
-static mdot_status skip_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_outputs_skip_layer_normalization(const ir_operands *args, int output, ir_type *out_type)
 {
     BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
     BS_TRY(ir_operand_need_floats(args, 0, "input"));
     if (out_type->rank < 2) return ir_malformed(args, "an input of %d dimensions lacks rows", out_type->rank);
     ir_dim hidden = out_type->dim[out_type->rank - 1];
-    mdot_status status = ir_norm_need_parameter(args, 1, "skip", out_type);
-    if (status == MDOT_OK) status = ir_norm_need_vector(args, 2, "gamma", hidden);
-    if (status == MDOT_OK) status = ir_norm_need_vector(args, 3, "beta", hidden);
-    return status != MDOT_OK ? status : ir_norm_need_vector(args, 4, "bias", hidden);
-}
-
-static ir_type skip_output_type(int output, const ir_type *type)
-{
-    ir_type result = *type;
-    if (output == SKIP_MEAN || output == SKIP_INVERSE) {
-        result.dtype = MDOT_DTYPE_F32;
-        result.dim[type->rank - 1] = ir_dim_number(1);
-    }
-    return result;
-}
-
-mdot_status ir_shape_skip_layer_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type type;
-    mdot_status status = skip_result(&args, &type);
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {
-        ir_type result = skip_output_type(i, &type);
-        ir_set_type(node, i, result.dtype, result.rank, result.dim);
-    }
-    return status;
+    BS_TRY(ir_norm_need_parameter(args, 1, "skip", out_type));
+    BS_TRY(ir_norm_need_vector(args, 2, "gamma", hidden));
+    BS_TRY(ir_norm_need_vector(args, 3, "beta", hidden));
+    BS_TRY(ir_norm_need_vector(args, 4, "bias", hidden));
+    if (output != SKIP_MEAN && output != SKIP_INVERSE) return MDOT_OK;
+    out_type->dtype = MDOT_DTYPE_F32;
+    out_type->dim[out_type->rank - 1] = ir_dim_number(1);
+    return MDOT_OK;
 }
 
 mdot_status ir_eval_skip_layer_normalization(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                              mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    ir_type type;
-    ir_wide *made[4] = {NULL}, *sum;
-    BS_TRY(skip_result(&args, &type));
-    BS_TRY(ir_make_typed(arena, node, &type, &sum, err));
-    for (int i = 0; i < SKIP_SUM; i++) {
-        ir_type result = skip_output_type(i, &type);
-        if (i == 0 || ir_node_wants(node, i)) BS_TRY(ir_make_typed(arena, node, &result, &made[i], err));
-    }
-    made[SKIP_SUM] = sum;
+    ir_wide *sum;
+    BS_TRY(ir_make_output(arena, &args, SKIP_SUM, out, &sum));
     ir_copy_elements(sum, 0, input[0], 0, input[0]->count);
     ir_norm_add(sum, input[1]);
     if (ir_tensor_input(node, input, 4) != NULL) ir_norm_add(sum, input[4]);
-    normalize_rows(sum, read_epsilon(node), input[2], ir_tensor_input(node, input, 3), made[0], made[SKIP_MEAN],
-                   made[SKIP_INVERSE]);
-    for (int i = 0; i < node->output_count; i++)
-        if (ir_node_wants(node, i)) out[i] = made[i];
+    normalize_rows(sum, read_epsilon(node), input[2], ir_tensor_input(node, input, 3), out[0],
+                   ir_node_wants(node, SKIP_MEAN) ? out[SKIP_MEAN] : NULL,
+                   ir_node_wants(node, SKIP_INVERSE) ? out[SKIP_INVERSE] : NULL);
     return MDOT_OK;
 }
 
@@ -118,7 +92,7 @@ static mdot_status need_table(const ir_operands *args, int i, const char *what, 
     return ir_malformed(args, "the rows of the %s differ in width from the word embedding", what);
 }
 
-static mdot_status embed_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_outputs_embed_layer_normalization(const ir_operands *args, int output, ir_type *out_type)
 {
     ir_type ids, table, words;
     BS_TRY(ir_operand_need(args, EMBED_IDS, "input ids", 2, &ids));
@@ -136,17 +110,7 @@ static mdot_status embed_result(const ir_operands *args, ir_type *out_type)
         BS_TRY(ir_norm_need_vector(args, i, what, words.dim[1]));
     }
     *out_type = (ir_type){words.dtype, 3, {ids.dim[0], ids.dim[1], words.dim[1]}};
-    return MDOT_OK;
-}
-
-mdot_status ir_shape_embed_layer_normalization(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type type;
-    BS_TRY(embed_result(&args, &type));
-    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
-    ir_set_type(node, EMBED_MASK_INDEX, MDOT_DTYPE_I32, 1, type.dim);
-    ir_set_type(node, EMBED_SUM, type.dtype, type.rank, type.dim);
+    if (output == EMBED_MASK_INDEX) *out_type = (ir_type){MDOT_DTYPE_I32, 1, {ids.dim[0]}};
     return MDOT_OK;
 }
 
@@ -166,33 +130,20 @@ static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_
     return MDOT_OK;
 }
 
-/* Tokens per sequence kept by the mask; 0 if the mask is absent. */
-static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const ir_wide *ids, const ir_wide *mask,
-                                   ir_wide **out, mdot_error *err)
-{
-    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_I32, 1, ids->dims, out, err));
-    for (int64_t k = 0; mask != NULL && k < mask->count; k++) (*out)->i[k / mask->dims[1]] += mask->i[k] != 0;
-    return MDOT_OK;
-}
-
 mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out,
                                               mdot_error *err)
 {
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    ir_type type;
     ir_wide *sum;
     const ir_wide *segments = ir_tensor_input(node, input, EMBED_SEGMENTS);
-    BS_TRY(ir_make_by(arena, node, input, embed_result, &out[0], err));
-    BS_TRY(embed_result(&args, &type));
-    BS_TRY(ir_make_typed(arena, node, &type, &sum, err));
+    const ir_wide *mask = ir_node_wants(node, EMBED_MASK_INDEX) ? ir_tensor_input(node, input, EMBED_MASK) : NULL;
+    BS_TRY(ir_make_output(arena, &args, EMBED_SUM, out, &sum));
     BS_TRY(add_rows(node, input[EMBED_WORDS], input[EMBED_IDS], sum, err));
     BS_TRY(add_rows(node, input[EMBED_POSITIONS], ir_tensor_input(node, input, EMBED_POSITION_IDS), sum, err));
     if (segments != NULL) BS_TRY(add_rows(node, input[EMBED_SEGMENT_TABLE], segments, sum, err));
-    if (ir_node_wants(node, EMBED_MASK_INDEX))
-        BS_TRY(make_mask_index(arena, node, input[EMBED_IDS], ir_tensor_input(node, input, EMBED_MASK),
-                               &out[EMBED_MASK_INDEX], err));
+    for (int64_t k = 0; mask != NULL && k < mask->count; k++) /* tokens per sequence that the mask keeps */
+        out[EMBED_MASK_INDEX]->i[k / mask->dims[1]] += mask->i[k] != 0;
     normalize_rows(sum, read_epsilon(node), input[EMBED_GAMMA], input[EMBED_BETA], out[0], NULL, NULL);
-    if (ir_node_wants(node, EMBED_SUM)) out[EMBED_SUM] = sum;
     return MDOT_OK;
 }
 

@@ -187,9 +187,23 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, ir_inputs input, ir
     return status != MDOT_OK ? status : ir_make_typed(arena, node, &type, out, err);
 }
 
+mdot_status ir_make_output(ir_arena *arena, const ir_operands *args, int i, ir_wide **out, ir_wide **out_tensor)
+{
+    ir_type type;
+    *out_tensor = i < args->node->output_count ? out[i] : NULL;
+    if (*out_tensor != NULL) return MDOT_OK;
+    BS_TRY(args->node->op->outputs(args, i, &type));
+    return ir_make_typed(arena, args->node, &type, out_tensor, args->err);
+}
+
 mdot_status ir_eval_node(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
+    ir_operands args = ir_operands_of_tensors(node, input, err);
     if (node->op->result != NULL) BS_TRY(ir_make_by(arena, node, input, node->op->result, &out[0], err));
+    for (int i = 0; node->op->outputs != NULL && i < node->output_count; i++) {
+        out[i] = NULL;
+        if (i == 0 || ir_node_wants(node, i)) BS_TRY(ir_make_output(arena, &args, i, out, &out[i]));
+    }
     return node->op->eval(arena, node, input, out, err);
 }
 
@@ -272,10 +286,21 @@ mdot_status ir_shape_by_result(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, node->op->result, err);
 }
 
+mdot_status ir_shape_by_outputs(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands args = ir_operands_of_graph(graph, node, err);
+    for (int i = 0; i < node->output_count; i++) {
+        ir_type type;
+        BS_TRY(node->op->outputs(&args, i, &type));
+        ir_set_type(node, i, type.dtype, type.rank, type.dim);
+    }
+    return MDOT_OK;
+}
+
 mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     BS_TRY(ir_shape_by_result(graph, node, err));
-    return ir_move_known(graph, node, 1u << 0, err);
+    return ir_move_known(graph, node, node->op->traits & IR_VARIADIC ? ~0u : 1u << 0, err);
 }
 
 const char *ir_shape_text(const ir_operands *args, int rank, const ir_dim *dims, char *out)

@@ -62,6 +62,9 @@ mdot_status ir_operand_axis(const ir_operands *args, const char *name, int64_t f
 /* Makes an output tensor of an evaluation; the type's dimensions are numbers. */
 mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *type, ir_wide **out, mdot_error *err);
 
+/* Output i of an evaluation by `outputs`, or if the node lacks it, a tensor of its type. */
+mdot_status ir_make_output(ir_arena *arena, const ir_operands *args, int i, ir_wide **out, ir_wide **out_tensor);
+
 /* Is the output present? */
 static inline bool ir_node_wants(const ir_node *node, int output)
 {
@@ -74,9 +77,10 @@ static inline const ir_wide *ir_tensor_input(const ir_node *node, ir_inputs in, 
     return i < node->input_count ? in[i] : NULL;
 }
 
-/* Types output 0 by `result`. */
 mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdot_error *err);
-/* Shape rules of the table: type output 0 by the operator's result rule. The second one also moves known content. */
+/* Shape rules of the table: type output 0 by the operator's result rule, or each output by its rule for outputs. The
+ * last one also moves known content. */
+mdot_status ir_shape_by_outputs(ir_graph *graph, ir_node *node, mdot_error *err);
 mdot_status ir_shape_by_result(ir_graph *graph, ir_node *node, mdot_error *err);
 mdot_status ir_shape_by_move(ir_graph *graph, ir_node *node, mdot_error *err);
 

@@ -20,18 +20,12 @@ static mdot_status read_pool(const ir_operands *args, ir_window *window, ir_type
     return ir_window_slide(args, window, input.dim + 2, out_type->dim + 2);
 }
 
-static mdot_status pool_result(const ir_operands *args, ir_type *out_type)
+/* MaxPool's second output holds the positions of the maxima. */
+mdot_status ir_outputs_pool(const ir_operands *args, int output, ir_type *out_type)
 {
     ir_window window;
-    return read_pool(args, &window, out_type);
-}
-
-/* MaxPool's second output holds the positions of the maxima. */
-mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    BS_TRY(ir_shape_by(graph, node, pool_result, err));
-    const ir_type *type = &node->outputs[0]->type;
-    ir_set_type(node, 1, MDOT_DTYPE_I64, type->rank, type->dim);
+    BS_TRY(read_pool(args, &window, out_type));
+    if (output == 1) out_type->dtype = MDOT_DTYPE_I64;
     return MDOT_OK;
 }
 
@@ -108,14 +102,9 @@ static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t chann
 mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     ir_window window;
-    ir_type type, index_type;
+    ir_type type;
     ir_operands args = ir_operands_of_tensors(node, input, err);
-    mdot_status status = read_pool(&args, &window, &type);
-    if (status == MDOT_OK) status = ir_make_typed(arena, node, &type, &out[0], err);
-    index_type = type;
-    index_type.dtype = MDOT_DTYPE_I64;
-    if (status == MDOT_OK && ir_node_wants(node, 1)) status = ir_make_typed(arena, node, &index_type, &out[1], err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_pool(&args, &window, &type));
     int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
         pooled p = pool_window(&window, position, input[0], k / plane);
@@ -162,7 +151,6 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, ir_inputs in,
     ir_operands args = ir_operands_of_tensors(node, in, err);
     BS_TRY(ir_operand_need_floats(&args, 0, "input"));
     BS_TRY(read_pool(&args, &window, &type));
-    BS_TRY(ir_make_typed(arena, node, &type, &out[0], err));
     bool average = ir_node_opcode(node) == IR_OP_AveragePool, padded = ir_node_int(node, "count_include_pad", 0) != 0;
     double power = average ? 0 : (double)ir_node_int(node, "p", 2);
     int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};

@@ -71,14 +71,11 @@ mdot_status ir_result_quantise_linear(const ir_operands *args, ir_type *out_type
     return MDOT_OK;
 }
 
-mdot_status ir_shape_dynamic_quantise(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_outputs_dynamic_quantise(const ir_operands *args, int output, ir_type *out_type)
 {
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type data;
-    BS_TRY(ir_operand_need(&args, 0, "data", -1, &data));
-    ir_set_type(node, 0, MDOT_DTYPE_U8, data.rank, data.dim);
-    ir_set_type(node, 1, MDOT_DTYPE_F32, 0, NULL);
-    ir_set_type(node, 2, MDOT_DTYPE_U8, 0, NULL);
+    BS_TRY(ir_operand_need(args, 0, "data", -1, out_type));
+    if (output > 0) out_type->rank = 0;
+    out_type->dtype = output == 1 ? MDOT_DTYPE_F32 : MDOT_DTYPE_U8;
     return MDOT_OK;
 }
 
@@ -132,11 +129,7 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, ir_inp
 mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
-    ir_wide *made[3];
     double minimum = 0, maximum = 0;
-    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_U8, x->rank, x->dims, &made[0], err));
-    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_F32, 0, NULL, &made[1], err));
-    BS_TRY(ir_make_wide(arena, node, MDOT_DTYPE_U8, 0, NULL, &made[2], err));
     for (int64_t k = 0; k < x->count; k++) {
         double element = ir_wide_get(x, k); /* NaN passes through both */
         minimum = isnan(element) || element < minimum ? element : minimum;
@@ -144,11 +137,10 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, ir_in
     }
     double scale = ir_nearest_float(MDOT_DTYPE_F32, (maximum - minimum) / 255);
     double zero = scale > 0 ? quantised(MDOT_DTYPE_U8, -minimum, scale, 0) : 0;
-    made[1]->f[0] = scale;
-    made[2]->i[0] = (int64_t)zero;
+    if (ir_node_wants(node, 1)) out[1]->f[0] = scale;
+    if (ir_node_wants(node, 2)) out[2]->i[0] = (int64_t)zero;
     for (int64_t k = 0; k < x->count; k++)
-        made[0]->i[k] = (int64_t)(scale > 0 ? quantised(MDOT_DTYPE_U8, ir_wide_get(x, k), scale, zero) : zero);
-    for (int i = 0; i < node->output_count; i++) out[i] = made[i];
+        out[0]->i[k] = (int64_t)(scale > 0 ? quantised(MDOT_DTYPE_U8, ir_wide_get(x, k), scale, zero) : zero);
     return MDOT_OK;
 }
 

@@ -186,20 +186,19 @@ mdot_status ir_check_recurrent(const ir_node *node, ir_inputs input, mdot_error 
     return read_operands(&args, &r);
 }
 
-mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_outputs_recurrent(const ir_operands *args, int output, ir_type *out_type)
 {
-    ir_operands args = ir_operands_of_graph(graph, node, err);
     recurrent r;
     ir_recurrent how;
-    BS_TRY(read_operands(&args, &r));
-    BS_TRY(ir_read_recurrent(node, (int)r.directions - 1, &how, err));
-    ir_dim directions = ir_dim_number(r.directions), hidden = ir_dim_number(r.hidden);
-    bool batch_first = ir_node_int(node, "layout", 0) != 0;
-    ir_dim total[] = {r.steps, directions, r.batch, hidden}, all_batch_first[] = {r.batch, r.steps, directions, hidden};
-    ir_dim last_dim[] = {directions, r.batch, hidden}, last_batch_first[] = {r.batch, directions, hidden};
-    ir_set_type(node, 0, r.input.dtype, 4, batch_first ? all_batch_first : total);
-    for (int i = 1; i < node->output_count; i++)
-        ir_set_type(node, i, r.input.dtype, 3, batch_first ? last_batch_first : last_dim);
+    BS_TRY(read_operands(args, &r));
+    BS_TRY(ir_read_recurrent(args->node, (int)r.directions - 1, &how, args->err));
+    ir_dim d = ir_dim_number(r.directions), h = ir_dim_number(r.hidden);
+    bool batch_first = ir_node_int(args->node, "layout", 0) != 0;
+    if (output == 0)
+        *out_type = batch_first ? (ir_type){r.input.dtype, 4, {r.batch, r.steps, d, h}}
+                                : (ir_type){r.input.dtype, 4, {r.steps, d, r.batch, h}};
+    else
+        *out_type = (ir_type){r.input.dtype, 3, {batch_first ? r.batch : d, batch_first ? d : r.batch, h}};
     return MDOT_OK;
 }
 
@@ -245,13 +244,10 @@ mdot_status ir_check_recurrence(const ir_node *node, ir_inputs input, mdot_error
     return read_recurrence(&args, &whole);
 }
 
-mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_outputs_recurrence(const ir_operands *args, int output, ir_type *out_type)
 {
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type whole;
-    BS_TRY(read_recurrence(&args, &whole));
-    ir_set_type(node, 0, whole.dtype, 3, whole.dim);
-    for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, whole.dtype, 2, whole.dim + 1);
+    BS_TRY(read_recurrence(args, out_type));
+    if (output > 0) *out_type = (ir_type){out_type->dtype, 2, {out_type->dim[1], out_type->dim[2]}};
     return MDOT_OK;
 }
 

@@ -160,22 +160,6 @@ static void copy_states(ir_wide *tensor, const ir_wide *initial, double *states,
         }
 }
 
-static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype dtype, const direction *d,
-                                int64_t directions, bool batch_first, ir_wide **out, mdot_error *err)
-{
-    int64_t total[] = {d->steps, directions, d->batch, d->hidden}, last_index[] = {directions, d->batch, d->hidden};
-    int64_t all_batch_first[] = {d->batch, d->steps, directions, d->hidden};
-    int64_t last_batch_first[] = {d->batch, directions, d->hidden};
-    for (int i = 0; i < node->output_count; i++) {
-        if (!ir_node_wants(node, i)) continue;
-        const int64_t *dims = i == 0        ? (batch_first ? all_batch_first : total)
-                              : batch_first ? last_batch_first
-                                            : last_index;
-        BS_TRY(ir_make_wide(arena, node, dtype, i == 0 ? 4 : 3, dims, &out[i], err));
-    }
-    return MDOT_OK;
-}
-
 mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     BS_TRY(ir_check_recurrent(node, input, err));
@@ -187,7 +171,7 @@ mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, ir_inputs in
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     int64_t directions = ir_recurrent_directions(node), inputs = x->dims[2];
     direction d = {.steps = x->dims[batch_first], .batch = x->dims[!batch_first], .hidden = r->dims[2]};
-    mdot_status status = make_outputs(arena, node, x->dtype, &d, directions, batch_first, out, err);
+    mdot_status status = MDOT_OK;
     ir_arena *scratch = ir_arena_create(0);
     if (scratch == NULL) status = ir_fail_memory(node, err);
     for (int number = 0; number < directions && status == MDOT_OK; number++) {
@@ -243,10 +227,7 @@ mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, ir_inputs i
     const ir_wide *peephole = ir_tensor_input(node, input, 7);
     direction d = {.steps = x->dims[0], .batch = x->dims[1], .hidden = weights->dims[0], .x = x->f};
     mdot_status status = ir_read_recurrent(node, 0, &d.how, err);
-    int64_t dims[] = {d.steps, d.batch, d.hidden}, columns = d.how.gates * d.hidden, states = d.batch * d.hidden;
-    for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
-        if (ir_node_wants(node, i))
-            status = ir_make_wide(arena, node, x->dtype, i == 0 ? 3 : 2, i == 0 ? dims : dims + 1, &out[i], err);
+    int64_t columns = d.how.gates * d.hidden, states = d.batch * d.hidden;
     if (status != MDOT_OK) return status;
     d.x_item = columns;
     d.x_step = d.batch * columns;

@@ -309,7 +309,6 @@ static int64_t clamped(int64_t offset, int64_t extent)
     return offset < 0 ? 0 : offset < extent ? offset : extent - 1;
 }
 
-/* Resizes one axis. */
 static mdot_status resize_axis(ir_arena *arena, const ir_node *node, const ir_resize *r, const ir_resize_axis *a,
                                const ir_wide **x, mdot_error *err)
 {

@@ -222,7 +222,7 @@ mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, ir_inputs input,
 
 /* ---- Concat ----------------------------------------------------------------------------------------------------- */
 
-static mdot_status concat_result(const ir_operands *args, ir_type *out_type)
+mdot_status ir_result_concat(const ir_operands *args, ir_type *out_type)
 {
     ir_type out, next_type;
     int axis;
@@ -246,16 +246,9 @@ static mdot_status concat_result(const ir_operands *args, ir_type *out_type)
     return MDOT_OK;
 }
 
-mdot_status ir_shape_concat(ir_graph *graph, ir_node *node, mdot_error *err)
-{
-    BS_TRY(ir_shape_by(graph, node, concat_result, err));
-    return ir_move_known(graph, node, ~0u, err);
-}
-
 mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     int axis;
-    BS_TRY(ir_make_by(arena, node, input, concat_result, &out[0], err));
     BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", 0), out[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(out[0], axis);
     int64_t before = 0;

@@ -81,14 +81,11 @@ static mdot_status top_k_result(const ir_operands *args, ir_type *out_type, int 
     return MDOT_OK;
 }
 
-mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
+mdot_status ir_outputs_top_k(const ir_operands *args, int output, ir_type *out_type)
 {
-    ir_operands args = ir_operands_of_graph(graph, node, err);
-    ir_type type;
     int axis;
-    BS_TRY(top_k_result(&args, &type, &axis));
-    ir_set_type(node, 0, type.dtype, type.rank, type.dim);
-    ir_set_type(node, 1, MDOT_DTYPE_I64, type.rank, type.dim);
+    BS_TRY(top_k_result(args, out_type, &axis));
+    if (output == 1) out_type->dtype = MDOT_DTYPE_I64;
     return MDOT_OK;
 }
 
@@ -135,21 +132,14 @@ static candidate candidate_at(const ir_wide *input, int64_t offset, int64_t posi
 
 mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    ir_type type, places_type;
     int axis;
-    ir_wide *values, *places;
-    BS_TRY(top_k_result(&args, &type, &axis));
-    places_type = type;
-    places_type.dtype = MDOT_DTYPE_I64;
-    BS_TRY(ir_make_typed(arena, node, &type, &values, err));
-    BS_TRY(ir_make_typed(arena, node, &places_type, &places, err));
+    BS_TRY(ir_normalize_axis(node, ir_node_int(node, "axis", -1), input[0]->rank, &axis, err));
     ir_axis_view view = ir_view_axis(input[0], axis);
     candidate *row = IR_NEW_ARRAY(arena, candidate, view.extent);
     if (row == NULL) return ir_fail_memory(node, err);
     int (*compare)(const void *, const void *) =
         ir_node_int(node, "largest", 1) ? by_value_descending : by_value_ascending;
-    int64_t k = values->dims[axis];
+    int64_t k = out[0]->dims[axis];
     for (int64_t r = 0; r < view.outer * view.inner; r++) { /* always sorted, because unsorted results may have any
                                                              * order */
         int64_t o = r / view.inner, i = r % view.inner;
@@ -158,12 +148,10 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, ir_inputs input,
         qsort(row, (size_t)view.extent, sizeof *row, compare);
         for (int64_t e = 0; e < k; e++) {
             int64_t target = (o * k + e) * view.inner + i;
-            places->i[target] = row[e].position;
-            ir_copy_element(values, target, input[0], (o * view.extent + row[e].position) * view.inner + i);
+            if (ir_node_wants(node, 1)) out[1]->i[target] = row[e].position;
+            ir_copy_element(out[0], target, input[0], (o * view.extent + row[e].position) * view.inner + i);
         }
     }
-    if (ir_node_wants(node, 0)) out[0] = values;
-    if (ir_node_wants(node, 1)) out[1] = places;
     return MDOT_OK;
 }
 

@@ -175,13 +175,6 @@ static void visit(ir_bounding *w, ir_node *node)
         ir_fold_node(b, node);
 }
 
-static bool is_typed(const ir_node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
-    return true;
-}
-
 static mdot_status check_outputs(const ir_bounding *w)
 {
     const ir_graph *graph = w->b.graph;
@@ -208,7 +201,7 @@ mdot_status ir_pass_bound_nonzero(ir_graph *graph, bool *out_changed, mdot_error
     }
     if (!has_any) return MDOT_OK;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
-        if (node->op != NULL && is_typed(node)) visit(&w, node);
+        if (node->op != NULL && ir_node_has_typed_inputs(node)) visit(&w, node);
         if (w.b.status != MDOT_OK) return w.b.status;
     }
     BS_TRY(check_outputs(&w));

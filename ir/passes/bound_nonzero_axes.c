@@ -315,8 +315,6 @@ static bool any_is_number(const ir_node *node, const ir_mark *mark)
     return false;
 }
 
-static bool is_reduction(const ir_node *node) { return strncmp(node->op->name, "Reduce", 6) == 0; }
-
 const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *mark, ir_mark *out_mark)
 {
     ir_opcode op = ir_node_opcode(node);
@@ -351,7 +349,7 @@ const char *ir_follow_selection(ir_bounding *w, ir_node *node, const ir_mark *ma
     case IR_OP_ScatterND:
     case IR_OP_ScatterElements: return follow_scatter(w, node, mark);
     default:
-        if (is_reduction(node)) return follow_reduction(w, node, mark, out_mark);
+        if (strncmp(node->op->name, "Reduce", 6) == 0) return follow_reduction(w, node, mark, out_mark);
         return node->op->lowering == IR_LOWER_POINTWISE ? follow_elementwise(node, mark, out_mark) : combines;
     }
 }

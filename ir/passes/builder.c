@@ -5,21 +5,6 @@
 
 /* ---- Rules ------------------------------------------------------------------------------------------------------ */
 
-static bool is_dead(const ir_node *node)
-{
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != NULL && node->outputs[i]->use_count) return false;
-    return true;
-}
-
-/* Unknown operators' results, and dependent values, have no type. */
-static bool has_typed_inputs(const ir_node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
-    return true;
-}
-
 static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, bool *out_changed, mdot_error *err)
 {
     ir_builder b = {.graph = graph, .rules = rules, .err = err};
@@ -27,7 +12,7 @@ static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, 
     for (ir_node *node = graph->first; node != NULL;) {
         ir_node *prev = node->prev;
         b.changed = false;
-        if (node->op != NULL && has_typed_inputs(node) && !is_dead(node)) {
+        if (node->op != NULL && ir_node_has_typed_inputs(node) && !ir_node_is_dead(node)) {
             b.at = node;
             b.name = node->name;
             b.dtype = node->outputs[0] != NULL ? node->outputs[0]->type.dtype : MDOT_DTYPE_NONE;
@@ -38,7 +23,7 @@ static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, 
         any = any || b.changed;
         /* The nodes that the rule made are between prev and node, and are visited next. */
         ir_node *next_node = !b.changed ? node->next : prev != NULL ? prev->next : graph->first;
-        if (is_dead(node)) {
+        if (ir_node_is_dead(node)) {
             if (next_node == node) next_node = node->next;
             ir_graph_remove_node(graph, node);
         }

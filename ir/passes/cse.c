@@ -8,8 +8,6 @@
  */
 #include "ir/passes/graph_builder.h"
 
-#include "ir/ops.h"
-
 #include <string.h>
 
 enum { SMALL_BYTES = 256 };

@@ -4,7 +4,6 @@
  * Every label must be in one of four classes: in both operands and the result (batch), in the first and the result
  * (rows), in the second and the result (columns), or in both operands alone (summed). Einsum's own nest handles an
  * ellipsis, a label of one operand alone, and a label that occurs twice in an operand. */
-#include "ir/ops.h"
 #include "ir/ops/families.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"

@@ -4,7 +4,6 @@
  * f64 inside an attention in f64. */
 #include "ir/passes/pass_rules.h"
 
-#include "ir/ops.h"
 #include "ir/passes.h"
 
 /* Refuses a Dropout that `simplify` kept, because it draws random numbers. */

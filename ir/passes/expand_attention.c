@@ -5,7 +5,6 @@
  * the keys, causal masks with an offset, windows and nonpad_kv_seqlen are combined into one additive mask. Past keys
  * and values are concatenated. Scores as an output and other types require the primitive operators.
  */
-#include "ir/ops.h"
 #include "ir/ops/attention.h"
 #include "ir/passes/attention_patterns.h"
 #include "ir/passes/pass_rules.h"

@@ -7,7 +7,6 @@
  * would turn an infinite x into NaN. Then the phases are interleaved, and the padding of the node is cut off. The
  * convolutions are expanded in turn (expand_windows.c).
  */
-#include "ir/ops.h"
 #include "ir/ops/geometry.h"
 #include "ir/passes/pass_rules.h"
 

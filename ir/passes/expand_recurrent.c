@@ -5,7 +5,6 @@
  *
  * Operators bring the weights into the required layout. They fold if the weights are constants, as trained ones are.
  */
-#include "ir/ops.h"
 #include "ir/ops/mdot_ops.h"
 #include "ir/passes/pass_rules.h"
 
@@ -17,12 +16,6 @@ typedef struct recurrent {
     ir_dim steps, batch;
     int64_t inputs, hidden, columns; /* columns: gates · hidden, per direction */
 } recurrent;
-
-static ir_value *reshaped(ir_builder *b, ir_value *x, int64_t rows, int64_t columns)
-{
-    ir_dim dims[] = {ir_dim_number(rows), ir_dim_number(columns)};
-    return ir_build_reshape(b, x, dims, 2);
-}
 
 /* The bias of the input matmul: Wb + Rb, without the part that a GRU's reset gate multiplies. [directions · columns] */
 static ir_value *input_bias(ir_builder *b, const recurrent *r)
@@ -45,7 +38,8 @@ static ir_value *input_matmul(ir_builder *b, const recurrent *r)
     static const int64_t swap[] = {1, 0, 2}, inputs_first[] = {2, 0, 1};
     ir_value *x = r->node->inputs[0], *weights = ir_build_transpose(b, r->node->inputs[1], inputs_first);
     if (r->batch_first) x = ir_build_transpose(b, x, swap);
-    weights = reshaped(b, weights, r->inputs, r->directions * r->columns);
+    weights = ir_build_reshape(b, weights,
+                               (ir_dim[]){ir_dim_number(r->inputs), ir_dim_number(r->directions * r->columns)}, 2);
     ir_value *bias = input_bias(b, r);
     return ir_build_with(b, IR_OP_Linear, IR_VALUES(x, weights, bias), IR_NO_ATTRS);
 }

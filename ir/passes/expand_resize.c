@@ -7,7 +7,6 @@
  *   the length, over k     element i takes elements k·i + first … with the same weights: slices with steps of k of the
  *                          extended input are added
  */
-#include "ir/ops.h"
 #include "ir/ops/geometry.h"
 #include "ir/passes/pass_rules.h"
 
@@ -112,13 +111,6 @@ typedef struct phase {
     double weight[MOST_GATHERED];
 } phase;
 
-/* The elements of the extended axis without `source` at the beginning and `behind` at the end. */
-static ir_value *shifted(ir_builder *b, ir_value *extended, int axis, int64_t source, int64_t behind)
-{
-    return source == 0 && behind == 0 ? extended
-                                      : ir_build_slice(b, extended, axis, source, behind > 0 ? -behind : INT64_MAX);
-}
-
 static ir_value *extended(ir_builder *b, ir_value *x, int axis, int64_t before, int64_t after)
 {
     int64_t widths[2 * MDOT_MAX_RANK] = {0};
@@ -153,7 +145,10 @@ static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, 
         for (int64_t t = 0; t < taps; t++) {
             int64_t source = before + phases[r].first + t;
             if (taps > 1 && phases[r].weight[t] == 0) continue;
-            ir_value *part = shifted(b, wide, axis, source, before + after - source);
+            int64_t behind = before + after - source; /* elements to leave out */
+            ir_value *part = wide;
+            if (source != 0 || behind != 0)
+                part = ir_build_slice(b, wide, axis, source, behind > 0 ? -behind : INT64_MAX);
             if (phases[r].weight[t] != 1) part = ir_build_mul(b, part, ir_build_scalar(b, phases[r].weight[t]));
             sum = sum == NULL ? part : ir_build_add(b, sum, part);
         }

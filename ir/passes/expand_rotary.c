@@ -1,6 +1,5 @@
 /* expand_rotary.c — decomposes RotaryEmbedding (ONNX opset 23) into slices and pointwise operators. Pairs of channels
  * are rotated by the angle of their position (Su et al., "RoFormer", 2021). */
-#include "ir/ops.h"
 #include "ir/passes/pass_rules.h"
 
 typedef struct rotation {

@@ -4,7 +4,6 @@
  * Weights must be f32, because the linear kernel computes in f32. Scales and transposes of constant operands are
  * folded into the constant here, at compile time.
  */
-#include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/attention_patterns.h"
 #include "ir/passes/graph_builder.h"

@@ -4,7 +4,6 @@
  * This reads the input once rather than three times. The parts of the split are views with a row stride, which the
  * attention kernel reads in place. Other readers of a part, for example an activation fused into the linear, would
  * become slower. Therefore a linear is merged only if attention is its only reader. */
-#include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
 

@@ -2,7 +2,6 @@
  * for other models fuse the parts again. */
 #include "ir/passes/pass_rules.h"
 
-#include "ir/ops.h"
 #include "ir/ops/families.h"
 #include "ir/passes.h"
 

@@ -4,7 +4,6 @@
  * given by head, all operands are brought to the form by head. In integer masks, 0 marks the keys to leave out; those
  * are filled with mask_filter_value, as in ONNX Runtime. Past keys and values become those of ONNX's Attention.
  */
-#include "ir/ops.h"
 #include "ir/ops/families.h"
 #include "ir/passes/attention_patterns.h"
 #include "ir/passes/pass_rules.h"

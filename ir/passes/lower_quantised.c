@@ -4,7 +4,6 @@
  * Sums of products of bytes are integers. They are exact in f32 up to 2^24, which is about 260 products of the largest
  * factors. Beyond that they are rounded like every sum in f32. */
 #include "ir/ops.h"
-#include "ir/ops/families.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"

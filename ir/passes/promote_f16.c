@@ -58,11 +58,6 @@ static bool mark_rounding(ir_graph *graph)
     return done;
 }
 
-static void unmark_rounding(ir_graph *graph)
-{
-    for (ir_node *node = graph->first; node != NULL; node = node->next) ir_node_remove_attr(node, rounds);
-}
-
 /* The f32 or bool value that a cast narrowed, which gives f32 without rounding. NULL: the value has another origin, or
  * the model asks for the rounding. */
 static ir_value *before_narrowing(const ir_value *value)
@@ -138,6 +133,6 @@ mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *
 {
     if (!mark_rounding(graph)) return BS_OUT_OF_MEMORY(err, "%s", graph->name);
     mdot_status status = ir_rewrite(graph, widen, out_changed, err);
-    unmark_rounding(graph);
+    for (ir_node *node = graph->first; node != NULL; node = node->next) ir_node_remove_attr(node, rounds);
     return status;
 }

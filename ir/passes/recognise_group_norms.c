@@ -4,7 +4,6 @@
  *
  * As in recognise_norms.c, the core is recognised first. Then the product becomes its scale and the sum its bias.
  */
-#include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
 #include "ir/passes/match.h"
