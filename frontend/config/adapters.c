@@ -1,8 +1,6 @@
 /* adapters.c — low-rank adapters (LoRA) in a family's network: operators beside the adapted ones (config.h). */
 #include "frontend/config/config.h"
 
-#include "base/status.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -222,8 +222,7 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *requested, m
     struct stat properties;
     if (path == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read requires a path and a pointer for the job");
-    mdot_status status = read_options(requested, &options, &adapters, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_options(requested, &options, &adapters, err));
     if (has_suffix(path, ".job")) return load_job(path, &options, out_job, err);
     bool exists = stat(path, &properties) == 0;
     if (!exists && may_be_name(path)) return read_ready_job(path, &options, out_job, err);

@@ -2,7 +2,6 @@
 #include "frontend/config/config.h"
 
 #include "base/status.h"
-#include "base/struct_version.h"
 #include "base/suggest.h"
 
 #include <ctype.h>

@@ -3,7 +3,6 @@
 
 #include "frontend/job/parameters.h"
 #include "frontend/job/traced_program.h"
-#include "ir/ops.h"
 
 bool fe_receives_gradient(const ir_node *node, const bool *reaches)
 {

@@ -8,8 +8,6 @@
  * diagonal (one label twice in an operand) keeps its form. */
 #include "frontend/job/job_rules.h"
 
-#include "ir/ops/families.h"
-
 #include <ctype.h>
 #include <string.h>
 

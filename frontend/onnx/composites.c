@@ -3,7 +3,6 @@
  * exports them, where their reshape has no form as dimensions. */
 #include "frontend/onnx/rewrites.h"
 
-#include "frontend/onnx/import_context.h"
 #include "frontend/onnx/ml_writer.h"
 #include "ir/ops/families.h"
 

@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-static bool has_typed_inputs(const ir_node *node)
-{
-    for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i] != NULL && node->inputs[i]->type.rank < 0) return false;
-    return true;
-}
-
 /* Infers types of the nodes before `end` (NULL: all) until the value has a type. Nodes that a rule refuses stay
  * untyped; the error is reported where types are needed. */
 static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end)
@@ -18,7 +11,8 @@ static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end
         ir_node *next_node = u->typed != NULL ? u->typed->next : u->graph->first;
         if (next_node == NULL || next_node == end) break;
         u->typed = next_node;
-        if (next_node->op != NULL && has_typed_inputs(next_node)) (void)ir_infer_node(u->graph, next_node, NULL);
+        if (next_node->op != NULL && ir_node_has_typed_inputs(next_node))
+            (void)ir_infer_node(u->graph, next_node, NULL);
     }
 }
 

@@ -345,13 +345,6 @@ static bool is_unrolled(const loop *l, int64_t *out_steps)
     return true;
 }
 
-/* Adds a dimension before an element, for Concat. */
-static mdot_status unsqueeze(const loop *l, int axis, int *value)
-{
-    int inputs[] = {*value, axis};
-    return compute(l, "Unsqueeze", "element", inputs, 2, NULL, 0, value);
-}
-
 static mdot_status unroll(loop *l, int64_t steps)
 {
     ir_arena *scratch = l->f->context->scratch;
@@ -366,9 +359,8 @@ static mdot_status unroll(loop *l, int64_t steps)
         if (status == MDOT_OK) status = inline_body(l, true, values, results);
         for (int k = 0; k < l->states; k++) values[l->before + k] = results[l->condition + k];
         for (int k = 0; k < l->writes && status == MDOT_OK; k++) {
-            int *element = &elements[k * steps + step];
-            *element = results[l->condition + l->states + k];
-            status = unsqueeze(l, axis, element);
+            const int inputs[] = {results[l->condition + l->states + k], axis}; /* a dimension in front, for Concat */
+            status = compute(l, "Unsqueeze", "element", inputs, 2, NULL, 0, &elements[k * steps + step]);
         }
     }
     for (int k = 0; k < l->states && status == MDOT_OK; k++) status = copy_output(l, values[l->before + k], k);

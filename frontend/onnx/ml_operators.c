@@ -158,7 +158,7 @@ static mdot_status write_linear_classifier(const ml_writer *w)
     return fe_ml_finish(w, (ir_value *[]){label, fe_ml_transform_scores(w, transform, sums)}, 2);
 }
 
-mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node)
+mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node)
 {
     static const struct {
         const char *op_type; /* as in ir_node.op_type */

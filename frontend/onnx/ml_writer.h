@@ -9,7 +9,7 @@
 #include "frontend/onnx/graph_edit.h"
 
 typedef struct ml_writer {
-    const fe_upgrader *u;
+    fe_upgrader *u;
     ir_node *node; /* the node to rewrite, which becomes the result's last node */
 } ml_writer;
 

@@ -1,94 +1,53 @@
-/* onnx_attributes.c — converts the attributes of nodes through a table over AttributeProto's types (see flat.h). */
+/* onnx_attributes.c — converts the attributes of nodes by AttributeProto's types (see flat.h). */
 #include "frontend/onnx/flat.h"
 
 #include "frontend/onnx/import_context.h"
 
 #include <string.h>
 
-/* Converters fill everything except the name. False: out of memory. */
-typedef bool (*convert_fn)(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out);
-
-static bool convert_float(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
-{
-    out->kind = IR_ATTR_FLOAT;
-    out->f = proto->f;
-    return true;
-}
-
-static bool convert_int(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
-{
-    out->kind = IR_ATTR_INT;
-    out->i = proto->i;
-    return true;
-}
+#define TYPE(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
 
 static const char *copy_text(ir_arena *arena, const ProtobufCBinaryData *text)
 {
     return ir_arena_strndup(arena, text->len ? (const char *)text->data : "", text->len);
 }
 
-static bool convert_string(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
+/* Fills everything except the name. TENSOR is converted separately, because reading its data can fail in more ways.
+ * Graphs and other types that no operator here reads are opaque. False: out of memory. */
+static bool convert(ir_arena *arena, int type, const Onnx__AttributeProto *proto, ir_attr *out)
 {
-    out->kind = IR_ATTR_STRING;
-    out->s = copy_text(arena, &proto->s);
-    return out->s != NULL;
-}
-
-static bool convert_floats(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
-{
-    double *copy = IR_NEW_ARRAY(arena, double, proto->n_floats);
-    if (copy == NULL) return false;
-    for (size_t i = 0; i < proto->n_floats; i++) copy[i] = proto->floats[i];
-    out->kind = IR_ATTR_FLOATS;
-    out->count = (int)proto->n_floats;
-    out->floats = copy;
-    return true;
-}
-
-static bool convert_ints(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
-{
-    int64_t *copy = IR_NEW_ARRAY(arena, int64_t, proto->n_ints);
-    if (copy == NULL) return false;
-    if (proto->n_ints) memcpy(copy, proto->ints, proto->n_ints * sizeof *copy);
-    out->kind = IR_ATTR_INTS;
-    out->count = (int)proto->n_ints;
-    out->ints = copy;
-    return true;
-}
-
-static bool convert_strings(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
-{
-    const char **copy = IR_NEW_ARRAY(arena, const char *, proto->n_strings);
-    if (copy == NULL) return false;
-    for (size_t i = 0; i < proto->n_strings; i++) {
-        copy[i] = copy_text(arena, &proto->strings[i]);
-        if (copy[i] == NULL) return false;
+    switch (type) {
+    case TYPE(FLOAT): *out = IR_FLOAT(out->name, proto->f); return true;
+    case TYPE(INT): *out = IR_INT(out->name, proto->i); return true;
+    case TYPE(STRING):
+        out->kind = IR_ATTR_STRING;
+        out->s = copy_text(arena, &proto->s);
+        return out->s != NULL;
+    case TYPE(FLOATS): {
+        double *copy = IR_NEW_ARRAY(arena, double, proto->n_floats);
+        for (size_t i = 0; copy != NULL && i < proto->n_floats; i++) copy[i] = proto->floats[i];
+        *out = (ir_attr){.name = out->name, .kind = IR_ATTR_FLOATS, .count = (int)proto->n_floats, .floats = copy};
+        return copy != NULL;
     }
-    out->kind = IR_ATTR_STRINGS;
-    out->count = (int)proto->n_strings;
-    out->strings = copy;
-    return true;
+    case TYPE(INTS): {
+        int64_t *copy = IR_NEW_ARRAY(arena, int64_t, proto->n_ints);
+        for (size_t i = 0; copy != NULL && i < proto->n_ints; i++) copy[i] = proto->ints[i];
+        *out = IR_INTS(out->name, copy, (int)proto->n_ints);
+        return copy != NULL;
+    }
+    case TYPE(STRINGS): {
+        const char **copy = IR_NEW_ARRAY(arena, const char *, proto->n_strings);
+        if (copy == NULL) return false;
+        for (size_t i = 0; i < proto->n_strings; i++) {
+            copy[i] = copy_text(arena, &proto->strings[i]);
+            if (copy[i] == NULL) return false;
+        }
+        *out = (ir_attr){.name = out->name, .kind = IR_ATTR_STRINGS, .count = (int)proto->n_strings, .strings = copy};
+        return true;
+    }
+    default: out->kind = IR_ATTR_GRAPH; return true;
+    }
 }
-
-static bool convert_opaque(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
-{
-    out->kind = IR_ATTR_GRAPH;
-    return true;
-}
-
-#define TYPE(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
-
-/* Indexed by AttributeType. TENSOR is converted separately, because reading its data can fail in more ways. */
-static const convert_fn converters[] = {
-    [TYPE(FLOAT)] = convert_float,           [TYPE(INT)] = convert_int,
-    [TYPE(STRING)] = convert_string,         [TYPE(GRAPH)] = convert_opaque,
-    [TYPE(FLOATS)] = convert_floats,         [TYPE(INTS)] = convert_ints,
-    [TYPE(STRINGS)] = convert_strings,       [TYPE(TENSORS)] = convert_opaque,
-    [TYPE(GRAPHS)] = convert_opaque,         [TYPE(SPARSE_TENSOR)] = convert_opaque,
-    [TYPE(SPARSE_TENSORS)] = convert_opaque, [TYPE(TYPE_PROTO)] = convert_opaque,
-    [TYPE(TYPE_PROTOS)] = convert_opaque,
-};
-enum { CONVERTER_COUNT = sizeof converters / sizeof *converters };
 
 static mdot_status fail(const fe_context *context, const fe_node *node, const char *attribute, const char *reason)
 {
@@ -124,9 +83,9 @@ static mdot_status import_attribute(const fe_context *context, const fe_node *so
         out->kind = IR_ATTR_TENSOR;
         return fe_import_tensor(context, proto->t, "attribute of node", source->name, &out->tensor);
     }
-    if (type < 0 || type >= CONVERTER_COUNT || converters[type] == NULL)
+    if (type <= TYPE(UNDEFINED) || type > TYPE(TYPE_PROTOS))
         return fail(context, source, attribute->name, "has a type that is unknown to ONNX");
-    return converters[type](context->arena, proto, out) ? MDOT_OK : fe_out_of_memory(context);
+    return convert(context->arena, type, proto, out) ? MDOT_OK : fe_out_of_memory(context);
 }
 
 mdot_status fe_import_attributes(const fe_context *context, const fe_node *source, ir_node *node)
@@ -140,27 +99,15 @@ mdot_status fe_import_attributes(const fe_context *context, const fe_node *sourc
     return MDOT_OK;
 }
 
-typedef enum constant_form {
-    FORM_TENSOR,
-    FORM_FLOAT,
-    FORM_FLOATS,
-    FORM_INT,
-    FORM_INTS,
-    FORM_STRING,
-    FORM_STRINGS,
-    FORM_SPARSE
-} constant_form;
-
 /* A node of Constant-12 has one of these attributes. */
 static const struct {
     const char *name;
-    constant_form form;
     int type;
 } constant_forms[] = {
-    {"value", FORM_TENSOR, TYPE(TENSOR)},           {"value_float", FORM_FLOAT, TYPE(FLOAT)},
-    {"value_floats", FORM_FLOATS, TYPE(FLOATS)},    {"value_int", FORM_INT, TYPE(INT)},
-    {"value_ints", FORM_INTS, TYPE(INTS)},          {"value_string", FORM_STRING, TYPE(STRING)},
-    {"value_strings", FORM_STRINGS, TYPE(STRINGS)}, {"sparse_value", FORM_SPARSE, TYPE(SPARSE_TENSOR)},
+    {"value", TYPE(TENSOR)},          {"value_float", TYPE(FLOAT)},
+    {"value_floats", TYPE(FLOATS)},   {"value_int", TYPE(INT)},
+    {"value_ints", TYPE(INTS)},       {"value_string", TYPE(STRING)},
+    {"value_strings", TYPE(STRINGS)}, {"sparse_value", TYPE(SPARSE_TENSOR)},
 };
 
 /* Makes a tensor of a scalar (rank 0) or a list, with a copy of `data`. Strings have no data. */
@@ -179,23 +126,23 @@ static mdot_status make_tensor(const fe_context *context, mdot_dtype dtype, int 
 }
 
 static mdot_status import_form(const fe_context *context, const fe_node *source, const fe_attribute *attribute,
-                               constant_form form, const ir_tensor **out_tensor)
+                               const ir_tensor **out_tensor)
 {
     const Onnx__AttributeProto *proto = attribute->proto;
-    switch (form) {
-    case FORM_TENSOR:
+    switch (type_of(proto)) {
+    case TYPE(TENSOR):
         if (proto->t == NULL) return fail(context, source, attribute->name, "has no tensor");
         return fe_import_tensor(context, proto->t, "constant", source->name, out_tensor);
-    case FORM_FLOAT: return make_tensor(context, MDOT_DTYPE_F32, 0, 1, &proto->f, out_tensor);
-    case FORM_INT: return make_tensor(context, MDOT_DTYPE_I64, 0, 1, &proto->i, out_tensor);
-    case FORM_STRING: return make_tensor(context, MDOT_DTYPE_STRING, 0, 1, NULL, out_tensor);
-    case FORM_FLOATS: return make_tensor(context, MDOT_DTYPE_F32, 1, proto->n_floats, proto->floats, out_tensor);
-    case FORM_INTS: return make_tensor(context, MDOT_DTYPE_I64, 1, proto->n_ints, proto->ints, out_tensor);
-    case FORM_STRINGS: return make_tensor(context, MDOT_DTYPE_STRING, 1, proto->n_strings, NULL, out_tensor);
-    case FORM_SPARSE: break;
+    case TYPE(FLOAT): return make_tensor(context, MDOT_DTYPE_F32, 0, 1, &proto->f, out_tensor);
+    case TYPE(INT): return make_tensor(context, MDOT_DTYPE_I64, 0, 1, &proto->i, out_tensor);
+    case TYPE(STRING): return make_tensor(context, MDOT_DTYPE_STRING, 0, 1, NULL, out_tensor);
+    case TYPE(FLOATS): return make_tensor(context, MDOT_DTYPE_F32, 1, proto->n_floats, proto->floats, out_tensor);
+    case TYPE(INTS): return make_tensor(context, MDOT_DTYPE_I64, 1, proto->n_ints, proto->ints, out_tensor);
+    case TYPE(STRINGS): return make_tensor(context, MDOT_DTYPE_STRING, 1, proto->n_strings, NULL, out_tensor);
+    default: /* SPARSE_TENSOR */
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (Constant): sparse tensors are unsupported",
+                         context->file, source->name);
     }
-    return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (Constant): sparse tensors are unsupported",
-                     context->file, source->name);
 }
 
 mdot_status fe_import_constant(const fe_context *context, const fe_node *source, const ir_tensor **out_tensor)
@@ -205,7 +152,7 @@ mdot_status fe_import_constant(const fe_context *context, const fe_node *source,
         for (size_t i = 0; i < sizeof constant_forms / sizeof *constant_forms; i++) {
             if (strcmp(constant_forms[i].name, attribute->name) != 0) continue;
             if (type_of(attribute->proto) != constant_forms[i].type) break;
-            return import_form(context, source, attribute, constant_forms[i].form, out_tensor);
+            return import_form(context, source, attribute, out_tensor);
         }
     }
     return mdot_fail(context->err, MDOT_MALFORMED,

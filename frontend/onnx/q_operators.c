@@ -7,39 +7,29 @@
  */
 #include "frontend/onnx/rewrites.h"
 
-#include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_context.h"
+#include "frontend/onnx/ml_writer.h"
 
 #include <string.h>
 
-typedef struct writer {
-    fe_upgrader *u;
-    ir_node *node; /* the node to rewrite, which becomes the result's last node */
-} writer;
-
 enum { NO_AXIS = -128 }; /* one scale for the whole tensor */
 
-static ir_value *add(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
-{
-    return fe_add(w->u, w->node, op, inputs, count, IR_NO_ATTRS);
-}
-
 /* Dequantises bytes. A scale that is a vector runs along the axis. `zero` may be NULL. */
-static ir_value *as_floats(const writer *w, ir_value *bytes, ir_value *scale, ir_value *zero, int axis)
+static ir_value *as_floats(const ml_writer *w, ir_value *bytes, ir_value *scale, ir_value *zero, int axis)
 {
     ir_value *inputs[] = {bytes, scale, zero};
     return fe_add(w->u, w->node, IR_OP_DequantizeLinear, inputs, zero != NULL ? 3 : 2, &IR_INT("axis", axis),
                   axis != NO_AXIS ? 1 : 0);
 }
 
-static ir_value *floats_of(const writer *w, int triple, int axis)
+static ir_value *floats_of(const ml_writer *w, int triple, int axis)
 {
     ir_value *bytes = ir_node_input(w->node, triple), *scale = ir_node_input(w->node, triple + 1);
     return as_floats(w, bytes, scale, ir_node_input(w->node, triple + 2), axis);
 }
 
 /* Turns the node itself into the operator. False: out of memory. */
-static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
+static bool become(const ml_writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *node = w->node;
     ir_value *own_value[5];
@@ -56,7 +46,7 @@ static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int c
 }
 
 /* Inserts the operator on floats, which takes over the node's attributes. */
-static ir_value *insert_inner(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
+static ir_value *insert_inner(const ml_writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *node = w->node;
     ir_value *inner = fe_add(w->u, node, op, inputs, count, node->attrs, node->attr_count);
@@ -67,7 +57,7 @@ static ir_value *insert_inner(const writer *w, ir_opcode op, ir_value *const *in
 
 /* Inserts the operator on floats, and turns the node into its quantisation. The scale is input `scale`, and the zero
  * point follows it. If the scale is absent, the node becomes the operator itself. */
-static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
+static bool finish(const ml_writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
 {
     ir_node *node = w->node;
     ir_value *operands[] = {NULL, ir_node_input(node, scale), ir_node_input(node, scale + 1)};
@@ -76,7 +66,7 @@ static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     return operands[0] != NULL && become(w, IR_OP_QuantizeLinear, operands, 3);
 }
 
-static bool one_operand(const writer *w, ir_opcode op)
+static bool one_operand(const ml_writer *w, ir_opcode op)
 {
     ir_value *x = floats_of(w, 0, NO_AXIS);
     /* QLinearSoftmax states its opset, because before opset 13 Softmax flattened all dimensions from the axis on. */
@@ -86,7 +76,7 @@ static bool one_operand(const writer *w, ir_opcode op)
     return finish(w, op, &x, 1, 3);
 }
 
-static bool two_operands(const writer *w, ir_opcode op)
+static bool two_operands(const ml_writer *w, ir_opcode op)
 {
     bool multiplies = op == IR_OP_MatMul; /* scales per row and per column */
     ir_value *inputs[] = {floats_of(w, 0, multiplies ? -2 : NO_AXIS), floats_of(w, 3, multiplies ? -1 : NO_AXIS)};
@@ -94,13 +84,13 @@ static bool two_operands(const writer *w, ir_opcode op)
 }
 
 /* The scale of a dot product and its bias. */
-static ir_value *matmul_scale(const writer *w, int left, int right)
+static ir_value *matmul_scale(const ml_writer *w, int left, int right)
 {
-    return add(w, IR_OP_Mul, (ir_value *[]){ir_node_input(w->node, left), ir_node_input(w->node, right)}, 2);
+    return fe_ml_add2(w, IR_OP_Mul, ir_node_input(w->node, left), ir_node_input(w->node, right));
 }
 
 /* Inputs: x, weights, result and a bias of 32 bits. */
-static bool convolution(const writer *w, ir_opcode op)
+static bool convolution(const ml_writer *w, ir_opcode op)
 {
     ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, 0), NULL}, *bias = ir_node_input(w->node, 8);
     if (bias != NULL) inputs[2] = as_floats(w, bias, matmul_scale(w, 1, 4), NULL, 0);
@@ -108,7 +98,7 @@ static bool convolution(const writer *w, ir_opcode op)
 }
 
 /* Inputs: x, weights and both zero points. The dot products are whole numbers and become i32. */
-static bool integer_convolution(const writer *w, ir_opcode op)
+static bool integer_convolution(const ml_writer *w, ir_opcode op)
 {
     ir_value *one = fe_add_scalar(w->u, w->node, "one", MDOT_DTYPE_F32, 1);
     ir_value *inputs[] = {as_floats(w, w->node->inputs[0], one, ir_node_input(w->node, 2), NO_AXIS),
@@ -118,7 +108,7 @@ static bool integer_convolution(const writer *w, ir_opcode op)
            ir_node_set(w->u->graph, w->node, IR_INT("to", MDOT_DTYPE_I32));
 }
 
-static bool pool(const writer *w, ir_opcode op)
+static bool pool(const ml_writer *w, ir_opcode op)
 {
     bool channels_last = ir_node_int(w->node, "channels_last", 0) != 0;
     ir_node_remove_attr(w->node, "channels_last");
@@ -128,14 +118,14 @@ static bool pool(const writer *w, ir_opcode op)
 }
 
 /* Inputs: condition, x, y, result. */
-static bool selection(const writer *w, ir_opcode op)
+static bool selection(const ml_writer *w, ir_opcode op)
 {
     ir_value *inputs[] = {w->node->inputs[0], floats_of(w, 1, NO_AXIS), floats_of(w, 4, NO_AXIS)};
     return finish(w, op, inputs, 3, 7);
 }
 
 /* Inputs: scale and zero point of the result, then a triple for each part. */
-static bool concatenation(const writer *w, ir_opcode op)
+static bool concatenation(const ml_writer *w, ir_opcode op)
 {
     int count = w->node->input_count / 3; /* the last zero point may be absent */
     ir_value **inputs = IR_NEW_ARRAY(w->u->context->scratch, ir_value *, count);
@@ -149,14 +139,14 @@ static bool concatenation(const writer *w, ir_opcode op)
 }
 
 /* Inputs: x, scale and zero point, as of the standard operator. */
-static bool standard_form(const writer *w, ir_opcode op)
+static bool standard_form(const ml_writer *w, ir_opcode op)
 {
     ir_value *inputs[] = {w->node->inputs[0], w->node->inputs[1], ir_node_input(w->node, 2)};
     return become(w, op, inputs, 3);
 }
 
 /* Inputs: a, b, a 32-bit bias and, for a quantised result, scale and zero point. */
-static bool gemm(const writer *w, ir_opcode op)
+static bool gemm(const ml_writer *w, ir_opcode op)
 {
     int columns = ir_node_int(w->node, "transB", 0) != 0 ? 0 : 1;
     ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, columns), NULL};
@@ -165,7 +155,7 @@ static bool gemm(const writer *w, ir_opcode op)
         double alpha = ir_node_float(w->node, "alpha", 1);
         ir_value *scale = matmul_scale(w, 1, 4);
         ir_value *factor = alpha != 1 ? fe_add_scalar(w->u, w->node, "alpha", MDOT_DTYPE_F32, alpha) : NULL;
-        if (alpha != 1) scale = add(w, IR_OP_Mul, (ir_value *[]){scale, factor}, 2);
+        if (alpha != 1) scale = fe_ml_add2(w, IR_OP_Mul, scale, factor);
         inputs[2] = as_floats(w, bias, scale, NULL, -1);
         if (inputs[2] == NULL) return false;
     }
@@ -173,7 +163,7 @@ static bool gemm(const writer *w, ir_opcode op)
 }
 
 /* Inputs: x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
-static bool attention(const writer *w, ir_opcode op)
+static bool attention(const ml_writer *w, ir_opcode op)
 {
     ir_value *const *input = w->node->inputs;
     ir_value *x = as_floats(w, input[0], input[3], ir_node_input(w->node, 6), NO_AXIS);
@@ -182,17 +172,17 @@ static bool attention(const writer *w, ir_opcode op)
     return x != NULL && weights != NULL && become(w, op, inputs, 5);
 }
 
-static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_value *bias)
+static bool sum_with_bias(const ml_writer *w, ir_value *left, ir_value *right, ir_value *bias)
 {
     ir_value *factors[] = {left, right};
     if (left == NULL || right == NULL) return false;
     if (bias == NULL) return become(w, IR_OP_MatMul, factors, 2);
-    ir_value *product = add(w, IR_OP_MatMul, factors, 2);
+    ir_value *product = fe_ml_add2(w, IR_OP_MatMul, left, right);
     return product != NULL && become(w, IR_OP_Add, (ir_value *[]){product, bias}, 2);
 }
 
 /* Inputs: dynamically quantised floats, bytes, their scale and zero point, and a bias. */
-static bool dynamic_matmul(const writer *w, ir_opcode op)
+static bool dynamic_matmul(const ml_writer *w, ir_opcode op)
 {
     ir_value *const *input = w->node->inputs;
     const char *name = ir_arena_printf(w->u->graph->arena, "%s.DynamicQuantizeLinear", w->node->name);
@@ -206,7 +196,7 @@ static bool dynamic_matmul(const writer *w, ir_opcode op)
 }
 
 /* Inputs: bytes a and b with scales and zero points, and a bias. */
-static bool matmul_to_float(const writer *w, ir_opcode op)
+static bool matmul_to_float(const ml_writer *w, ir_opcode op)
 {
     ir_value *const *input = w->node->inputs;
     ir_value *left = as_floats(w, input[0], input[2], ir_node_input(w->node, 4), -2);
@@ -215,7 +205,7 @@ static bool matmul_to_float(const writer *w, ir_opcode op)
 }
 
 /* Inputs: floats, packed weights, their scales, zero points and groups (matmul_nbits.c), and a bias. */
-static bool matmul_n_bits(const writer *w, ir_opcode op)
+static bool matmul_n_bits(const ml_writer *w, ir_opcode op)
 {
     ir_node *node = w->node;
     const char *fault;
@@ -233,7 +223,7 @@ static const struct {
     int least_inputs;    /* number of required inputs, including those in `optional` */
     unsigned optional;   /* bit i: input i may be absent */
     ir_opcode op;
-    bool (*write)(const writer *w, ir_opcode op);
+    bool (*write)(const ml_writer *w, ir_opcode op);
 } table[] = {
     {"QLinearMatMul",                        8, 0,                     IR_OP_MatMul,            two_operands},
     {"QLinearConv",                          8, 0,                     IR_OP_Conv,              convolution},
@@ -259,7 +249,7 @@ static const struct {
 
 mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node)
 {
-    const writer w = {.u = u, .node = node};
+    const ml_writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         if (strcmp(table[k].op_type, node->op_type) != 0) continue;
         for (int i = 0; i < table[k].least_inputs; i++)

@@ -91,7 +91,7 @@ mdot_status fe_count_steps(fe_upgrader *u, const char *name, ir_value *const *in
 /* Rewrites `node`, the last of the graph, whose op is NULL, if it is a known operator of ai.onnx.ml. Trees become
  * mdot.Trees; all others become standard operators. Nodes may be added around it. MALFORMED and UNSUPPORTED name the
  * node, the reason and the remedy. Other nodes stay as they are. */
-mdot_status fe_write_ml_operator(const fe_upgrader *u, ir_node *node);
+mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node);
 
 /* ---- composites.c: operators that a few standard operators express ----------------------------------------------- */
 
