@@ -164,12 +164,6 @@ static void extend_live_range(void *user, int buffer, bool is_written)
     b->last_use = l->kernel;
 }
 
-static void find_live_ranges(pl_plan *plan)
-{
-    for (int k = 0; k < plan->kernel_count; k++)
-        pl_kernel_visit_buffers(&plan->kernels[k], extend_live_range, &(life){plan, k});
-}
-
 mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err)
 {
     pl_builder b = {.graph = graph, .arena = arena, .err = err};
@@ -179,7 +173,8 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
     for (int i = 0; i < b.node_count && status == MDOT_OK; i++) status = plan_node(&b, b.nodes[i]);
     if (status == MDOT_OK) status = copy_outputs(&b);
     if (status != MDOT_OK) return status;
-    find_live_ranges(b.plan);
+    for (int k = 0; k < b.plan->kernel_count; k++)
+        pl_kernel_visit_buffers(&b.plan->kernels[k], extend_live_range, &(life){b.plan, k});
     if (!pl_limit_rows(b.plan)) return pl_fault(&b);
     pl_decide_precision(b.plan);
     pl_decide_items(b.plan);

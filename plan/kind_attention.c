@@ -88,11 +88,6 @@ enum {
     MOST_CHANNELS = 128 /* per head, because its sums are kept in registers */
 };
 
-static bool divides(int64_t divisor, ir_dim d)
-{
-    return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
-}
-
 static bool is_made(const pl_plan *plan, int buffer)
 {
     pl_buffer_kind kind = plan->buffers[buffer].kind;
@@ -102,7 +97,8 @@ static bool is_made(const pl_plan *plan, int buffer)
 /* Are `elements` consecutive elements contiguous and aligned to their number? */
 static bool is_aligned(const pl_heads *h, int64_t elements)
 {
-    return divides(elements, h->offset) && divides(elements, h->head_stride) && divides(elements, h->row_stride);
+    return ir_dim_is_multiple(h->offset, elements) && ir_dim_is_multiple(h->head_stride, elements) &&
+           ir_dim_is_multiple(h->row_stride, elements);
 }
 
 /* Do rows of heads fill the buffer? Then the channels of a position are in one row at every length. */

@@ -61,8 +61,6 @@ double pl_reads_by_steps(const pl_builder *b, const ir_node *reader, int loop)
     return (double)ir_dim_at(steps_of(b->loop_ends[other_index]), b->plan->max_length);
 }
 
-static bool same_type(const ir_value *a, const ir_value *b) { return ir_type_equal(&a->type, &b->type); }
-
 /* Is the value read by the loop's end, or by pointwise operators of the same shape whose results are? */
 static bool ends_step(const pl_builder *b, const ir_value *v)
 {
@@ -70,8 +68,8 @@ static bool ends_step(const pl_builder *b, const ir_value *v)
     for (int k = 0; k < info->use_count; k++) {
         const ir_node *reader = info->uses[k].node;
         if (ir_is_loop_end(reader)) continue;
-        bool follows = reader->op->lowering == IR_LOWER_POINTWISE && same_type(v, reader->outputs[0]) &&
-                       pl_info(b, reader->outputs[0])->ends_step;
+        bool follows = reader->op->lowering == IR_LOWER_POINTWISE &&
+                       ir_type_equal(&v->type, &reader->outputs[0]->type) && pl_info(b, reader->outputs[0])->ends_step;
         if (!follows) return false;
     }
     return info->use_count > 0 && info->output < 0;

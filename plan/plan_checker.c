@@ -1,7 +1,6 @@
 /* plan_checker.c — see kind_tools.h. */
 #include "plan/kind_tools.h"
 
-#include "ir/ops/families.h"
 #include "plan/expr.h"
 
 void pl_check_fail(pl_checker *c, const char *what, int buffer)

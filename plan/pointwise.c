@@ -24,13 +24,6 @@ typedef const pl_expr *(*definition_fn)(const operands *o);
 
 /* ---- Notation ---------------------------------------------------------------------------------------------------- */
 
-static const pl_expr *unary(const operands *o, pl_expr_op op, const pl_expr *x) { return pl_unary(o->arena, op, x); }
-
-static const pl_expr *binary(const operands *o, pl_expr_op op, const pl_expr *x, const pl_expr *y)
-{
-    return pl_binary(o->arena, op, x, y);
-}
-
 /* A constant of the first operand's type. */
 static const pl_expr *number(const operands *o, double value) { return pl_const_f(o->arena, o->x[0]->dtype, value); }
 
@@ -39,26 +32,27 @@ static const pl_expr *number(const operands *o, double value) { return pl_const_
 
 /* ---- Rows without a formula -------------------------------------------------------------------------------------- */
 
-DEFINITION(direct, pl_expr_operand_count(o->op) == 1 ? unary(o, o->op, o->x[0]) : binary(o, o->op, o->x[0], o->x[1]))
-DEFINITION(swapped, binary(o, o->op, o->x[1], o->x[0]))
+DEFINITION(direct, pl_expr_operand_count(o->op) == 1 ? pl_unary(o->arena, o->op, o->x[0])
+                                                     : pl_binary(o->arena, o->op, o->x[0], o->x[1]))
+DEFINITION(swapped, pl_binary(o->arena, o->op, o->x[1], o->x[0]))
 
 static const pl_expr *fold_inputs(const operands *o, pl_expr_op op)
 {
     const pl_expr *result = o->x[0];
-    for (int k = 1; k < o->count; k++) result = binary(o, op, result, o->x[k]);
+    for (int k = 1; k < o->count; k++) result = pl_binary(o->arena, op, result, o->x[k]);
     return result;
 }
 
 DEFINITION(all_inputs, fold_inputs(o, o->op))
-DEFINITION(mean, binary(o, PL_DIV, fold_inputs(o, PL_ADD), number(o, o->count)))
+DEFINITION(mean, pl_binary(o->arena, PL_DIV, fold_inputs(o, PL_ADD), number(o, o->count)))
 
 /* Applies the row's operator to floats. Rounding an integer changes nothing. */
-DEFINITION(of_floats, ir_dtype_is_float(o->x[0]->dtype) ? unary(o, o->op, o->x[0]) : o->x[0])
+DEFINITION(of_floats, ir_dtype_is_float(o->x[0]->dtype) ? pl_unary(o->arena, o->op, o->x[0]) : o->x[0])
 
 static const pl_expr *gelu(const operands *o)
 {
     const char *approximation = ir_node_string(o->node, "approximate", "none");
-    return unary(o, approximation[0] == 't' ? PL_GELU_TANH : PL_GELU, o->x[0]);
+    return pl_unary(o->arena, approximation[0] == 't' ? PL_GELU_TANH : PL_GELU, o->x[0]);
 }
 
 static const pl_expr *swish(const operands *o)
@@ -82,9 +76,9 @@ static const pl_expr *shrink(const operands *o)
 static const pl_expr *is_infinite(const operands *o)
 {
     bool negative = ir_node_int(o->node, "detect_negative", 1), positive = ir_node_int(o->node, "detect_positive", 1);
-    if (negative && positive) return unary(o, PL_ISINF, o->x[0]);
+    if (negative && positive) return pl_unary(o->arena, PL_ISINF, o->x[0]);
     if (!negative && !positive) return pl_const_i(o->arena, MDOT_DTYPE_BOOL, 0);
-    return binary(o, PL_EQ, o->x[0], number(o, positive ? INFINITY : -INFINITY));
+    return pl_binary(o->arena, PL_EQ, o->x[0], number(o, positive ? INFINITY : -INFINITY));
 }
 
 DEFINITION(cast, pl_cast(o->arena, o->x[0], o->dtype))
@@ -92,17 +86,17 @@ DEFINITION(cast, pl_cast(o->arena, o->x[0], o->dtype))
 static const pl_expr *clip(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    if (o->count > 1 && o->x[1] != NULL) x = binary(o, PL_MAX, x, o->x[1]);
-    if (o->count > 2 && o->x[2] != NULL) x = binary(o, PL_MIN, x, o->x[2]);
+    if (o->count > 1 && o->x[1] != NULL) x = pl_binary(o->arena, PL_MAX, x, o->x[1]);
+    if (o->count > 2 && o->x[2] != NULL) x = pl_binary(o->arena, PL_MIN, x, o->x[2]);
     return x;
 }
 
-DEFINITION(modulo, binary(o, ir_node_int(o->node, "fmod", 0) ? PL_FMOD : PL_PYMOD, o->x[0], o->x[1]))
+DEFINITION(modulo, pl_binary(o->arena, ir_node_int(o->node, "fmod", 0) ? PL_FMOD : PL_PYMOD, o->x[0], o->x[1]))
 
 static const pl_expr *shift(const operands *o)
 {
     const char *direction = ir_node_string(o->node, "direction", "LEFT");
-    return binary(o, direction[0] == 'R' ? PL_SHR : PL_SHL, o->x[0], o->x[1]);
+    return pl_binary(o->arena, direction[0] == 'R' ? PL_SHR : PL_SHL, o->x[0], o->x[1]);
 }
 
 DEFINITION(where, pl_select(o->arena, o->x[0], o->x[1], o->x[2]))
@@ -127,7 +121,7 @@ static const pl_expr *power(const operands *o)
         const char *formula = power_formula(x, ir_dtype_is_float(y->dtype) ? y->f : (double)y->n);
         if (formula != NULL) return pl_formula(o->arena, formula, &(pl_symbol){"x", x}, 1);
     }
-    if (ir_dtype_is_float(x->dtype)) return binary(o, PL_POW, x, pl_cast(o->arena, y, x->dtype));
+    if (ir_dtype_is_float(x->dtype)) return pl_binary(o->arena, PL_POW, x, pl_cast(o->arena, y, x->dtype));
     bool is_whole = !ir_dtype_is_float(y->dtype);
     mdot_dtype dtype = is_whole ? MDOT_DTYPE_I64 : MDOT_DTYPE_F64;
     const pl_symbol symbols[] = {{"x", pl_cast(o->arena, x, dtype)}, {"y", pl_cast(o->arena, y, dtype)}};
