@@ -41,11 +41,6 @@ LLVMTypeRef cg_storage_type(cg_emitter *e, mdot_dtype dtype)
     }
 }
 
-static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
-{
-    return cg_const(e, LLVMTypeOf(like), value);
-}
-
 static LLVMValueRef integer(LLVMValueRef like, int64_t value) { return cg_const_int(LLVMTypeOf(like), value); }
 
 static LLVMValueRef icmp(cg_emitter *e, LLVMIntPredicate predicate, LLVMValueRef a, LLVMValueRef b)
@@ -155,7 +150,7 @@ static LLVMValueRef integer_to_integer(cg_emitter *e, LLVMValueRef value, mdot_d
 /* Saturates; a NaN becomes 0. */
 static LLVMValueRef float_to_integer(cg_emitter *e, LLVMValueRef value, mdot_dtype target_dtype)
 {
-    if (target_dtype == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, constant(e, value, 0));
+    if (target_dtype == MDOT_DTYPE_BOOL) return fcmp(e, LLVMRealUNE, value, cg_like(e, value, 0));
     LLVMTypeRef types[] = {like_type(value, cg_value_type(e, target_dtype)), LLVMTypeOf(value)};
     const char *name = ir_dtype_is_unsigned(target_dtype) ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
     return cg_intrinsic_overloaded(e, name, types, 2, &value, 1);
@@ -219,8 +214,8 @@ enum { REMAINDER_BITS = 51 }; /* quotient bits removed by one step */
 static LLVMValueRef exponent_of(cg_emitter *e, LLVMValueRef x)
 {
     LLVMTypeRef type = like_type(x, e->i64);
-    LLVMValueRef is_small = fcmp(e, LLVMRealOLT, x, constant(e, x, 0x1p-1022));
-    LLVMValueRef scaled = cg_select(e, is_small, cg_fmul(e, x, constant(e, x, 0x1p54)), x);
+    LLVMValueRef is_small = fcmp(e, LLVMRealOLT, x, cg_like(e, x, 0x1p-1022));
+    LLVMValueRef scaled = cg_select(e, is_small, cg_fmul(e, x, cg_like(e, x, 0x1p54)), x);
     LLVMValueRef bits =
         LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, scaled, type, ""), cg_const_int(type, 52), "");
     LLVMValueRef biased = LLVMBuildAnd(e->builder, bits, cg_const_int(type, 0x7ff), "");
@@ -275,7 +270,7 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     LLVMValueRef divisor = scaled_up(e, y, larger(e, n, none));
     LLVMValueRef whole = floor_of(e, cg_fdiv(e, r, divisor));
     r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), divisor, r);
-    LLVMValueRef is_negative = fcmp(e, LLVMRealOLT, r, constant(e, r, 0));
+    LLVMValueRef is_negative = fcmp(e, LLVMRealOLT, r, cg_like(e, r, 0));
     r = cg_select(e, is_negative, cg_fadd(e, r, divisor), r);
     cg_loop_end(e, &loop, &r);
     r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, loop.out[0]); /* includes an infinite divisor */
@@ -284,7 +279,7 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
 
 static LLVMValueRef float_floored_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
-    LLVMValueRef r = float_remainder(e, a, b), zero = constant(e, a, 0);
+    LLVMValueRef r = float_remainder(e, a, b), zero = cg_like(e, a, 0);
     LLVMValueRef negative = fcmp(e, LLVMRealOLT, r, zero), wants_negative = fcmp(e, LLVMRealOLT, b, zero);
     LLVMValueRef opposite = LLVMBuildXor(e->builder, negative, wants_negative, "");
     LLVMValueRef adjust = LLVMBuildAnd(e->builder, fcmp(e, LLVMRealONE, r, zero), opposite, "");
@@ -400,7 +395,7 @@ static LLVMValueRef shift(cg_emitter *e, const pl_expr *expr, const LLVMValueRef
 /* 1, 0 or -1; a NaN and a signed zero are returned unchanged. */
 static LLVMValueRef sign(cg_emitter *e, LLVMValueRef x, mdot_dtype dtype)
 {
-    LLVMValueRef zero = constant(e, x, 0), one = constant(e, x, 1), minus_one = constant(e, x, -1);
+    LLVMValueRef zero = cg_like(e, x, 0), one = cg_like(e, x, 1), minus_one = cg_like(e, x, -1);
     if (ir_dtype_is_float(dtype)) {
         LLVMValueRef below = cg_select(e, fcmp(e, LLVMRealOLT, x, zero), minus_one, x);
         return cg_select(e, fcmp(e, LLVMRealOGT, x, zero), one, below);
@@ -425,7 +420,7 @@ static LLVMValueRef negate(cg_emitter *e, LLVMValueRef x, mdot_dtype dtype)
 
 static LLVMValueRef is_infinite(cg_emitter *e, LLVMValueRef x)
 {
-    return fcmp(e, LLVMRealOEQ, cg_fabs(e, x), constant(e, x, INFINITY));
+    return fcmp(e, LLVMRealOEQ, cg_fabs(e, x), cg_like(e, x, INFINITY));
 }
 
 /* ---- The operators ---------------------------------------------------------------------------------------------- */

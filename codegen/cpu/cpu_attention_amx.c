@@ -21,14 +21,9 @@ static LLVMValueRef keys_in_steps(cg_emitter *e, const cg_attention_head *head)
     return cg_round_down(e, cg_iadd(e, head->keys, cg_int(e, CG_AMX_STEP - 1)), CG_AMX_STEP);
 }
 
-static int64_t most_keys(const pl_plan *plan, const pl_attention *k)
-{
-    return round_up(ir_dim_most(k->keys, 1, plan->max_length));
-}
-
 int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
 {
-    return 2 * most_keys(plan, k) * (k->value_dim + round_up(k->dim));
+    return 2 * round_up(ir_dim_most(k->keys, 1, plan->max_length)) * (k->value_dim + round_up(k->dim));
 }
 
 /* Packs rows in whole channel steps, with zeros after the head's channels and keys. */

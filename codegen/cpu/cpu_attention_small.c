@@ -10,7 +10,6 @@
 #include "codegen/cpu/emit.h"
 
 #include "codegen/cpu/cpu_target.h"
-#include "codegen/cpu/real_functions.h"
 
 #include <math.h>
 
@@ -107,12 +106,6 @@ static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueR
     return cg_softmax_power(e, k, below);
 }
 
-static LLVMValueRef weight_of(cg_emitter *e, LLVMValueRef weights, int i)
-{
-    if (cg_lanes(weights) == 1) return weights;
-    return LLVMBuildExtractElement(e->builder, weights, cg_const_int(e->i32, i), "");
-}
-
 /* Computes one query's context from the keys' weights. */
 static void write_context(cg_emitter *e, const cg_attention_head *h, int query, LLVMValueRef weights,
                           LLVMValueRef (*values)[MAX_CHUNKS])
@@ -121,7 +114,9 @@ static void write_context(cg_emitter *e, const cg_attention_head *h, int query, 
     int keys = (int)k->keys.offset;
     LLVMValueRef weight[MAX_KEYS], sum = NULL;
     for (int i = 0; i < keys; i++) {
-        weight[i] = weight_of(e, weights, query * keys + i);
+        weight[i] = cg_lanes(weights) == 1
+                        ? weights
+                        : LLVMBuildExtractElement(e->builder, weights, cg_const_int(e->i32, query * keys + i), "");
         sum = sum != NULL ? cg_fadd(e, sum, weight[i]) : weight[i];
     }
     LLVMValueRef factor = cg_context_factor(e, k, sum);

@@ -228,7 +228,6 @@ static void softmax_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, L
     }
 }
 
-/* Step count of softmax_step. */
 static LLVMValueRef softmax_steps(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->use_bf16_dot) return s->key_count;

@@ -100,11 +100,6 @@ static void add_steps(cg_emitter *e, const group *g, LLVMValueRef column, int co
     cg_loop_end(e, &k, NULL);
 }
 
-static void add_matmul(cg_emitter *e, const group *g, int64_t column, int columns)
-{
-    add_steps(e, g, cg_int(e, column), columns, 0, g->l->steps, NULL);
-}
-
 static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValueRef rows)
 {
     int64_t width = SIDE * TILE_COLUMNS;
@@ -112,7 +107,7 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
     for (int64_t column = 0; column < columns; column += width) {
         int tiles = columns - column > TILE_COLUMNS ? SIDE : 1;
         start_sums(e, g, cg_int(e, column), tiles);
-        add_matmul(e, g, column, tiles);
+        add_steps(e, g, cg_int(e, column), tiles, 0, g->l->steps, NULL);
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < tiles; j++)
                 cg_amx_store(e, i * SIDE + j, staged(e, g, i, column + j * TILE_COLUMNS), stage_bytes);

@@ -67,12 +67,6 @@ static LLVMValueRef load(const sequential *s, int buffer, LLVMValueRef index)
     return cg_from_storage(s->e, load_stored(s, buffer, index), type_of(s, buffer)->dtype);
 }
 
-static void store(const sequential *s, int buffer, LLVMValueRef index, LLVMValueRef value)
-{
-    LLVMValueRef stored = cg_to_storage(s->e, value, type_of(s, buffer)->dtype);
-    cg_store(s->e, stored, address(s, buffer, index), 0);
-}
-
 /* An index tensor's element, as i64. */
 static LLVMValueRef load_index(const sequential *s, int buffer, LLVMValueRef index)
 {
@@ -280,7 +274,8 @@ static void update(const sequential *s, LLVMValueRef target, int updates, LLVMVa
         mdot_dtype dtype = type_of(s, out)->dtype;
         value = cg_reducer_combine(s->k->reduction, dtype)(s->e, load(s, out, target), value);
     }
-    store(s, out, target, value);
+    LLVMValueRef stored = cg_to_storage(s->e, value, type_of(s, out)->dtype);
+    cg_store(s->e, stored, address(s, out, target), 0);
 }
 
 /* Row-major strides of a type at the run-time length. */

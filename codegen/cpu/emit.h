@@ -92,8 +92,12 @@ LLVMTypeRef cg_element(LLVMTypeRef type);                             /* element
                                                                        * type */
 LLVMTypeRef cg_with_element(LLVMTypeRef type, LLVMTypeRef element);   /* as many lanes with another element type */
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value); /* scalar or splat, floating or integer */
-LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value);           /* the same for any 64-bit integer */
-LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes);  /* 0, 1, 2, … */
+static inline LLVMValueRef cg_like(cg_emitter *e, LLVMValueRef like, double value)
+{
+    return cg_const(e, LLVMTypeOf(like), value);
+}
+LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value);          /* the same for any 64-bit integer */
+LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes); /* 0, 1, 2, … */
 LLVMValueRef cg_splat(cg_emitter *e, LLVMValueRef scalar, int lanes);
 LLVMValueRef cg_at(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef index); /* &base[index] */
 LLVMValueRef cg_load(cg_emitter *e, LLVMTypeRef type, LLVMValueRef address, unsigned alignment);

@@ -12,11 +12,6 @@
 
 #include <math.h>
 
-static LLVMValueRef constant(cg_emitter *e, LLVMValueRef shape, double value)
-{
-    return cg_const(e, LLVMTypeOf(shape), value);
-}
-
 enum { INTERVALS = 16, MAX_TERMS = 5 };
 /* Interval i has the middle i * interval_width, and the first one is half as wide. a p(a) = -6e-8 at its last end, 5.6;
  * wider intervals would fit worse: 3e-7 here with five terms, and 3e-6 with four. */
@@ -71,11 +66,11 @@ static LLVMValueRef tail_by_table(cg_emitter *e, LLVMValueRef a, bool is_rounded
     double c[MAX_TERMS][INTERVALS];
     int terms = is_rounded ? 4 : MAX_TERMS;
     fit_intervals(c, terms, !is_rounded);
-    LLVMValueRef integers = constant(e, a, 0x1p23), t = a;
-    LLVMValueRef number = cg_fma(e, a, constant(e, a, 1 / interval_width), integers);
+    LLVMValueRef integers = cg_like(e, a, 0x1p23), t = a;
+    LLVMValueRef number = cg_fma(e, a, cg_like(e, a, 1 / interval_width), integers);
     LLVMTypeRef bits = cg_with_element(LLVMTypeOf(a), e->i32);
     LLVMValueRef index = LLVMBuildBitCast(e->builder, number, bits, "");
-    if (!is_rounded) t = cg_fma(e, cg_fsub(e, number, integers), constant(e, a, -interval_width), a);
+    if (!is_rounded) t = cg_fma(e, cg_fsub(e, number, integers), cg_like(e, a, -interval_width), a);
     LLVMValueRef p = look_up(e, c[terms - 1], index);
     for (int k = terms - 2; k >= 0; k--) p = cg_fma(e, p, t, look_up(e, c[k], index));
     return p;
@@ -90,27 +85,27 @@ static LLVMValueRef tail_by_polynomial(cg_emitter *e, LLVMValueRef a)
                                0.110295528,    0.106718969,    -0.194273019, 0.0772587531,   0.0772493304,
                                -0.0814379524,  -0.00464984436, 0.0279580806, -0.00306415208, -0.00333942863};
     const int terms = (int)(sizeof c / sizeof c[0]);
-    LLVMValueRef t = cg_fma(e, a, constant(e, a, 2 / polynomial_end), constant(e, a, -1));
-    LLVMValueRef p = constant(e, a, c[terms - 1]);
-    for (int k = terms - 2; k >= 0; k--) p = cg_fma(e, p, t, constant(e, a, c[k]));
+    LLVMValueRef t = cg_fma(e, a, cg_like(e, a, 2 / polynomial_end), cg_like(e, a, -1));
+    LLVMValueRef p = cg_like(e, a, c[terms - 1]);
+    for (int k = terms - 2; k >= 0; k--) p = cg_fma(e, p, t, cg_like(e, a, c[k]));
     return p;
 }
 
 static LLVMValueRef gelu(cg_emitter *e, LLVMValueRef x, bool is_rounded)
 {
     if (cg_element(LLVMTypeOf(x)) == e->f64) {
-        LLVMValueRef half = cg_fmul(e, x, constant(e, x, 0.5));
-        return cg_fma(e, half, cg_erf(e, cg_fmul(e, x, constant(e, x, 0.70710678118654752))), half);
+        LLVMValueRef half = cg_fmul(e, x, cg_like(e, x, 0.5));
+        return cg_fma(e, half, cg_erf(e, cg_fmul(e, x, cg_like(e, x, 0.70710678118654752))), half);
     }
     int lanes = cg_lanes(x);
     bool by_table = e->target->permute16 && lanes <= INTERVALS;
     if (by_table) x = cg_resize(e, x, INTERVALS, 0);
     /* at most index 15, however products round */
     double end = by_table ? (INTERVALS - 0.5) * interval_width * (1 - 1e-6) : polynomial_end;
-    LLVMValueRef a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
+    LLVMValueRef a = cg_fmin(e, cg_fabs(e, x), cg_like(e, x, end));
     /* max(0, x), with the sign of 0. Negative infinity times 0 is NaN. A minimum rather than the product would lose the
      * sign of -0 on AArch64, because LLVM 19 selects fminnm for it. */
-    LLVMValueRef zero = constant(e, x, 0), is_negative = LLVMBuildFCmp(e->builder, LLVMRealOLT, x, zero, "");
+    LLVMValueRef zero = cg_like(e, x, 0), is_negative = LLVMBuildFCmp(e->builder, LLVMRealOLT, x, zero, "");
     LLVMValueRef positive = cg_select(e, is_negative, cg_fmul(e, x, zero), x);
     LLVMValueRef result = cg_fma(e, a, by_table ? tail_by_table(e, a, is_rounded) : tail_by_polynomial(e, a), positive);
     return cg_resize(e, result, lanes, 0);
@@ -125,6 +120,6 @@ LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x)
 {
     const double twice_root = 2 * 0.79788456080286541;
     LLVMValueRef square = cg_fmul(e, x, x);
-    LLVMValueRef factor = cg_fma(e, square, constant(e, x, 0.044715 * twice_root), constant(e, x, twice_root));
+    LLVMValueRef factor = cg_fma(e, square, cg_like(e, x, 0.044715 * twice_root), cg_like(e, x, twice_root));
     return cg_fmul(e, x, cg_sigmoid(e, cg_fmul(e, x, factor)));
 }

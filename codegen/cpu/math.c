@@ -101,15 +101,10 @@ static LLVMValueRef as_bits(cg_emitter *e, LLVMValueRef x)
     return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
 }
 
-static LLVMValueRef constant(cg_emitter *e, LLVMValueRef shape, double value)
-{
-    return cg_const(e, LLVMTypeOf(shape), value);
-}
-
 static LLVMValueRef evaluate(cg_emitter *e, const polynomial *p, LLVMValueRef x)
 {
-    LLVMValueRef sum = constant(e, x, p->c[p->terms - 1]);
-    for (int i = p->terms - 2; i >= 0; i--) sum = cg_fma(e, sum, x, constant(e, x, p->c[i]));
+    LLVMValueRef sum = cg_like(e, x, p->c[p->terms - 1]);
+    for (int i = p->terms - 2; i >= 0; i--) sum = cg_fma(e, sum, x, cg_like(e, x, p->c[i]));
     return sum;
 }
 
@@ -135,11 +130,11 @@ typedef struct reduced_exponent { /* e^x = 2^n (1 + r + r² tail(r)) */
 static reduced_exponent reduce_exponent(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
-    LLVMValueRef magic = constant(e, x, ldexp(1.5, f->mantissa_bits));
-    LLVMValueRef shifted = cg_fma(e, x, constant(e, x, cg_log2_e), magic);
+    LLVMValueRef magic = cg_like(e, x, ldexp(1.5, f->mantissa_bits));
+    LLVMValueRef shifted = cg_fma(e, x, cg_like(e, x, cg_log2_e), magic);
     LLVMValueRef n = cg_fsub(e, shifted, magic);
-    LLVMValueRef r = cg_fma(e, n, constant(e, x, -f->ln2_high), x);
-    r = cg_fma(e, n, constant(e, x, -f->ln2_low), r);
+    LLVMValueRef r = cg_fma(e, n, cg_like(e, x, -f->ln2_high), x);
+    r = cg_fma(e, n, cg_like(e, x, -f->ln2_low), r);
     LLVMValueRef tail = evaluate(e, &f->exp_tail, r);
     LLVMValueRef bits = as_bits(e, shifted), magic_bits = as_bits(e, magic);
     return (reduced_exponent){
@@ -163,11 +158,11 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
     LLVMTypeRef type = LLVMTypeOf(x);
-    x = cg_fmax(e, constant(e, x, f->exp_min), cg_fmin(e, constant(e, x, f->exp_max), x));
+    x = cg_fmax(e, cg_like(e, x, f->exp_min), cg_fmin(e, cg_like(e, x, f->exp_max), x));
     reduced_exponent reduced = reduce_exponent(e, x);
     LLVMValueRef half = LLVMBuildAShr(e->builder, reduced.n, cg_const_int(LLVMTypeOf(reduced.n), 1), "");
     LLVMValueRef rest = LLVMBuildSub(e->builder, reduced.n, half, "");
-    LLVMValueRef p = cg_fadd(e, reduced.excess, constant(e, x, 1));
+    LLVMValueRef p = cg_fadd(e, reduced.excess, cg_like(e, x, 1));
     p = cg_fmul(e, p, power_of_two(e, f, half, type));
     return cg_fmul(e, p, power_of_two(e, f, rest, type));
 }
@@ -189,15 +184,15 @@ static LLVMValueRef power_of_two_near(cg_emitter *e, LLVMValueRef n, LLVMValueRe
 
 LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
 {
-    x = cg_fmax(e, constant(e, x, -100), x);
+    x = cg_fmax(e, cg_like(e, x, -100), x);
     LLVMValueRef n = cg_rint(e, x);
     return power_of_two_near(e, n, cg_fsub(e, x, n));
 }
 
 LLVMValueRef cg_exp_negative(cg_emitter *e, LLVMValueRef x)
 {
-    x = cg_fmax(e, constant(e, x, -100 / cg_log2_e), x);
-    LLVMValueRef factor = constant(e, x, cg_log2_e), n = cg_rint(e, cg_fmul(e, x, factor));
+    x = cg_fmax(e, cg_like(e, x, -100 / cg_log2_e), x);
+    LLVMValueRef factor = cg_like(e, x, cg_log2_e), n = cg_rint(e, cg_fmul(e, x, factor));
     return power_of_two_near(e, n, cg_fma(e, x, factor, LLVMBuildFNeg(e->builder, n, "")));
 }
 
@@ -243,7 +238,7 @@ LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x)
         LLVMValueRef fraction = scaling_instruction(e, "llvm.x86.avx512.mask.reduce.ps.512", x, towards_floor);
         return scaling_instruction(e, "llvm.x86.avx512.mask.scalef.ps.512", evaluate(e, &power, fraction), x);
     }
-    x = cg_fmax(e, constant(e, x, -252), cg_fmin(e, constant(e, x, 252), x)); /* beyond: zero or infinity for any p */
+    x = cg_fmax(e, cg_like(e, x, -252), cg_fmin(e, cg_like(e, x, 252), x)); /* beyond: zero or infinity for any p */
     LLVMValueRef floor = round_down(e, x);
     return scale_plainly(e, evaluate(e, &power, fraction_plainly(e, x, floor)), floor);
 }
@@ -252,17 +247,17 @@ LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x)
 LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
-    LLVMValueRef one = constant(e, x, 1), magnitude = cg_fabs(e, x);
-    LLVMValueRef twice = cg_fmin(e, constant(e, x, f->tanh_max), cg_fadd(e, magnitude, magnitude));
+    LLVMValueRef one = cg_like(e, x, 1), magnitude = cg_fabs(e, x);
+    LLVMValueRef twice = cg_fmin(e, cg_like(e, x, f->tanh_max), cg_fadd(e, magnitude, magnitude));
     reduced_exponent reduced = reduce_exponent(e, twice);
     LLVMValueRef scale = power_of_two(e, f, reduced.n, LLVMTypeOf(x));
     LLVMValueRef expm1 = cg_fma(e, reduced.excess, scale, cg_fsub(e, scale, one));
-    return copy_sign(e, cg_fdiv(e, expm1, cg_fadd(e, expm1, constant(e, x, 2))), x);
+    return copy_sign(e, cg_fdiv(e, expm1, cg_fadd(e, expm1, cg_like(e, x, 2))), x);
 }
 
 LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x)
 {
-    LLVMValueRef one = constant(e, x, 1);
+    LLVMValueRef one = cg_like(e, x, 1);
     return cg_fdiv(e, one, cg_fadd(e, one, cg_exp(e, LLVMBuildFNeg(e->builder, x, ""))));
 }
 
@@ -270,7 +265,7 @@ LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x)
 
 static LLVMValueRef compare(cg_emitter *e, LLVMRealPredicate predicate, LLVMValueRef x, double limit)
 {
-    return LLVMBuildFCmp(e->builder, predicate, x, constant(e, x, limit), "");
+    return LLVMBuildFCmp(e->builder, predicate, x, cg_like(e, x, limit), "");
 }
 
 /* log x = n ln2 + log m with m in [√½, √2). With f = m - 1 and s = f / (2 + f), log m = 2 atanh(s) is computed as f
@@ -280,25 +275,25 @@ LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
     const float_format *format = format_of(e, x);
     LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(e, x);
     LLVMValueRef tiny = compare(e, LLVMRealOLT, x, format->min_normal);
-    LLVMValueRef normal = cg_select(e, tiny, cg_fmul(e, x, constant(e, x, ldexp(1, format->mantissa_bits))), x);
+    LLVMValueRef normal = cg_select(e, tiny, cg_fmul(e, x, cg_like(e, x, ldexp(1, format->mantissa_bits))), x);
     LLVMValueRef raw = as_bits(e, normal), shift = cg_const_int(bits, format->mantissa_bits);
     LLVMValueRef from_half = LLVMBuildSub(e->builder, raw, cg_const_int(bits, format->sqrt_half_bits), "");
     LLVMValueRef exponent = LLVMBuildAShr(e->builder, from_half, shift, "");
     LLVMValueRef mantissa = LLVMBuildSub(e->builder, raw, LLVMBuildShl(e->builder, exponent, shift, ""), "");
     LLVMValueRef n = LLVMBuildSIToFP(e->builder, exponent, type, "");
-    n = cg_select(e, tiny, cg_fsub(e, n, constant(e, x, format->mantissa_bits)), n);
+    n = cg_select(e, tiny, cg_fsub(e, n, cg_like(e, x, format->mantissa_bits)), n);
 
-    LLVMValueRef f = cg_fsub(e, LLVMBuildBitCast(e->builder, mantissa, type, ""), constant(e, x, 1));
-    LLVMValueRef s = cg_fdiv(e, f, cg_fadd(e, f, constant(e, x, 2))), z = cg_fmul(e, s, s);
-    LLVMValueRef half_square = cg_fmul(e, cg_fmul(e, f, f), constant(e, x, 0.5));
+    LLVMValueRef f = cg_fsub(e, LLVMBuildBitCast(e->builder, mantissa, type, ""), cg_like(e, x, 1));
+    LLVMValueRef s = cg_fdiv(e, f, cg_fadd(e, f, cg_like(e, x, 2))), z = cg_fmul(e, s, s);
+    LLVMValueRef half_square = cg_fmul(e, cg_fmul(e, f, f), cg_like(e, x, 0.5));
     LLVMValueRef tail = cg_fma(e, z, evaluate(e, &format->log_tail, z), half_square);
-    LLVMValueRef small = cg_fma(e, s, tail, cg_fmul(e, n, constant(e, x, format->ln2_low)));
+    LLVMValueRef small = cg_fma(e, s, tail, cg_fmul(e, n, cg_like(e, x, format->ln2_low)));
     LLVMValueRef log_m = cg_fsub(e, f, cg_fsub(e, half_square, small));
-    LLVMValueRef result = cg_fma(e, n, constant(e, x, format->ln2_high), log_m);
+    LLVMValueRef result = cg_fma(e, n, cg_like(e, x, format->ln2_high), log_m);
 
     result = cg_select(e, compare(e, LLVMRealOEQ, x, INFINITY), x, result);
-    result = cg_select(e, compare(e, LLVMRealOEQ, x, 0), constant(e, x, -INFINITY), result);
-    return cg_select(e, compare(e, LLVMRealULT, x, 0), constant(e, x, NAN), result);
+    result = cg_select(e, compare(e, LLVMRealOEQ, x, 0), cg_like(e, x, -INFINITY), result);
+    return cg_select(e, compare(e, LLVMRealULT, x, 0), cg_like(e, x, NAN), result);
 }
 
 /* ---- Sine and cosine -------------------------------------------------------------------------------------------- */
@@ -314,23 +309,23 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     static const polynomial cosine = {6, /* (cos(r) - 1 + r²/2) / r⁴ in r², 4.7e-20 */
                                       {0.041666666666666602, -0.0013888888888874151, 2.4801587289498085e-05,
                                        -2.7557314356832982e-07, 2.0875723878301003e-09, -1.1359678990354302e-11}};
-    LLVMValueRef k = cg_rint(e, cg_fmul(e, x, constant(e, x, 0.63661977236758138))), r = x;
-    for (int i = 0; i < 3; i++) r = cg_fma(e, k, constant(e, x, -half_pi[i]), r);
+    LLVMValueRef k = cg_rint(e, cg_fmul(e, x, cg_like(e, x, 0.63661977236758138))), r = x;
+    for (int i = 0; i < 3; i++) r = cg_fma(e, k, cg_like(e, x, -half_pi[i]), r);
     cg_angle angle = {.quadrant = k, .rest = r};
     cg_reduce_large_angles(e, x, &angle);
     k = angle.quadrant, r = angle.rest;
-    r = cg_fmax(e, constant(e, x, -0.79), cg_fmin(e, constant(e, x, 0.79), r));
+    r = cg_fmax(e, cg_like(e, x, -0.79), cg_fmin(e, cg_like(e, x, 0.79), r));
     LLVMValueRef z = cg_fmul(e, r, r);
     LLVMValueRef cube = cg_fmul(e, r, z), sin_r = cg_fma(e, cube, evaluate(e, &sine, z), r);
-    LLVMValueRef minimum = cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1));
+    LLVMValueRef minimum = cg_fma(e, z, cg_like(e, x, -0.5), cg_like(e, x, 1));
     LLVMValueRef fourth = cg_fmul(e, z, z), cos_r = cg_fma(e, fourth, evaluate(e, &cosine, z), minimum);
 
     LLVMValueRef iterations =
-        cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point, because k may exceed the integers */
+        cg_fadd(e, k, cg_like(e, x, quadrants)); /* modulo 4 in floating point, because k may exceed the integers */
     LLVMValueRef quadrant =
-        cg_fma(e, round_down(e, cg_fmul(e, iterations, constant(e, x, 0.25))), constant(e, x, -4), iterations);
+        cg_fma(e, round_down(e, cg_fmul(e, iterations, cg_like(e, x, 0.25))), cg_like(e, x, -4), iterations);
     LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
-    LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, constant(e, x, 2)), quadrant);
+    LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, cg_like(e, x, 2)), quadrant);
     LLVMValueRef value = cg_select(e, compare(e, LLVMRealOGE, place, 1), cos_r, sin_r);
     value = cg_select(e, upper, LLVMBuildFNeg(e->builder, value, ""), value);
     return quadrants == 0 ? cg_select(e, compare(e, LLVMRealOEQ, x, 0), x, value) : value; /* the sign of zero */
@@ -355,9 +350,9 @@ LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
 LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
-    LLVMValueRef one = constant(e, x, 1), two = constant(e, x, 2), a = cg_fabs(e, x);
+    LLVMValueRef one = cg_like(e, x, 1), two = cg_like(e, x, 2), a = cg_fabs(e, x);
     LLVMValueRef small = cg_fmul(e, a, evaluate(e, &f->erf_small, cg_fmul(e, a, a)));
-    LLVMValueRef limited = cg_fmin(e, constant(e, x, f->erf_max), a);
+    LLVMValueRef limited = cg_fmin(e, cg_like(e, x, f->erf_max), a);
     LLVMValueRef less = cg_fsub(e, limited, two), more = cg_fadd(e, limited, two), t = cg_fdiv(e, less, more);
     LLVMValueRef decay = cg_exp(e, LLVMBuildFNeg(e->builder, cg_fmul(e, limited, limited), ""));
     LLVMValueRef large = cg_fsub(e, one, cg_fmul(e, decay, evaluate(e, &f->erfc_scaled, t)));
@@ -368,7 +363,7 @@ LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x)
  * all of it in f64. In f64 the relative error grows with |y log x| to about 1e-13 at the ends of the range. */
 static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
 {
-    LLVMValueRef one = constant(e, x, 1), magnitude = cg_fabs(e, x), log = cg_log(e, magnitude);
+    LLVMValueRef one = cg_like(e, x, 1), magnitude = cg_fabs(e, x), log = cg_log(e, magnitude);
     LLVMValueRef product = cg_fmul(e, y, log);
     LLVMValueRef error = cg_fma(e, y, log, LLVMBuildFNeg(e->builder, product, ""));
     LLVMValueRef power = cg_exp(e, product);
@@ -380,7 +375,7 @@ static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
     LLVMValueRef trivial = LLVMBuildOr(e->builder, of_one, to_zero, "");
     power = cg_select(e, trivial, one, power);
 
-    LLVMValueRef half = cg_fmul(e, y, constant(e, x, 0.5));
+    LLVMValueRef half = cg_fmul(e, y, cg_like(e, x, 0.5));
     LLVMValueRef integer = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, y), y, "");
     LLVMValueRef even = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, half), half, "");
     LLVMValueRef signed_power = cg_select(e, even, power, copy_sign(e, power, x));
@@ -388,7 +383,7 @@ static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
     LLVMValueRef undefined = LLVMBuildAnd(e->builder, negative, LLVMBuildNot(e->builder, integer, ""), "");
     undefined = LLVMBuildAnd(e->builder, undefined, compare(e, LLVMRealOLT, magnitude, INFINITY), "");
     power = cg_select(e, integer, signed_power, power);
-    return cg_select(e, undefined, constant(e, x, NAN), power);
+    return cg_select(e, undefined, cg_like(e, x, NAN), power);
 }
 
 LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)

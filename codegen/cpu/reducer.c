@@ -44,16 +44,11 @@ cg_combine cg_reducer_combine(pl_reducer reducer, mdot_dtype dtype)
 
 bool cg_reducer_is_arg(pl_reducer reducer) { return reducer >= PL_REDUCE_ARGMAX_FIRST; }
 
-static bool seeks_maximum(pl_reducer reducer)
-{
-    return reducer == PL_REDUCE_MAX || reducer == PL_REDUCE_ARGMAX_FIRST || reducer == PL_REDUCE_ARGMAX_LAST;
-}
-
 LLVMValueRef cg_reducer_identity(cg_emitter *e, pl_reducer reducer, mdot_dtype dtype, int lanes)
 {
     LLVMTypeRef element = cg_value_type(e, dtype), type = cg_vector(e, element, lanes);
     if (reducer == PL_REDUCE_SUM || reducer == PL_REDUCE_PROD) return cg_const(e, type, reducer == PL_REDUCE_PROD);
-    bool minimum = seeks_maximum(reducer);
+    bool minimum = reducer == PL_REDUCE_MAX || reducer == PL_REDUCE_ARGMAX_FIRST || reducer == PL_REDUCE_ARGMAX_LAST;
     if (ir_dtype_is_float(dtype)) return cg_const(e, type, minimum ? -INFINITY : INFINITY);
     if (ir_dtype_is_unsigned(dtype)) return cg_const_int(type, minimum ? 0 : -1);
     int64_t greatest = (int64_t)(UINT64_MAX >> (65 - LLVMGetIntTypeWidth(element)));

@@ -116,11 +116,6 @@ static void count_from_first(const cg_entry *entries, int entry_count, const cg_
             }
 }
 
-static size_t round_up(size_t bytes)
-{
-    return (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
-}
-
 mdot_status cg_lay_out_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
                                int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
                                mdot_error *err)
@@ -132,7 +127,7 @@ mdot_status cg_lay_out_weights(const cg_entry *entries, int entry_count, const c
         *placement = (cg_placement){.layout = layouts[k], .first = SIZE_MAX};
         status = lay_out_all(&p, entries, entry_count, placement, arena, err);
         if (placement->first > placement->end) placement->first = placement->end = 0; /* there are no weights */
-        placement->end = round_up(placement->end);
+        placement->end = (placement->end + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
         if (status == MDOT_OK) count_from_first(entries, entry_count, placement);
     }
     size_t padding = MDOT_ABI_ALIGNMENT - weights->size_bytes % MDOT_ABI_ALIGNMENT;

@@ -71,7 +71,6 @@ static uint32_t word_at(const attribute *a, size_t index)
     return word;
 }
 
-/* Finds the section `<prefix><kernel>`. */
 static bool find_kernel_section(const bs_elf *elf, const char *prefix, const char *kernel, bs_elf_section *out)
 {
     size_t prefix_bytes = strlen(prefix);

@@ -120,7 +120,8 @@ static bool stores_pairs(const cu_function *f)
     const pl_linear *k = &f->step->kernel->linear;
     const cu_placement *placement = cu_placement_of(f, k->out.buffer);
     const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
-    if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
+    if (k->columns % 2 != 0 || !ir_dim_is_multiple(k->out.offset, 2) || !ir_dim_is_multiple(k->out.row_stride, 2))
+        return false;
     for (int i = 0; i < 3; i++) {
         const cu_location *p = locations[i];
         if (p->kind == CU_SHARED && (p->width % 2 != 0 || p->pitch % 2 != 0 || p->unit % 2 != 0)) return false;
@@ -221,18 +222,18 @@ static const char *a_element(cu_function *f, const cu_location *location)
 static bool dims_divide(int64_t divisor, const pl_window_dims *dims, int count)
 {
     for (int d = 0; d < count; d++)
-        if (!cu_divides(divisor, dims->stride[d])) return false;
+        if (!ir_dim_is_multiple(dims->stride[d], divisor)) return false;
     return true;
 }
 
 /* True if `count` elements at multiples of `count` are adjacent and aligned in each row of `a`. */
 static bool has_aligned_runs(const pl_linear *k, int64_t count)
 {
-    if (!cu_divides(count, k->a.offset)) return false;
-    if (k->windows == NULL) return cu_divides(count, k->a.row_stride);
+    if (!ir_dim_is_multiple(k->a.offset, count)) return false;
+    if (k->windows == NULL) return ir_dim_is_multiple(k->a.row_stride, count);
     const pl_window_dims *rows = &k->windows->rows, *columns = &k->windows->columns;
     return dims_divide(count, rows, rows->count) && dims_divide(count, columns, columns->count - 1) &&
-           cu_divides(count, columns->extent[columns->count - 1]);
+           ir_dim_is_multiple(columns->extent[columns->count - 1], count);
 }
 
 /* Copies rows of `a` into shared memory as 16-bit elements, padded with zeros after k. */

@@ -56,8 +56,9 @@ void cu_visit_heads(cu_stride_visitor *p, const pl_heads *h, int64_t dim)
 {
     live_range *l = &p->live_ranges[h->buffer];
     cu_visit_stride(p, h->buffer, h->row_stride);
-    bool together = cu_divides(dim, h->offset) && cu_divides(dim, h->batch_stride) && cu_divides(dim, h->head_stride) &&
-                    cu_divides(dim, h->row_stride) && l->width % dim == 0;
+    bool together = ir_dim_is_multiple(h->offset, dim) && ir_dim_is_multiple(h->batch_stride, dim) &&
+                    ir_dim_is_multiple(h->head_stride, dim) && ir_dim_is_multiple(h->row_stride, dim) &&
+                    l->width % dim == 0;
     l->all_local = l->all_local && together;
 }
 

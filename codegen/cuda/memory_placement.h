@@ -37,12 +37,6 @@ typedef struct cu_layout {
     size_t shared_bytes, scratch_bytes;
 } cu_layout;
 
-/* True if a dimension or a stride is a multiple of `divisor` at every length. */
-static inline bool cu_divides(int64_t divisor, ir_dim d)
-{
-    return d.scale % divisor == 0 && d.offset % divisor == 0 && d.times % divisor == 0;
-}
-
 /* For cu_step_kind.visit_strides: a matrix's row stride, and attention heads, whose `dim` channels must stay
  * contiguous. */
 typedef struct cu_stride_visitor cu_stride_visitor;
