@@ -81,7 +81,6 @@ static void dump_text(const co_hooks *hooks, const char *what, const char *text)
     hooks->dump(hooks->user, text);
 }
 
-/* Clones the graph for one bucket and binds the range of L to it. */
 static ir_graph *bind_bucket(const ir_graph *imported, int64_t min_length, int64_t max_length, ir_arena *arena)
 {
     ir_graph *graph = ir_graph_clone(imported, arena);

@@ -390,8 +390,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
                          bool *out_passed, mdot_error *err)
 {
     mdotc_verify_options o = {0};
-    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK);
     if (artefact_path == NULL || model_path == NULL || out_passed == NULL)
         return BS_INVALID(err, "mdotc_verify requires an artefact, a model and an output parameter for the result");
     BS_TRY(co_check_tolerance("tolerance", o.tolerance, err));
@@ -402,7 +401,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 
-    status = import_model(&v, model_path, arena, err);
+    mdot_status status = import_model(&v, model_path, arena, err);
     if (status == MDOT_OK) status = co_verify_open(&v, artefact_path, err);
     if (status == MDOT_OK) status = co_verify_find_entry(&v, artefact_path, err);
     if (status == MDOT_OK) status = co_verify_check_schema(&v, model_path, err);
