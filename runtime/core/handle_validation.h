@@ -50,7 +50,6 @@ mdot_status rt_handle_lookup(const void *object, rt_kind kind, bool begin, const
 void rt_handle_end(const void *context);
 bool rt_handle_remove(const void *object, rt_kind kind, const char *function);
 
-/* Checks that `object` is a live object of this kind. */
 static inline mdot_status rt_handle_check(const void *object, rt_kind kind, const char *function, mdot_error *err)
 {
     return rt_validates_handles() ? rt_handle_lookup(object, kind, false, function, err) : MDOT_OK;

@@ -87,7 +87,6 @@ mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err);
 /* Returns MDOT_OK for RT_CU_SUCCESS, otherwise OUT_OF_MEMORY or DEVICE with the driver's error text. */
 mdot_status rt_cuda_check(const rt_cuda_driver *driver, int result, const char *function, mdot_error *err);
 
-/* Calls a function of the driver and checks the result. */
 #define RT_CUDA_CALL(driver, function, err, ...) rt_cuda_check(driver, (driver)->function(__VA_ARGS__), #function, err)
 
 /* Makes `context` current on this thread. rt_cuda_leave restores the previous one. */

@@ -59,12 +59,6 @@ static void list_images(const mdot_abi_table *table, char *text, size_t size)
             bs_join_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
-/* CUDA images come last. */
-static bool has_images(const mdot_abi_table *table)
-{
-    return rt_image(table, table->image_count - 1)->kind == MDOT_IMAGE_CUDA;
-}
-
 /* Selects the first image of the highest target that fits and has the requested precision. The accelerated target
  * comes later than the plain one and is therefore preferred. See mdot_abi_image. */
 static mdot_status choose_image(rt_cuda *cuda, const char *kernel_precision, mdot_error *err)
@@ -177,7 +171,8 @@ void rt_cuda_close(rt_device *device)
 
 mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err)
 {
-    if (!has_images(request->artefact->table))
+    const mdot_abi_table *table = request->artefact->table;
+    if (rt_image(table, table->image_count - 1)->kind != MDOT_IMAGE_CUDA) /* they come last */
         return mdot_fail(err, MDOT_DEVICE, "the artefact lacks CUDA code: compile it with --target sm_…");
     rt_cuda *cuda = calloc(1, sizeof *cuda);
     if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
