@@ -48,7 +48,6 @@ const cli_command cli_program = {
     .notes = "`mdot help COMMAND` or `mdot COMMAND --help` shows a command's own options.",
     .commands = cli_commands,
     .environment = environment,
-    .exit_status = "0 success, 1 failure, 2 usage error",
 };
 
 /* Whether `mdot predict` has a visible option of this name, for example explain, fit or price. */

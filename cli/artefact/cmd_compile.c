@@ -189,7 +189,6 @@ const cli_command cli_compile = {
         "GPU targets require NVIDIA's NVRTC library; a GPU is optional. A model with a part that has no CUDA code, "
         "for example values of type f64, gets CPU code only, and a warning gives the reason.\n\nmdot "
         "writes the artefact atomically.",
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx",
     .run = run,
 };

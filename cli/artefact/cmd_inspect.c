@@ -373,7 +373,6 @@ const cli_command cli_inspect = {
                    "analytically. For each GPU architecture, it lists the resources of the kernel of each bucket. L "
                    "is the run-time length.",
     CLI_OPTIONS(options),
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "mdot",
     .run = run,
 };

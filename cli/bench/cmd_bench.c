@@ -422,7 +422,6 @@ const cli_command cli_bench = {
                    "reach on one core, measured alternately with the calls. With --round, the command measures the "
                    "time of a scheduling round.",
     CLI_OPTIONS(options),
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "mdot|job|onnx",
     .run = run,
 };

@@ -90,6 +90,5 @@ const cli_command cli_gpus_command = {
     .notes = "\"predictor\" shows the measurements behind the default predictor: training steps measured on "
              "the GPU (\"trained on\"), or only inference (\"inference\"). If the column is empty, predictions use "
              "the spec values only.",
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .run = run,
 };

@@ -64,8 +64,6 @@ typedef struct spec {
     bool is_set[KEY_COUNT];
 } spec;
 
-static double *value_of(mdot_gpu *gpu, int column) { return (double *)(void *)((char *)gpu + columns[column].offset); }
-
 static void add_column(bs_suggest *suggestion, int column)
 {
     bs_suggest_add(suggestion, columns[column].name);
@@ -171,7 +169,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     if (!find_base(s, &gpu)) return false;
     double scale = s->is_set[COLUMN_fp16_tflops] ? s->value[COLUMN_fp16_tflops] / gpu.fp16_tflops : 1;
     for (int i = 0; i < COLUMN_COUNT; i++) {
-        double *value = value_of(&gpu, i);
+        double *value = (double *)(void *)((char *)&gpu + columns[i].offset);
         *value = s->is_set[i] ? s->value[i] : columns[i].scales ? *value * scale : *value;
     }
     char *name = gpus->names[gpus->count];

@@ -215,7 +215,6 @@ const cli_command cli_extract = {
                    "training. The weights are ignored.",
     CLI_OPTIONS(options),
     .notes = "A multiply-add counts as two FLOPs. Floating-point elements count as four bytes.",
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

@@ -480,7 +480,6 @@ const cli_command cli_plan = {
         "others.",
     CLI_OPTIONS(options),
     .lists = offsetof(plan_request, lists),
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

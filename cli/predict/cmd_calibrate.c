@@ -144,7 +144,6 @@ const cli_command cli_calibrate = {
         "Paths of jobs are relative to the folder of the table.",
     CLI_OPTIONS(options),
     .notes = "For example:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "csv",
     .run = run,
 };

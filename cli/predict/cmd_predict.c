@@ -1,6 +1,5 @@
 /* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
 #include "base/suggest.h"
-#include "base/text.h"
 #include "base/training/measurements_csv.h"
 #include "cli/cli.h"
 #include "cli/predict/predict_request.h"
@@ -457,7 +456,6 @@ const cli_command cli_predict = {
     CLI_OPTIONS(options),
     .lists = offsetof(predict_request, lists),
     .option_words = rt_option_words,
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

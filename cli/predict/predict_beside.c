@@ -1,12 +1,10 @@
 /* predict_beside.c — `mdot predict A --beside B`: both jobs' steps on one GPU, and whether packing pays. */
-#include "base/text.h"
 #include "cli/predict/predict_request.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Opens interference.mdot in the predictor's folder. */
 static mdot_status open_interference(const predict_request *r, mdot_predictor **out_predictor,
                                      mdot_context **out_context, mdot_error *err)
 {

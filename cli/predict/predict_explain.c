@@ -28,18 +28,13 @@ typedef struct groups {
 
 static double all_ms(const group *g) { return g->forward_ms + g->backward_ms + g->optimizer_ms; }
 
-static double bytes_of(const mdot_operator_time *s)
-{
-    return s->weight_bytes + s->gradient_bytes + s->optimizer_bytes + s->activation_bytes;
-}
-
 static void add_time(group *sum, const mdot_operator_time *s)
 {
     sum->count++;
     sum->forward_ms += s->forward_ms;
     sum->backward_ms += s->data_gradient_ms + s->weight_gradient_ms;
     sum->optimizer_ms += s->optimizer_ms;
-    sum->bytes += bytes_of(s);
+    sum->bytes += s->weight_bytes + s->gradient_bytes + s->optimizer_bytes + s->activation_bytes;
 }
 
 static void add_group(group *sum, const group *part)

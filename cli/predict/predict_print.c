@@ -189,8 +189,6 @@ static void print_work(const predict_answers *answers)
     if (answers->variant_count == 1) printf(", %s FLOP per sample", cli_short_number(p->flops_per_sample, flops));
 }
 
-static double largest_share(const mdot_prediction *p) { return fmax(p->compute_share, p->memory_share); }
-
 /* ---- One prediction --------------------------------------------------------------------------------------------- */
 
 /* Formats a reserved and a usable size with up to three decimals, as many as distinguish them. */
@@ -325,7 +323,7 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     number(&out[TOKENS], predict_tokens_per_second(answers, i));
     snprintf(out[DIM].text, sizeof out[DIM].text, "%" PRId64, answers->variants[answers->variant[i]].value);
     snprintf(out[TORCH].text, sizeof out[TORCH].text, RT_VERSION_FORMAT, RT_VERSION_PARTS(c->torch));
-    snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
+    snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * fmax(p->compute_share, p->memory_share));
     number(&out[MEMORY], (double)p->peak_memory_bytes / CLI_GIB);
     number(&out[MEMORY_LOWER], (double)p->memory_lower_bytes / CLI_GIB);
     number(&out[MEMORY_UPPER], (double)p->memory_upper_bytes / CLI_GIB);

@@ -49,7 +49,6 @@ static void list_batches(report_job *job, int64_t unit)
         job->batches[job->batch_count++] = batch;
 }
 
-/* A predictor and its calibration. */
 typedef struct calibrated_model {
     mdot_predictor *predictor;
     mdot_context *context;
@@ -130,12 +129,6 @@ static mdot_status predict_job(const calibrated_model *model, const report_reque
     return status;
 }
 
-static void free_job(report_job *job)
-{
-    for (size_t i = 0; i < job->result_count; i++) mdot_explanation_destroy(job->results[i].explanation);
-    mdot_job_destroy(job->job);
-}
-
 /* The caller calls close_model, also after a failure. */
 static mdot_status open_model(calibrated_model *model, const report_request *r, mdot_error *err)
 {
@@ -167,7 +160,8 @@ static mdot_status write_report(const report_request *r, const cli_operands *job
         status = predict_job(&model, r, jobs->item[i], &job, err);
         if (status == MDOT_OK && !report_write_job(out, &job, &r->training))
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-        free_job(&job);
+        for (size_t k = 0; k < job.result_count; k++) mdot_explanation_destroy(job.results[k].explanation);
+        mdot_job_destroy(job.job);
     }
     report_end(out, status == MDOT_OK ? model.info.name : "");
     close_model(&model);
@@ -212,7 +206,6 @@ const cli_command cli_report_command = {
                    "given, a table compares them, and the other sections use the first one.",
     CLI_OPTIONS(options),
     .option_words = rt_option_words,
-    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };
