@@ -18,6 +18,7 @@ typedef struct choice {
 static mdot_status evaluate_gpu(mdot_context *context, const mdot_encoding *encoding, const char *gpu, choice *best,
                                 mdot_error *err)
 {
+    /* [example: mdot_evaluate] */
     mdot_configuration configurations[BATCH_COUNT];
     mdot_prediction answers[BATCH_COUNT];
     for (int i = 0; i < BATCH_COUNT; i++) {
@@ -26,6 +27,7 @@ static mdot_status evaluate_gpu(mdot_context *context, const mdot_encoding *enco
         answers[i] = MDOT_INIT(mdot_prediction);
     }
     mdot_status status = mdot_evaluate(context, encoding, configurations, BATCH_COUNT, answers, err);
+    /* [end of example] */
     for (int i = 0; status == MDOT_OK && i < BATCH_COUNT; i++) {
         double rate = 1000 * (double)configurations[i].batch / answers[i].step_ms;
         printf("%s, batch %lld: %.1f ms, %.0f samples/s%s\n", gpu, (long long)configurations[i].batch,
@@ -45,6 +47,7 @@ int main(int argc, char **argv)
     mdot_error err = {0};
     choice best = {0};
 
+    /* [example: mdot_encoding_create, mdot_encoding_destroy] */
     mdot_status status = mdot_job_read(argv[1], NULL, &job, &err);
     if (status == MDOT_OK) status = mdot_predictor_open(argv[2], NULL, &predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
@@ -53,6 +56,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK && best.gpu != NULL) printf("best: %s, batch %lld\n", best.gpu, (long long)best.batch);
     if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
     mdot_encoding_destroy(encoding); /* before the job, which it borrows */
+    /* [end of example] */
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     mdot_job_destroy(job);

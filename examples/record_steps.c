@@ -11,6 +11,8 @@
 int main(int argc, char **argv)
 {
     if (argc != 5) return fprintf(stderr, "usage: record_steps TABLE.csv JOB.onnx GPU BATCH < STEP_MILLISECONDS\n"), 2;
+    /* [example: mdot_recorder_create, mdot_recorder_step, mdot_recorder_finish, mdot_recorder_destroy,
+     *           mdot_measured_append] */
     mdot_recorder *recorder = NULL;
     mdot_recorded recorded = MDOT_INIT(mdot_recorded);
     mdot_error err = {0};
@@ -31,10 +33,11 @@ int main(int argc, char **argv)
                                        .note = "recorded by record_steps"};
         status = mdot_measured_append(argv[1], &row, &err);
     }
+    mdot_recorder_destroy(recorder);
+    /* [end of example] */
     if (status == MDOT_OK)
         printf("%.3f ms per step, from %llu steps\n", recorded.step_ms, (unsigned long long)recorded.step_count);
     else
         fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
-    mdot_recorder_destroy(recorder);
     return status == MDOT_OK ? 0 : 1;
 }

@@ -1,5 +1,4 @@
-/* predictions.c — examples of mdot_predict.h, mdot_beside.h, mdot_explain.h, mdot_calibrate.h and mdot_record.h for the
- * reference.
+/* predictions.c — examples of mdot_predict.h, mdot_beside.h, mdot_explain.h and mdot_calibrate.h for the reference.
  *
  *     predictions JOB.job PREDICTOR.mdot FOLDER
  */
@@ -48,14 +47,6 @@ static mdot_status predict(mdot_context *context, const mdot_job *job, mdot_erro
     if (status == MDOT_OK) status = mdot_predict_many(context, jobs, many, COUNT, answers, err);
     for (int i = 0; status == MDOT_OK && i < COUNT; i++) printf("%s: %.1f ms\n", names[i], answers[i].step_ms);
     if (status == MDOT_OK) status = mdot_sweep(context, job, many, COUNT, answers, err); /* the same answers */
-    /* [end of example] */
-
-    /* [example: mdot_encoding_create, mdot_evaluate, mdot_encoding_destroy] */
-    mdot_encoding *encoding = NULL;
-    if (status == MDOT_OK) status = mdot_encoding_create(context, job, &encoding, err);
-    for (int round = 0; status == MDOT_OK && round < 10; round++)
-        status = mdot_evaluate(context, encoding, many, COUNT, answers, err);
-    mdot_encoding_destroy(encoding); /* before the job */
     /* [end of example] */
     return status;
 }
@@ -199,28 +190,6 @@ static mdot_status calibrate(mdot_context *context, const mdot_job *job, const m
     return status;
 }
 
-static mdot_status record(const mdot_configuration *configuration, const char *path, mdot_error *err)
-{
-    /* [example: mdot_recorder_create, mdot_recorder_step, mdot_recorder_finish, mdot_recorder_destroy] */
-    mdot_recorder *recorder = NULL;
-    mdot_recorded recorded = MDOT_INIT(mdot_recorded);
-    mdot_status status = mdot_recorder_create(NULL, &recorder, err);
-    for (int i = 0; status == MDOT_OK && i < 100; i++) mdot_recorder_step(recorder, 250 + i % 3); /* measured */
-    if (status == MDOT_OK) status = mdot_recorder_finish(recorder, &recorded, err);
-    mdot_recorder_destroy(recorder);
-    /* [end of example] */
-
-    /* [example: mdot_measured_append] */
-    const mdot_measured_row row = {.struct_size = sizeof row,
-                                   .job = "network.job",
-                                   .configuration = configuration,
-                                   .step_ms = recorded.step_ms,
-                                   .note = "torch 2.4.1"};
-    if (status == MDOT_OK) status = mdot_measured_append(path, &row, err);
-    /* [end of example] */
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     if (argc != 4) return fprintf(stderr, "usage: predictions JOB.job PREDICTOR.mdot FOLDER\n"), 2;
@@ -228,12 +197,11 @@ int main(int argc, char **argv)
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
     mdot_error err = {0};
-    char calibration[4096], table[4096], interference[4096];
+    char calibration[4096], interference[4096];
     const char *slash = strrchr(argv[2], '/');
     snprintf(interference, sizeof interference, "%.*s/interference.mdot", slash != NULL ? (int)(slash - argv[2]) : 1,
              slash != NULL ? argv[2] : ".");
     snprintf(calibration, sizeof calibration, "%s/site.cal", argv[3]);
-    snprintf(table, sizeof table, "%s/measured.csv", argv[3]);
     const mdot_configuration on_t4 = {.struct_size = sizeof on_t4, .batch = 32, .gpu = "T4"};
 
     mdot_status status = mdot_job_load(argv[1], &job, &err);
@@ -244,7 +212,6 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = plan(context, job, &err);
     if (status == MDOT_OK) status = explain(context, job, &on_t4, &err);
     if (status == MDOT_OK) status = calibrate(context, job, &on_t4, calibration, &err);
-    if (status == MDOT_OK) status = record(&on_t4, table, &err);
     if (status != MDOT_OK) fprintf(stderr, "%s: %s\n", mdot_status_name(status), err.message);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
