@@ -3,6 +3,7 @@
 #include "mdot/mdot_beside.h"
 #include "mdot/mdotjob.h"
 #include "tests/support/assertions.h"
+#include "tests/support/predict_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -212,6 +213,77 @@ static void bad_loads_and_artefacts_are_refused(void **state)
     refuse(&good, NULL, pairs, MDOT_INVALID_ARGUMENT, "NULL");
 }
 
+/* An artefact whose answer is s + 0 / (1 - own step), so that a step of 1 ms gives no number. */
+static void open_slowdowns(predict_fixture *f, const float slowdowns[3])
+{
+    static const int64_t from = 0, to = 1;
+    static const float one = 1, zero = 0;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "own", MDOT_DTYPE_F32, "1,9");
+    onnx_input(b, "partner", MDOT_DTYPE_F32, "1,9");
+    onnx_initializer(b, "from", MDOT_DTYPE_I64, "1", &from);
+    onnx_initializer(b, "to", MDOT_DTYPE_I64, "1", &to);
+    onnx_initializer(b, "axis", MDOT_DTYPE_I64, "1", &to);
+    onnx_initializer(b, "one", MDOT_DTYPE_F32, "1", &one);
+    onnx_initializer(b, "zero", MDOT_DTYPE_F32, "1", &zero);
+    onnx_initializer(b, "slowdowns", MDOT_DTYPE_F32, "1,3", slowdowns);
+    onnx_node(b, "Slice", "own,from,to,axis", "a");
+    onnx_node(b, "Slice", "partner,from,to,axis", "b");
+    onnx_node(b, "Sub", "a,b", "less");
+    onnx_node(b, "Div", "zero,less", "nothing");
+    onnx_node(b, "Add", "slowdowns,nothing", "slowdown");
+    onnx_output(b, "slowdown");
+    predict_open(f, b);
+}
+
+/* Every triple of these numbers: only those that ascend from 1 and are finite are an answer. */
+static void slowdowns_must_ascend_from_1(void **state)
+{
+    (void)state;
+    static const float numbers[] = {.5f, 1, 1.5f, 2, INFINITY};
+    mdot_gpu_load own = random_load(15.7, 900), partner = own;
+    partner.step_ms = 2 * own.step_ms;
+    for (int i = 0; i < 125; i++) {
+        const float triple[3] = {numbers[i % 5], numbers[i / 5 % 5], numbers[i / 25]};
+        bool is_valid = triple[0] >= 1 && triple[1] >= triple[0] && triple[2] >= triple[1] && isfinite(triple[2]);
+        if (i % 3 != 0 && !is_valid) continue; /* a part of the invalid ones */
+        predict_fixture f = {0};
+        open_slowdowns(&f, triple);
+        if (is_valid) {
+            mdot_beside answer = MDOT_INIT(mdot_beside);
+            assert_int_equal(mdot_predict_beside(f.context, &own, &partner, &answer, NULL), MDOT_OK);
+            assert_true(answer.lower_slowdown == triple[0] && answer.slowdown == triple[1]);
+            assert_true(answer.upper_slowdown == triple[2]);
+        } else {
+            refuse(&own, &partner, f.context, MDOT_MALFORMED, "ascend from 1");
+        }
+        refuse(&own, &own, f.context, MDOT_MALFORMED, "ascend from 1"); /* not a number */
+        predict_close(&f);
+    }
+}
+
+static void missing_arguments_are_refused(void **state)
+{
+    (void)state;
+    mdot_gpu_load load = MDOT_INIT(mdot_gpu_load);
+    mdot_beside answer = MDOT_INIT(mdot_beside);
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 16, .gpu = "V100-SXM-16GB"};
+    mdot_job *job = predict_job(3, 3);
+    for (int missing = 0; missing < 4; missing++) {
+        mdot_error err = {0};
+        assert_int_equal(mdot_gpu_load_of(missing == 0 ? NULL : jobs, missing == 1 ? NULL : job,
+                                          missing == 2 ? NULL : &c, missing == 3 ? NULL : &load, &err),
+                         MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "is NULL"));
+        assert_int_equal(mdot_predict_beside(missing == 0 ? NULL : pairs, missing == 1 ? NULL : &load,
+                                             missing == 2 ? NULL : &load, missing == 3 ? NULL : &answer, &err),
+                         MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "is NULL"));
+    }
+    assert_true(load.step_ms == 0 && answer.slowdown == 0);
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_job_gets_faster_and_the_interval_ascends),
@@ -219,6 +291,8 @@ int main(void)
                                        cmocka_unit_test(unfamiliar_loads_get_wide_intervals),
                                        cmocka_unit_test(loads_are_those_of_explanation_and_prediction),
                                        cmocka_unit_test(the_answers_are_those_of_onnx_runtime),
-                                       cmocka_unit_test(bad_loads_and_artefacts_are_refused)};
+                                       cmocka_unit_test(bad_loads_and_artefacts_are_refused),
+                                       cmocka_unit_test(slowdowns_must_ascend_from_1),
+                                       cmocka_unit_test(missing_arguments_are_refused)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

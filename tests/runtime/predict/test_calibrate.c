@@ -463,6 +463,33 @@ static void unprintable_names_are_refused(void **state)
     mdot_calibration_destroy(none);
 }
 
+/* A stored prediction's numbers ascend, where neighbours may be equal, and the GPU's stay below the upper end. */
+static void stored_predictions_must_ascend(void **state)
+{
+    site *s = *state;
+    add_row(s, "T4", 8, 1);
+    mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
+    for (int i = 0; i < 729; i++) {
+        double n[6];
+        for (int k = 0, rest = i; k < 6; k++, rest /= 3) n[k] = p.step_ms * (1 + rest % 3);
+        mdot_prediction given = p;
+        given.lower_ms = n[0], given.step_ms = n[1], given.upper_ms = n[2];
+        given.gpu_lower_ms = n[3], given.gpu_ms = n[4], given.gpu_upper_ms = n[5];
+        given.loader_ms = 1e-3; /* the caller states the GPU's numbers */
+        bool is_valid = n[0] <= n[1] && n[1] <= n[2] && n[3] <= n[4] && n[4] <= n[5] && n[5] <= n[2];
+        mdot_measurement row = {.struct_size = sizeof row,
+                                .job = s->job,
+                                .configuration = &s->c[0],
+                                .step_ms = p.step_ms,
+                                .prediction = &given};
+        mdot_calibration *calibration = NULL;
+        mdot_error err = {0};
+        mdot_status status = mdot_calibrate_measured(s->f.context, &row, 1, &calibration, &err);
+        if ((status == MDOT_OK) != is_valid) fail_msg("case %d: %s", i, err.message);
+        mdot_calibration_destroy(calibration);
+    }
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
     site *s = *state;
@@ -523,6 +550,7 @@ int main(void)
         cmocka_unit_test_setup(a_file_holds_the_whole_calibration, forget_rows),
         cmocka_unit_test_setup(saved_calibrations_load_with_any_gpu_names, forget_rows),
         cmocka_unit_test_setup(unprintable_names_are_refused, forget_rows),
+        cmocka_unit_test_setup(stored_predictions_must_ascend, forget_rows),
         cmocka_unit_test_setup(invalid_arguments_are_refused, forget_rows),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);

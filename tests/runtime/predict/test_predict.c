@@ -5,6 +5,7 @@
 #include "runtime/job/gpus.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
+#include "tests/support/program_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -509,6 +510,48 @@ static void missing_arguments_are_refused(void **state)
 }
 
 /* A predictor with a division by the batch minus three. */
+/* Work that the program dispatched and the job lacks widens the interval upwards, and surplus work downwards: each by
+ * the share of the larger one, from 2 % on, in the worse pass. Unpriced operators add four times their bytes' time. */
+static void intervals_hold_what_the_job_lacks(void **state)
+{
+    (void)state;
+    static const double own[] = {0, .001, .5, .97, .985, 1, 1.015, 1.03, 2, 1000}, unpriced[] = {0, 1e6, 3e9};
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    for (int i = 0; i < 10 * 10 * 3 * 2; i++) {
+        double forward = own[i % 10], backward = own[i / 10 % 10], bytes = unpriced[i / 100 % 3];
+        mdot_job_program program = program_fixture();
+        mdot_configuration c = predict_configuration(6, "A100");
+        if (i >= 300) c.mode = MDOT_MODE_INFERENCE;
+        mdot_prediction p[2];
+        double batch = 1;
+        for (int k = 0; k < 2; k++) {
+            program.check = (mdot_job_check){.dispatched_flops = {1e9, 2e9}, .job_flops = {1e9, 2e9}};
+            if (k == 1) {
+                program.check.job_flops[0] *= forward;
+                program.check.job_flops[1] *= backward;
+                program.check.unpriced_bytes = bytes;
+            }
+            mdot_job *job = program_fixture_job(&program);
+            mdot_job_info info = MDOT_INIT(mdot_job_info);
+            mdot_job_get_info(job, &info);
+            batch = (double)info.batch;
+            p[k] = predict_one(&predict_bandwidth, job, &c);
+            mdot_job_destroy(job);
+        }
+        if (c.mode == MDOT_MODE_INFERENCE) backward = 1;
+        double missing = fmax(fmax(1 - forward, 1 - backward), 0), surplus = 0;
+        if (forward > 1) surplus = 1 - 1 / forward;
+        if (backward > 1) surplus = fmax(surplus, 1 - 1 / backward);
+        double upper_ms = p[0].gpu_upper_ms / (missing > .02 ? 1 - fmin(missing, .99) : 1);
+        double lower_ms = p[0].gpu_lower_ms * (surplus > .02 ? 1 - fmin(surplus, .99) : 1);
+        upper_ms += 4 * bytes * 6 / batch / (gpu.memory_gbps * 1e6);
+        predict_assert_close(p[1].gpu_upper_ms, upper_ms);
+        predict_assert_close(p[1].gpu_lower_ms, lower_ms);
+        predict_assert_close(p[1].gpu_ms, p[0].gpu_ms);
+    }
+}
+
 static void answers_that_are_not_times_are_errors(void **state)
 {
     (void)state;
@@ -557,6 +600,7 @@ int main(void)
         cmocka_unit_test(long_multiset_is_shortened_and_keeps_flops_and_bytes),
         cmocka_unit_test(sequence_keeps_its_order),
         cmocka_unit_test(types_and_settings_reach_the_predictor),
+        cmocka_unit_test(intervals_hold_what_the_job_lacks),
         cmocka_unit_test(configuration_reaches_the_predictor),
         cmocka_unit_test(unknown_operators_give_a_warning),
         cmocka_unit_test(inputs_outside_of_the_training_range_give_a_warning),
