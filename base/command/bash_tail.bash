@@ -9,10 +9,12 @@ _@FUNCTION@() {
         at=$((at - 2))
     done
     prev=${COMP_WORDS[at]}
+    local option= # zsh leaves --option=value whole
+    if [[ $cur == --*=* ]]; then prev=${cur%%=*} option=$prev= cur=${cur#*=}; fi
     if [[ $cur == '=' ]]; then cur=; elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[at - 1]}; fi
     cur=$cut$cur
     _@FUNCTION@_command
-    if ((${#COMPREPLY[@]} > 0)); then COMPREPLY=("${COMPREPLY[@]#"$cut"}"); fi
+    if ((${#COMPREPLY[@]} > 0)); then COMPREPLY=("${COMPREPLY[@]#"$cut"}") && COMPREPLY=("${COMPREPLY[@]/#/$option}"); fi
 }
 
 complete -F _@FUNCTION@ @NAME@

@@ -23,27 +23,16 @@ static void put_template(FILE *stream, const char *text)
 
 static bool is_shown(const cli_option *option) { return option->help != NULL; }
 
-/* Prints the possible values of an option. Values in the tables are plain words for a shell, except that zsh requires
- * colons to be quoted. */
-static void put_words(FILE *stream, const cli_option *option, const char *colon)
+/* Prints names, with a space between them. Values in the tables are plain words for a shell. */
+static void put_names(FILE *stream, const char *const *names)
 {
-    const char *const *words = option->names != NULL ? option->names() : option->choices;
-    for (size_t i = 0; words != NULL && words[i] != NULL; i++) {
-        if (i > 0) fputc(' ', stream);
-        for (const char *c = words[i]; *c != '\0'; c++) *c == ':' ? fputs(colon, stream) : fputc(*c, stream);
-    }
+    for (size_t i = 0; names[i] != NULL; i++) fprintf(stream, "%s%s", i > 0 ? " " : "", names[i]);
 }
 
 static bool has_words(const cli_option *option) { return option->names != NULL || option->choices != NULL; }
 
 static const char bash_first[] = "    if ((COMP_CWORD == 1)); then\n"
                                  "        _" FUNCTION "_words '";
-
-/* Prints names, with a space between them. */
-static void put_names(FILE *stream, const char *const *names)
-{
-    for (size_t i = 0; names[i] != NULL; i++) fprintf(stream, "%s%s", i > 0 ? " " : "", names[i]);
-}
 
 static void put_commands(FILE *stream)
 {
@@ -59,7 +48,7 @@ static void put_bash_option(FILE *stream, const cli_option *option)
     fputs(")", stream);
     if (has_words(option)) {
         put_template(stream, option->is_list ? " _" FUNCTION "_list '" : " _" FUNCTION "_words '");
-        put_words(stream, option, ":");
+        put_names(stream, option->names != NULL ? option->names() : option->choices);
         fputs("';", stream);
     } else if (option->files != NULL) {
         put_template(stream, " _" FUNCTION "_files '");
@@ -118,122 +107,13 @@ static void print_bash(FILE *stream)
     put_template(stream, cli_bash_tail);
 }
 
-/* Prints text for zsh in single quotes, within brackets or between colons (zshcompsys(1), _arguments). */
-static void put_zsh_text(FILE *stream, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\'') {
-            fputs("'\\''", stream);
-        } else if (*text == '\n') {
-            fputc(' ', stream);
-        } else {
-            if (strchr("[]:\\", *text) != NULL) fputc('\\', stream);
-            fputc(*text, stream);
-        }
-    }
-}
-
-static void put_zsh_files(FILE *stream, const char *suffixes)
-{
-    if (strcmp(suffixes, "*") == 0)
-        fputs("_files", stream);
-    else
-        fprintf(stream, "_files -g \"*.(%s)(-.)\"", suffixes);
-}
-
-static void put_zsh_option(FILE *stream, const cli_option *option)
-{
-    if (!is_shown(option)) return;
-    bool repeats = option->repeats, has_value = option->value != NULL;
-    fputs(" \\\n            ", stream);
-    if (repeats) {
-        fputs("'*'", stream);
-    } else {
-        fprintf(stream, "'(--%s", option->name);
-        if (option->letter != '\0') fprintf(stream, " -%c", option->letter);
-        if (option->excludes != NULL) fprintf(stream, " --%s", option->excludes);
-        fputs(")'", stream);
-    }
-    if (option->letter != '\0')
-        fprintf(stream, "{-%c%s,--%s%s}'[", option->letter, has_value ? "+" : "", option->name, has_value ? "=" : "");
-    else
-        fprintf(stream, "'--%s%s[", option->name, option->fallback != NULL ? "=-" : has_value ? "=" : "");
-    put_zsh_text(stream, option->help);
-    fputs("]", stream);
-    if (has_value) {
-        fputs(option->fallback != NULL ? "::" : ":", stream);
-        put_zsh_text(stream, option->value);
-        fputs(":", stream);
-        if (has_words(option)) {
-            fputs(option->is_list ? " _sequence compadd - " : "(", stream);
-            put_words(stream, option, "\\:");
-            fputs(option->is_list ? "" : ")", stream);
-        } else if (option->files != NULL) {
-            put_zsh_files(stream, option->files);
-        }
-    }
-    fputs("'", stream);
-}
-
-static void put_zsh_options(FILE *stream, const cli_command *command)
-{
-    const cli_option *option;
-    fputs("        _arguments -s -S", stream);
-    for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++) put_zsh_option(stream, option);
-    if (command->actions != NULL) {
-        fputs(" \\\n            '1:action:(", stream);
-        put_names(stream, command->actions);
-        fputs(")'", stream);
-    }
-    if (command->files != NULL) {
-        fputs(" \\\n            '*:file:", stream);
-        put_zsh_files(stream, command->files);
-        fputs("'", stream);
-    }
-    if (command->takes_command) {
-        fputs(" \\\n            '1:command:(", stream);
-        put_commands(stream);
-        fputs(")'", stream);
-    }
-    fputs("\n", stream);
-}
-
-static void put_zsh_commands(FILE *stream)
-{
-    fputs("    local -a commands=(", stream);
-    for (const cli_command *const *command = cli_program.commands; *command != NULL; command++) {
-        fprintf(stream, "\n        '%s:", (*command)->name);
-        put_zsh_text(stream, (*command)->summary);
-        fputs("'", stream);
-    }
-    fputs("\n    )\n"
-          "    local -a flags=('--help:show this help' '--version:show the version')\n"
-          "    if ((CURRENT == 2)); then\n"
-          "        _describe command commands -- flags\n"
-          "        return\n"
-          "    fi\n"
-          "    local command=$words[2]\n"
-          "    shift words\n"
-          "    ((CURRENT--))\n"
-          "    case $command in\n",
-          stream);
-    for (const cli_command *const *command = cli_program.commands; *command != NULL; command++) {
-        fprintf(stream, "    %s)\n", (*command)->name);
-        put_zsh_options(stream, *command);
-        fputs("        ;;\n", stream);
-    }
-    fputs("    esac\n", stream);
-}
-
+/* zsh runs the function of bash. Its own functions compgen and complete stand for those of bash (bashcompinit, which
+ * zshcompsys(1) describes). The first Tab reads the file and completes, too. */
 static void print_zsh(FILE *stream)
 {
-    put_template(stream,
-                 "#compdef " NAME "\n# zsh completion for " NAME "(1), made by the program\n\n_" FUNCTION "() {\n");
-    if (cli_program.commands != NULL)
-        put_zsh_commands(stream);
-    else
-        put_zsh_options(stream, &cli_program);
-    put_template(stream, "}\n\n_" FUNCTION " \"$@\"\n");
+    put_template(stream, "#compdef " NAME "\nautoload -U +X bashcompinit && bashcompinit\n");
+    print_bash(stream);
+    put_template(stream, "_bash_complete -F _" FUNCTION "\n");
 }
 
 bool cli_print_completion(FILE *stream, const char *shell)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tests completion as bash runs it: the words are split as the shell splits them, and the result is the list offered by
-# Tab. zsh, if installed, only checks its script's syntax. Usage: completion.sh FOLDER with the scripts.
+# Tab. zsh, if installed, offers the same on the first and on later Tabs. Usage: completion.sh FOLDER with the scripts.
 set -eu
 folder=$1
 source "$folder/mdot"
@@ -32,6 +32,7 @@ expect "--precision" predict --pre
 expect "--gpu --gpu-spec --gpus" predict --gpu
 expect "fp32 fp8 fp8-rowwise" predict --precision f
 expect "fp32 fp8 fp8-rowwise" predict --precision = f
+expect "--precision=fp32 --precision=fp8 --precision=fp8-rowwise" predict --precision=f
 expect "fp32 tf32 amp-fp16 amp-bf16 bf16 pytorch mixed-bf16 mixed-fp16 fp8 fp8-rowwise mxfp8" predict --precision =
 expect "H100-SXM-80GB H100-PCIe-80GB H100-NVL-94GB" predict net.onnx -g H100
 expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB A30,H100-NVL-94GB" predict net.onnx -g A30,H100
@@ -48,6 +49,19 @@ expect "" predict --batch ""
 expect "verify" help ver
 expect "--json" inspect net.mdot --js
 
+# zsh completes at the first Tab, which reads the file, and at the next ones.
 if command -v zsh >/dev/null; then
-    zsh -n "$folder/_mdot"
+    mkdir zdotdir
+    echo "fpath=('$folder' \$fpath); PROMPT='> '; autoload -U compinit; compinit -u -D; bindkey '^X' list-choices" \
+        >zdotdir/.zshrc
+    cat >pty.zsh <<'END'
+zmodload zsh/zpty
+zpty shell env TERM=dumb ZDOTDIR=zdotdir zsh -i
+for line offered in 'mdot predict --precision f' fp8-rowwise 'mdot predict net' net.onnx 'mdot predict --precision=f' '=fp8-rowwise'; do
+    zpty -w -n shell "$line"$'\x18'
+    zpty -r shell output "*$offered*"
+    zpty -w -n shell $'\x15'
+done
+END
+    timeout 60 zsh -f pty.zsh || { echo "zsh does not complete"; exit 1; }
 fi
