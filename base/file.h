@@ -115,6 +115,6 @@ typedef enum bs_expected {
 enum { BS_FOREIGN_BYTES = 1 << 16 };
 
 /* Looks at the first bytes of a file. Recognised are files of PyTorch (zip archives and pickles), safetensors, GGUF,
- * JSON (with the class of a configuration of transformers), HDF5, TensorFlow Lite, NumPy, gzip, ELF, HTML, Git LFS
- * pointers and mdot's .job files. None of them is valid ONNX. */
+ * JSON, HDF5, TensorFlow Lite, NumPy, gzip, ELF, HTML, Git LFS
+ * pointers, mdot's .job files and other texts. None of them is valid ONNX. */
 bs_foreign bs_recognise_foreign(const void *bytes, size_t size_bytes, bs_expected expected);

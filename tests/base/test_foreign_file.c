@@ -54,15 +54,15 @@ static const sample samples[] = {
     SAMPLE("\177ELF\2\1\1", "an ELF file", "--model", export),
     SAMPLE("\x1f\x8b\x08", "gzip", "gunzip", "gunzip"),
     SAMPLE("\n<!DOCTYPE html>", "HTML", "download the file again", "download the file again"),
-    SAMPLE("{\"hidden_size\": 8}", "a JSON file", torch, export),
-    SAMPLE("[1, 2]", "", "", ""),
-    SAMPLE("{ \"architectures\" : [ \"GPT2LMHeadModel\", \"B\"]}", "a configuration of transformers",
-           "mdot.Job.from_transformers(\"GPT2LMHeadModel\", ", "GPT2LMHeadModel"),
-    SAMPLE("{\"architectures\": [\"\33[2Jx\"]}", "a JSON file", torch, export), /* control characters are not shown */
-    SAMPLE("{\"architectures\": null}", "a JSON file", torch, export),
-    SAMPLE("{\"architectures\": [\"Cut", "a JSON file", torch, export),
+    SAMPLE("{\"hidden_size\": 8}", "a text", "--config", export),
+    SAMPLE("[1, 2]", "a text", "--config", export),
+    SAMPLE("base_model: x\nbf16: auto\n", "a text", "--config", export),
+    SAMPLE("[1, 2]\1", "", "", ""),
+    SAMPLE("{\"architectures\": [\"\33[2Jx\"]}", "", "", ""), /* control characters are not shown */
+    SAMPLE("{\"architectures\": null}", "a text", "--config", export),
+    SAMPLE("{\"architectures\": [\"Cut", "a text", "--config", export),
     SAMPLE("\10\7\22\7pytorch", "", "", ""), /* the begin of an ONNX file */
-    SAMPLE("plain text", "", "", ""),
+    SAMPLE("plain text", "a text", "--config", export),
     SAMPLE("", "", "", ""),
 };
 
@@ -84,17 +84,11 @@ static void known_formats_get_a_kind_and_a_remedy(void **state)
 static void messages_are_complete(void **state)
 {
     (void)state;
-    char longest[200] = "{\"architectures\": [\"";
-    memset(longest + strlen(longest), 'A', 95);
-    strcat(longest, "\"]}");
-    for (size_t i = 0; i <= sizeof samples / sizeof *samples; i++) {
-        bool is_last = i == sizeof samples / sizeof *samples;
-        const char *bytes = is_last ? longest : samples[i].bytes;
-        size_t size = is_last ? strlen(longest) : samples[i].size;
-        assert_compare(strlen(look(bytes, size, BS_EXPECT_JOB).text), <, sizeof(bs_foreign) - 1);
-        assert_compare(strlen(look(bytes, size, BS_EXPECT_MODEL).text), <, sizeof(bs_foreign) - 1);
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        assert_compare(strlen(look(samples[i].bytes, samples[i].size, BS_EXPECT_JOB).text), <, sizeof(bs_foreign) - 1);
+        assert_compare(strlen(look(samples[i].bytes, samples[i].size, BS_EXPECT_MODEL).text), <,
+                       sizeof(bs_foreign) - 1);
     }
-    expect_in(look(longest, strlen(longest), BS_EXPECT_JOB).text, "AAAA\", ");
 }
 
 static void truncated_content_is_safe(void **state)

@@ -196,7 +196,7 @@ static void damaged_job_files_are_refused(void **state)
     char *other = write_bytes(f->folder, "other.job", "This is no job.\n", 16);
     expect_refused(f, cut, NULL, FAILED, "cut.job", "it is truncated");
     expect_refused(f, flipped, NULL, FAILED, "flipped.job", "checksum");
-    expect_refused(f, other, NULL, FAILED, "other.job", "header of a job file");
+    expect_refused(f, other, NULL, FAILED, "other.job", "no ONNX or .job file");
     expect_refused(f, saved, "--dim=T=5", FAILED, "net.job", "'T'");
     free(bytes);
     free(cut);
