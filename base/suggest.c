@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SHARED_WORDS 0.9 /* largest part of a distance that common words remove */
+
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Edit distance of two names, ignoring case; a swap of neighbouring letters is one edit (optimal string alignment:
@@ -85,6 +87,20 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+/* The part of `unknown`'s letters and digits in words that `alias` has, too. */
+static double shared_words(const char *unknown, const char *alias)
+{
+    size_t all = 0, shared = 0, length;
+    for (; *unknown != '\0'; unknown += length > 0 ? length : 1) {
+        char word[BS_SUGGEST_LENGTH + 1];
+        for (length = 0; isalnum((unsigned char)unknown[length]);) length++;
+        snprintf(word, sizeof word, "%.*s", (int)length, unknown);
+        all += length;
+        shared += length > 0 && has_word(alias, word) ? length : 0;
+    }
+    return all > 0 ? (double)shared / (double)all : 0;
+}
+
 static double distance_of(const char *unknown, const char *alias)
 {
     size_t unknown_length = strnlen(unknown, BS_SUGGEST_LENGTH), length = strnlen(alias, BS_SUGGEST_LENGTH);
@@ -92,7 +108,7 @@ static double distance_of(const char *unknown, const char *alias)
     if (unknown_length == 0 || length == 0) return 1;
     bool is_contained = strcasestr(alias, unknown) != NULL || has_word(unknown, alias);
     double distance = (double)count_edits(unknown, unknown_length, alias, length) / (double)longer;
-    return is_contained ? distance / 2 : distance;
+    return (is_contained ? distance / 2 : distance) * (1 - SHARED_WORDS * shared_words(unknown, alias));
 }
 
 void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name)

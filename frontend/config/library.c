@@ -55,16 +55,18 @@ static mdot_status read_library(const char *folder, json_object **out_library, m
 
 static mdot_status unknown_name(json_object *library, const char *name, mdot_error *err)
 {
-    bs_nearest nearest = bs_nearest_begin(name);
+    const char *sign = strrchr(name, '/') != NULL ? strrchr(name, '/') : strrchr(name, ':'); /* behind an origin */
+    bs_nearest nearest = bs_nearest_begin(sign != NULL && sign[1] != '\0' ? sign + 1 : name);
     json_object_object_foreach(library, known, value)
     {
-        (void)value;
+        const char *title = fe_text(value, "title");
         bs_nearest_add(&nearest, known, known);
+        if (title != NULL) bs_nearest_add(&nearest, title, known);
     }
     return mdot_fail(
         err, MDOT_NOT_FOUND,
-        "\"%.80s\" is no file and no ready job; the nearest are %s. `mdot jobs` lists all; `mdot export` makes "
-        "a job from other models",
+        "\"%.80s\" is no file and no ready job; the nearest are %s. `mdot jobs` lists all; the config.json "
+        "of other language models is a job, too, and `python -m mdot export` makes one from other models",
         name, bs_nearest_end(&nearest).text);
 }
 
@@ -75,13 +77,32 @@ static int next_letter(const char **text)
     return **text != '\0' ? tolower((unsigned char)*(*text)++) : '\0';
 }
 
-/* Case, hyphens, underscores, and an origin such as "meta-llama/" or "timm:" are ignored. */
-static bool is_called(const char *known, const char *name)
+/* Whether the words, "-Instruct-v0.1", tell which weights a network has, and leave its operators as they are. */
+static bool is_about_weights(const char *words)
+{
+    static const char *const known[] = {"instruct", "chat", "it", "pt", "base", "hf", "uncased", "deduped", "beta"};
+    while (*words != '\0') {
+        size_t length = strcspn(++words, "-_"), i = 0;
+        bool is_version = length == 4 && tolower((unsigned char)words[0]) == 'v' && words[1] < '2' && words[2] == '.';
+        while (i < sizeof known / sizeof *known &&
+               (strncasecmp(words, known[i], length) != 0 || known[i][length] != '\0'))
+            i++;
+        if (!is_version && i == sizeof known / sizeof *known) return false;
+        words += length;
+    }
+    return true;
+}
+
+/* Case, hyphens, underscores, and an origin such as "meta-llama/" or "timm:" are ignored. Words about weights may
+ * follow if `is_variant`. */
+static bool is_called(const char *known, const char *name, bool is_variant)
 {
     for (const char *sign = name + strcspn(name, "/:"); *sign != '\0'; sign = name + strcspn(name, "/:"))
         name = sign + 1;
+    if (is_variant && strncasecmp(name, "Meta-", 5) == 0) name += 5;
     int letter = next_letter(&known);
     while (letter != '\0' && letter == next_letter(&name)) letter = next_letter(&known);
+    if (is_variant && letter == '\0' && (*name == '-' || *name == '_')) return is_about_weights(name);
     return letter == '\0' && next_letter(&name) == '\0';
 }
 
@@ -92,9 +113,11 @@ mdot_status fe_find_ready_job(const char *folder, const char *name, json_object 
     mdot_status status = read_library(folder, &library, err);
     if (status != MDOT_OK) return status;
     json_object *row = fe_member(library, name);
-    json_object_object_foreach(library, known, other)
-    {
-        if (row == NULL && is_called(known, name)) row = other;
+    for (int variant = 0; variant < 2; variant++) {
+        json_object_object_foreach(library, known, other)
+        {
+            if (row == NULL && is_called(known, name, variant > 0)) row = other;
+        }
     }
     const char *file = fe_text(row, "file");
     *out_length = json_object_get_int64(fe_member(row, "length"));

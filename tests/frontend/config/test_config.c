@@ -416,6 +416,51 @@ static void names_of_a_hub_are_understood(void **state)
     expect_contains(err.message, "llama-3-8b");
 }
 
+/* Names of hubs, in the spelling that their pages have. Words about weights lead to the same job; other words are
+ * refused with the nearest name. */
+static void names_with_more_words_are_understood_or_led_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool is_ready;
+        const char *job;
+    } cases[] = {{"meta-llama/Meta-Llama-3-8B-Instruct", true, "llama-3-8b"},
+                 {"NousResearch/Meta-Llama-3-8B", true, "llama-3-8b"},
+                 {"meta-llama/Llama-2-7b-chat-hf", true, "llama-2-7b"},
+                 {"mistralai/Mixtral-8x7B-Instruct-v0.1", true, "mixtral-8x7b"},
+                 {"google-bert/bert-base-uncased", true, "bert-base"},
+                 {"google/gemma-2-2b-it", true, "gemma-2-2b"},
+                 {"EleutherAI/pythia-1.4b-deduped", true, "pythia-1.4b"},
+                 {"Qwen/Qwen3-8B-Base", true, "qwen3-8b"},
+                 {"stable-diffusion-xl", false, "are sdxl,"},
+                 {"stabilityai/stable-diffusion-3-medium", false, "are sd3-medium,"},
+                 {"openai/whisper-large-v3-turbo", false, "are whisper-large-v3,"},
+                 {"google/vit-base-patch16-224-in21k", false, "are vit-base-patch16-224,"},
+                 {"llama-3-8bit", false, "llama-3-8b"},
+                 {"mistralai/Mistral-7B-v0.15", false, "are mistral-7b,"},
+                 {"bert-large-cased", false, "bert-large"},
+                 {"llama-3-8b-instruct--it", false, "llama-3-8b"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_error err = {0};
+        mdot_job *job = NULL, *ready = NULL;
+        mdot_job_info info = MDOT_INIT(mdot_job_info), expected = MDOT_INIT(mdot_job_info);
+        mdot_status status = mdot_job_read(cases[i].name, NULL, &job, &err);
+        if ((status == MDOT_OK) != cases[i].is_ready) fail_msg("%s: %s", cases[i].name, err.message);
+        if (!cases[i].is_ready) {
+            expect_contains(err.message, cases[i].job);
+            continue;
+        }
+        assert_int_equal(mdot_job_read(cases[i].job, NULL, &ready, &err), MDOT_OK);
+        mdot_job_get_info(job, &info);
+        mdot_job_get_info(ready, &expected);
+        assert_compare(info.parameters, ==, expected.parameters);
+        assert_int_equal(info.operator_count, expected.operator_count);
+        mdot_job_destroy(job);
+        mdot_job_destroy(ready);
+    }
+}
+
 static void each_ready_job_is_as_listed(void **state)
 {
     (void)state;
@@ -441,6 +486,7 @@ int main(void)
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(an_unknown_name_lists_the_nearest),
         cmocka_unit_test(names_of_a_hub_are_understood),
+        cmocka_unit_test(names_with_more_words_are_understood_or_led_on),
         cmocka_unit_test(each_ready_job_is_as_listed),
     };
     return cmocka_run_group_tests(tests, use_shipped_jobs, NULL);
