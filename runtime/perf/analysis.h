@@ -12,7 +12,7 @@ struct rt_analysis {
     rt_sharding sharding;
     rt_operator_groups groups;
     rt_operator_groups sharded_groups;   /* groups that are also sharded and fused alike */
-    rt_roofline_inputs *roofline_inputs; /* for each of sharded_groups, unsharded */
+    rt_roofline_inputs *roofline_inputs; /* of each of sharded_groups (rt_collect_roofline_inputs) */
     rt_roofline_inputs *roofline_sums;   /* of those inputs, by kind (rt_sum_roofline_inputs) */
     size_t roofline_sum_count;
     double chained_part; /* of the kernels (rt_chained_part) */

@@ -92,7 +92,9 @@ rt_work rt_work_of(const mdot_job_operator *op);
 /* The inputs of one operator on one GPU of the shard. `fusing` covers all operators (op_cost.c). */
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
                                          size_t index, const rt_shard *shard);
-/* The inputs for each group in the unsharded job, which the caller frees. Returns NULL if memory runs out. */
+/* The inputs for each group in the job with 1, 2, 4 and 8 tensor-parallel GPUs, one after the other, as far as they
+ * divide it. The caller frees them. Returns NULL if memory runs out. */
+enum { RT_STORED_SHARDS = 4 };
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
                                                const rt_fusing *fusing, const rt_operator_groups *groups);
 /* The sums of those inputs over groups whose other fields are equal, with a count of one. Flops and bytes grow linearly

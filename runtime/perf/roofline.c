@@ -193,7 +193,9 @@ static const rt_roofline_inputs *inputs_of_group(const mdot_job *job, size_t i, 
                                                  rt_roofline_inputs *buffer)
 {
     const rt_analysis *a = job->analysis;
-    if (is_whole(shard)) return &a->roofline_inputs[i];
+    size_t stored = shard->experts == 1 && shard->square_batch == 0 ? 0 : RT_STORED_SHARDS;
+    while (stored < RT_STORED_SHARDS && 1 << stored != shard->tensor) stored++;
+    if (stored < RT_STORED_SHARDS) return &a->roofline_inputs[stored * a->sharded_groups.count + i];
     *buffer = inputs_of_operator(job, a->sharded_groups.items[i].first, shard);
     buffer->count = a->sharded_groups.items[i].count;
     return buffer;

@@ -84,11 +84,12 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
                                                const rt_fusing *fusing, const rt_operator_groups *groups)
 {
-    const rt_shard whole = {.tensor = 1, .experts = 1, .of = {1, 1, 1}};
-    rt_roofline_inputs *inputs = calloc(groups->count, sizeof *inputs);
-    for (size_t i = 0; inputs != NULL && i < groups->count; i++) {
-        inputs[i] = rt_roofline_inputs_of(job, sharding, fusing, groups->items[i].first, &whole);
-        inputs[i].count = groups->items[i].count;
+    rt_roofline_inputs *inputs = calloc(RT_STORED_SHARDS * groups->count, sizeof *inputs);
+    for (size_t k = 0; inputs != NULL && k < RT_STORED_SHARDS * groups->count; k++) {
+        const rt_shard shard = {.tensor = 1 << k / groups->count, .experts = 1, .of = {1, 1, 1}};
+        if (sharding->common % (uint64_t)shard.tensor != 0) break;
+        inputs[k] = rt_roofline_inputs_of(job, sharding, fusing, groups->items[k % groups->count].first, &shard);
+        inputs[k].count = groups->items[k % groups->count].count;
     }
     return inputs;
 }
