@@ -7,7 +7,7 @@
 #ifndef MDOT_PLAN_H
 #define MDOT_PLAN_H
 
-#include "mdot_predict.h"
+#include "mdot_calibrate.h"
 
 MDOT_BEGIN_DECLARATIONS
 
@@ -19,11 +19,11 @@ typedef struct mdot_plan_axis {
 } mdot_plan_axis;
 
 enum {
-    MDOT_PLAN_AXES_MAX = 24,       /* axes per space */
-    MDOT_PLAN_VALUES_MAX = 64,     /* values per axis */
-    MDOT_PLAN_SIZES_MAX = 64,      /* GPU counts per space */
-    MDOT_PLAN_GPU_MODELS_MAX = 64, /* GPU models per space */
-    MDOT_PLAN_KEPT_MAX = 1024      /* layouts kept for each GPU model and count */
+    MDOT_PLAN_AXES_MAX = 24,        /* axes per space */
+    MDOT_PLAN_VALUES_MAX = 64,      /* values per axis */
+    MDOT_PLAN_SIZES_MAX = 64,       /* GPU counts per space */
+    MDOT_PLAN_GPU_MODELS_MAX = 128, /* GPU models per space */
+    MDOT_PLAN_KEPT_MAX = 1024       /* layouts kept for each GPU model and count */
 };
 
 /* The layouts to try. An option with an axis takes the axis' values; any other option has the value in `base`, except
@@ -62,7 +62,8 @@ typedef struct mdot_plan_space {
     /* Called about every 10,000 layouts from the caller's thread, with the finished part, 0 to 1. The search ends early
      * if it returns false. NULL: never called */
     bool (*progress)(void *state, double finished);
-    void *progress_state; /* first argument of progress */
+    void *progress_state;                /* first argument of progress */
+    const mdot_calibration *calibration; /* corrects each prediction; NULL: none */
 } mdot_plan_space;
 
 /* One layout with its prediction. */

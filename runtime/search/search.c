@@ -7,6 +7,7 @@
 #include "runtime/search/search.h"
 #include "base/struct_version.h"
 #include "runtime/core/core.h"
+#include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
+#define BALANCED_MARGIN 0.9 /* costs of stages are estimates */
 
 typedef struct kept {
     double ms_per_sample;
@@ -34,7 +36,6 @@ struct mdot_plan {
     rt_space space;
     mdot_plan_info info;
     table table;
-    kept **order; /* layout_count layouts */
 };
 
 typedef struct search {
@@ -112,34 +113,56 @@ static void free_table(table *t)
 
 /* ---- Pricing ----------------------------------------------------------------------------------------------------- */
 
-/* Enters a layout that fits by the upper bound of its memory. */
-static bool fits(worker *w, const mdot_configuration *layout)
+/* Resolves a layout; false if the job or the GPU cannot run it. */
+static bool resolve(worker *w, const mdot_configuration *layout, rt_resolved_configuration *out)
 {
     rt_configuration configuration;
-    rt_resolved_configuration resolved;
     mdot_error reason;
     const mdot_job *job = w->search->space->job;
     mdot_status status = rt_configuration_read(layout, 0, &w->names, &configuration, &reason);
     if (status == MDOT_OK) status = rt_configuration_check(&configuration, job, &reason);
-    if (status != MDOT_OK) {
-        if (w->counts.refused++ == 0) w->refusal = reason;
-        return false;
-    }
-    rt_resolve(job, &configuration, &resolved);
-    rt_memory memory = rt_measure_memory(job, &resolved);
-    rt_reserved reserved = rt_reserve_memory(job, &resolved, &memory);
+    if (status == MDOT_OK) rt_resolve(job, &configuration, out);
+    if (status != MDOT_OK && w->counts.refused++ == 0) w->refusal = reason;
+    return status == MDOT_OK;
+}
+
+/* Returns the upper bound of a layout's memory; UINT64_MAX if it exceeds the GPU. */
+static uint64_t measure(worker *w, const rt_resolved_configuration *resolved)
+{
+    const mdot_job *job = w->search->space->job;
+    rt_memory memory = rt_measure_memory(job, resolved);
+    rt_reserved reserved = rt_reserve_memory(job, resolved, &memory);
     uint64_t above = rt_memory_within(job, &memory).upper_bytes - rt_sum_memory(&memory);
-    if (rt_sum_reserved(&memory, &reserved) + above <= rt_usable_memory(&configuration.gpu)) return true;
+    uint64_t bytes = rt_sum_reserved(&memory, &reserved) + above;
+    if (bytes <= rt_usable_memory(&resolved->configuration.gpu)) return bytes;
     w->counts.too_large++;
-    return false;
+    return UINT64_MAX;
+}
+
+/* Whether the memory's upper bound is usable. */
+static bool is_within(const mdot_prediction *p)
+{
+    return p->reserved_bytes + (p->memory_upper_bytes - p->peak_memory_bytes) <= p->usable_bytes;
+}
+
+/* Predicts the worker's layouts, and corrects the predictions by the space's calibration. */
+static mdot_status predict(worker *w, size_t count, mdot_error *err)
+{
+    const rt_space *space = w->search->space;
+    for (size_t i = 0; i < count; i++) w->predictions[i].struct_size = sizeof *w->predictions;
+    mdot_status status = mdot_sweep(w->context, space->job, w->layouts, count, w->predictions, err);
+    for (size_t i = 0; space->calibration != NULL && i < count; i++)
+        if (w->predictions[i].status == MDOT_OK)
+            w->predictions[i].status =
+                mdot_calibration_apply_to_job(space->calibration, space->job, &w->layouts[i], &w->predictions[i], err);
+    return status;
 }
 
 static void price(worker *w, size_t item_index, const rt_search_item *item, size_t count)
 {
     const rt_space *space = w->search->space;
-    for (size_t i = 0; i < count; i++) w->predictions[i].struct_size = sizeof *w->predictions;
     mdot_error err;
-    mdot_status status = mdot_sweep(w->context, space->job, w->layouts, count, w->predictions, &err);
+    mdot_status status = predict(w, count, &err);
     if (status == MDOT_INCOMPATIBLE || status == MDOT_MALFORMED) {
         if (w->status == MDOT_OK) w->err = err;
         w->status = status;
@@ -147,6 +170,10 @@ static void price(worker *w, size_t item_index, const rt_search_item *item, size
     for (size_t i = 0; i < count; i++) {
         if (w->predictions[i].status != MDOT_OK || w->predictions[i].step_ms <= 0) {
             w->counts.refused++;
+            continue;
+        }
+        if (space->calibration != NULL && !is_within(&w->predictions[i])) {
+            w->counts.too_large++;
             continue;
         }
         const kept entry = {.ms_per_sample = w->predictions[i].step_ms / rt_samples_of_step(&w->layouts[i]),
@@ -161,39 +188,82 @@ static void price(worker *w, size_t item_index, const rt_search_item *item, size
     }
 }
 
-/* Makes the stages of a pipeline uneven if that is faster, or as fast with less memory, because the embedding and the
- * head take time and memory, too. The ends have up to LESS_BLOCKS blocks less than an equal share. Returns whether they
- * changed. */
-static bool balance(worker *w, kept *entry)
+/* Whether `a` does no more work than `b` in any part of the job. */
+static bool covers(const rt_shard *a, const rt_shard *b)
 {
+    bool is_less = true;
+    for (int i = 0; i < RT_PIPELINE_POSITIONS; i++) is_less = is_less && a->of[i] <= b->of[i];
+    return is_less;
+}
+
+/* Lists splits of a pipeline, from LESS_BLOCKS less at the ends than an equal share, that fit. The slowest stage
+ * decides the time. Therefore a split is left out if that of another has less work, or as much with less memory. */
+static size_t list_splits(worker *w, const mdot_configuration *even)
+{
+    enum { FEW = 64 };
+    rt_shard shards[FEW];
+    uint64_t bytes[FEW];
+    size_t count = 0;
+    int share = (int)(w->search->space->job->info.block_count / even->pipeline_parallel);
+    int most = even->pipeline_parallel > 2 ? share + 1 : share + LESS_BLOCKS;
+    int least = share > LESS_BLOCKS ? share - LESS_BLOCKS : 1, ends = most - least + 1;
+    for (int i = 0; i < ends * ends && count < FEW; i++) {
+        rt_resolved_configuration resolved;
+        mdot_configuration c = *even;
+        c.first_stage_blocks = (uint32_t)(least + i / ends);
+        c.last_stage_blocks = (uint32_t)(least + i % ends);
+        if (!resolve(w, &c, &resolved)) continue;
+        bool is_beaten = false;
+        size_t same = count;
+        for (size_t k = 0; k < count; k++) {
+            bool is_covered = covers(&shards[k], &resolved.shard);
+            if (is_covered && covers(&resolved.shard, &shards[k])) same = k;
+            is_beaten = is_beaten || (is_covered && same != k);
+        }
+        uint64_t needed = is_beaten ? UINT64_MAX : measure(w, &resolved);
+        if (needed == UINT64_MAX || (same < count && needed >= bytes[same])) continue;
+        w->layouts[same] = c;
+        shards[same] = resolved.shard;
+        bytes[same] = needed;
+        count += same == count;
+    }
+    return count;
+}
+
+/* Whether the stages of a pipeline, if all took equally long, would make it faster than the slowest layout kept. */
+static bool may_win(worker *w, const table *t, size_t slot, const kept *entry)
+{
+    rt_resolved_configuration resolved;
     const mdot_job *job = w->search->space->job;
+    double slowest = 0, all = 0;
+    if (t->counts[slot] < t->capacity || !resolve(w, &entry->configuration, &resolved)) return true;
+    for (int i = 0; i < RT_PIPELINE_POSITIONS; i++) {
+        slowest += resolved.shard.of[i] * job->analysis->sharding.cost[i];
+        all += job->analysis->sharding.cost[i];
+    }
+    double part = BALANCED_MARGIN * all / entry->configuration.pipeline_parallel / slowest;
+    return part * entry->ms_per_sample <= t->entries[slot * t->capacity + t->counts[slot] - 1].ms_per_sample;
+}
+
+/* Makes the stages of a pipeline uneven if that is faster, or as fast with less memory, because the embedding and the
+ * head take time and memory, too. Returns whether they changed. */
+static bool balance(worker *w, const table *t, size_t slot, kept *entry)
+{
     const mdot_configuration even = entry->configuration;
     const mdot_plan_info counts = w->counts; /* count each layout once */
-    int share = (int)(job->info.block_count / even.pipeline_parallel);
-    size_t count = 0;
-    if (even.first_stage_blocks > 0 || even.last_stage_blocks > 0) return false;
-    int most = even.pipeline_parallel > 2 ? share + 1 : share + LESS_BLOCKS;
-    for (int first = share - LESS_BLOCKS; first <= most; first++)
-        for (int last = share - LESS_BLOCKS; last <= most; last++) {
-            if (first < 1 || last < 1) continue;
-            mdot_configuration *c = &w->layouts[count];
-            *c = even;
-            c->first_stage_blocks = (uint32_t)first;
-            c->last_stage_blocks = (uint32_t)last;
-            w->predictions[count].struct_size = sizeof *w->predictions;
-            count += fits(w, c);
-        }
+    bool is_set = even.first_stage_blocks > 0 || even.last_stage_blocks > 0;
+    size_t count = !is_set && may_win(w, t, slot, entry) ? list_splits(w, &even) : 0;
     w->counts = counts;
-    mdot_sweep(w->context, job, w->layouts, count, w->predictions, NULL);
+    predict(w, count, NULL);
     for (size_t i = 0; i < count; i++) {
         const mdot_prediction *p = &w->predictions[i], *best = &entry->prediction;
-        if (p->status != MDOT_OK || p->step_ms <= 0 || p->step_ms > best->step_ms) continue;
+        if (p->status != MDOT_OK || p->step_ms <= 0 || p->step_ms > best->step_ms || !is_within(p)) continue;
         if (p->step_ms == best->step_ms && p->reserved_bytes >= best->reserved_bytes) continue;
         entry->configuration = w->layouts[i];
         entry->prediction = *p;
     }
     entry->ms_per_sample = entry->prediction.step_ms / rt_samples_of_step(&even);
-    return entry->configuration.first_stage_blocks > 0;
+    return !is_set && entry->configuration.first_stage_blocks > 0;
 }
 
 static void report(worker *w, uint64_t visited)
@@ -211,13 +281,14 @@ static void search_item(worker *w, size_t index, const rt_search_item *item)
 {
     search *s = w->search;
     rt_layouts layouts;
+    rt_resolved_configuration resolved;
     uint64_t number = 0;
     size_t count = 0;
     rt_layouts_begin(&layouts, s->space, item);
     while (!atomic_load_explicit(&s->is_cancelled, memory_order_relaxed) &&
            rt_layouts_next(&layouts, &w->layouts[count])) {
         w->numbers[count] = number++;
-        if (fits(w, &w->layouts[count])) count++;
+        if (resolve(w, &w->layouts[count], &resolved) && measure(w, &resolved) != UINT64_MAX) count++;
         if (count == CHUNK) {
             price(w, index, item, count);
             count = 0;
@@ -285,21 +356,8 @@ static void balance_pipelines(mdot_plan *plan, worker *w, size_t slot_count)
     for (size_t slot = 0; slot < slot_count; slot++)
         for (uint32_t i = 0; i < w->pipelines.counts[slot]; i++) {
             kept entry = w->pipelines.entries[slot * PIPELINES + i];
-            if (balance(w, &entry)) replace(&plan->table, slot, &entry);
+            if (balance(w, &plan->table, slot, &entry)) replace(&plan->table, slot, &entry);
         }
-}
-
-/* Lists the layouts in the order of mdot_plan_get_layout. */
-static bool list_layouts(mdot_plan *plan, size_t slot_count)
-{
-    size_t count = 0;
-    for (size_t slot = 0; slot < slot_count; slot++) count += plan->table.counts[slot];
-    plan->order = malloc((count + 1) * sizeof *plan->order);
-    if (plan->order == NULL) return false;
-    for (size_t slot = 0; slot < slot_count; slot++)
-        for (uint32_t i = 0; i < plan->table.counts[slot]; i++)
-            plan->order[plan->info.layout_count++] = &plan->table.entries[slot * plan->space.kept + i];
-    return true;
 }
 
 static mdot_status run_workers(mdot_plan *plan, search *s, worker *workers, size_t count, mdot_error *err)
@@ -317,10 +375,11 @@ static mdot_status run_workers(mdot_plan *plan, search *s, worker *workers, size
     plan->info.cancelled = atomic_load(&s->is_cancelled);
     if (plan->info.cancelled == 0) balance_pipelines(plan, &workers[0], s->slot_count);
     bool can_run = plan->info.priced + plan->info.too_large + plan->info.indivisible > 0 || plan->info.cancelled != 0;
-    for (size_t i = 0; i < count && status == MDOT_OK && !can_run; i++)
+    if (status != MDOT_OK || can_run) return status;
+    for (size_t i = 0; i < count; i++)
         if (workers[i].refusal.message[0] != '\0')
-            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "no layout can run: %s", workers[i].refusal.message);
-    return status;
+            return BS_INVALID(err, "no layout can run: %s", workers[i].refusal.message);
+    return BS_INVALID(err, "no layout can run: the degrees of --parallel divide none of the numbers of GPUs");
 }
 
 static mdot_status search_space(mdot_plan *plan, mdot_context *const *contexts, size_t context_count,
@@ -337,7 +396,7 @@ static mdot_status search_space(mdot_plan *plan, mdot_context *const *contexts, 
         has_memory = make_worker(&workers[i], &s, contexts[i], i == 0);
     mdot_status status = MDOT_OUT_OF_MEMORY;
     if (has_memory) status = run_workers(plan, &s, workers, context_count, err);
-    if (has_memory && status == MDOT_OK && !list_layouts(plan, s.slot_count)) status = MDOT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == MDOT_OK && i < s.slot_count; i++) plan->info.layout_count += plan->table.counts[i];
     for (size_t i = 0; workers != NULL && i < context_count; i++) free_worker(&workers[i]);
     free(workers);
     return status == MDOT_OUT_OF_MEMORY ? mdot_fail(err, status, NULL) : status;
@@ -376,7 +435,6 @@ void mdot_plan_destroy(mdot_plan *plan)
 {
     if (plan == NULL || !rt_handle_unregister(plan, RT_PLAN, __func__)) return;
     free_table(&plan->table);
-    free(plan->order);
     if (!rt_validates_handles()) free(plan);
 }
 
@@ -390,7 +448,9 @@ mdot_status mdot_plan_get_layout(const mdot_plan *plan, size_t index, mdot_plan_
 {
     if (plan == NULL || out_layout == NULL || !rt_handle_is_live(plan, RT_PLAN, __func__)) return MDOT_INVALID_ARGUMENT;
     if (index >= plan->info.layout_count) return MDOT_OUT_OF_RANGE;
-    const kept *entry = plan->order[index];
+    size_t slot = 0;
+    while (index >= plan->table.counts[slot]) index -= plan->table.counts[slot++];
+    const kept *entry = &plan->table.entries[slot * plan->table.capacity + index];
     const mdot_configuration *c = &entry->configuration;
     double waiting = rt_waiting_steps(c);
     mdot_plan_layout layout = {.configuration = *c,

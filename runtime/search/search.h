@@ -24,7 +24,8 @@ typedef struct rt_space {
     uint32_t node_gpus, kept;
     int64_t global_batch;
     const mdot_job *job;
-    rt_axis axes[RT_OPTION_COUNT]; /* of each option; count 0: the base's value */
+    const mdot_calibration *calibration; /* may be NULL */
+    rt_axis axes[RT_OPTION_COUNT];       /* of each option; count 0: the base's value */
 } rt_space;
 
 /* Checks the caller's space, copies it, and adds the axes that the search varies by itself. */

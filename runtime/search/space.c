@@ -1,5 +1,6 @@
 /* space.c — the space of a search: checks, axes that the search adds by itself, and the layouts in order. */
 #include "base/struct_version.h"
+#include "runtime/core/core.h"
 #include "runtime/job/configuration.h"
 #include "runtime/job/gpus.h"
 #include "runtime/perf/analysis.h"
@@ -18,7 +19,7 @@ enum {
 };
 #define MOST_GLOBAL_BATCH (INT64_C(1) << 40)
 
-static const bs_struct_version space_type = BS_SIZED(mdot_plan_space, progress_state);
+static const bs_struct_version space_type = BS_SIZED(mdot_plan_space, calibration);
 
 /* ---- The caller's part ------------------------------------------------------------------------------------------- */
 
@@ -180,7 +181,12 @@ mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt
 {
     mdot_plan_space source;
     BS_TRY(bs_read_struct(&space_type, caller, &source, err));
-    *out_space = (rt_space){.job = job, .global_batch = source.global_batch, .kept = source.kept > 0 ? source.kept : 1};
+    *out_space = (rt_space){.job = job,
+                            .calibration = source.calibration,
+                            .global_batch = source.global_batch,
+                            .kept = source.kept > 0 ? source.kept : 1};
+    if (source.calibration != NULL)
+        BS_TRY(rt_handle_check(source.calibration, RT_CALIBRATION, "mdot_plan_create", err));
     if (source.base == NULL) return BS_INVALID(err, "the space's base is NULL");
     mdot_status status = bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err);
     out_space->base.struct_size = sizeof out_space->base;

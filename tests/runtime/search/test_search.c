@@ -18,6 +18,7 @@ typedef struct fixture {
     mdot_predictor *predictor;
     mdot_context *contexts[3];
     mdot_job *job;
+    mdot_calibration *calibration; /* NULL: none */
     mdot_gpu gpus[2];
 } fixture;
 
@@ -67,7 +68,8 @@ static mdot_plan_space space_of(const fixture *f, int64_t global_batch)
                              .sizes = sizes,
                              .size_count = SIZES,
                              .global_batch = global_batch,
-                             .kept = KEPT};
+                             .kept = KEPT,
+                             .calibration = f->calibration};
 }
 
 static mdot_plan *search(const fixture *f, const mdot_plan_space *space, size_t contexts)
@@ -98,9 +100,13 @@ static void try_layout(const fixture *f, mdot_configuration c, double samples, d
 {
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     if (mdot_predict(f->contexts[0], f->job, &c, &p, NULL) != MDOT_OK) return;
-    if (p.reserved_bytes + (p.memory_upper_bytes - p.peak_memory_bytes) > p.usable_bytes) {
-        out->too_large++;
-        return;
+    for (int corrected = 0; corrected < 2; corrected++) {
+        if (p.reserved_bytes + (p.memory_upper_bytes - p.peak_memory_bytes) > p.usable_bytes) {
+            out->too_large++;
+            return;
+        }
+        if (f->calibration == NULL || corrected > 0) continue;
+        assert_int_equal(mdot_calibration_apply_to_job(f->calibration, f->job, &c, &p, NULL), MDOT_OK);
     }
     out->priced++;
     insert(times, p.step_ms / samples);
@@ -222,10 +228,21 @@ static void stages_are_the_best_of_all_splits(void **state)
     assert_compare(uneven, >, 8);
 }
 
-static void a_search_finds_what_plain_loops_find(void **state)
+/* With 0: no calibration; 1: steps that take 1.6 times as long as predicted, with 1.4 times the memory. */
+static void expect_loops(fixture *f, bool is_calibrated)
 {
-    const fixture *f = *state;
     static const int64_t batches[] = {0, 96};
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_configuration c = base;
+    c.gpu_spec = &f->gpus[0];
+    assert_int_equal(mdot_predict(f->contexts[0], f->job, &c, &p, NULL), MDOT_OK);
+    const mdot_measurement step = {.struct_size = sizeof step,
+                                   .job = f->job,
+                                   .configuration = &c,
+                                   .step_ms = 1.6 * p.step_ms,
+                                   .memory_bytes = 1.4 * (double)p.peak_memory_bytes};
+    if (is_calibrated)
+        assert_int_equal(mdot_calibrate_measured(f->contexts[0], &step, 1, &f->calibration, NULL), MDOT_OK);
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
         mdot_plan_space space = space_of(f, batches[b]);
         mdot_plan *plan = search(f, &space, 1); /* BERT has no head: equal stages are the fastest */
@@ -252,7 +269,12 @@ static void a_search_finds_what_plain_loops_find(void **state)
         assert_int_equal(info.layout_count, expected_count);
         mdot_plan_destroy(plan);
     }
+    mdot_calibration_destroy(f->calibration);
+    f->calibration = NULL;
 }
+
+static void a_search_finds_what_plain_loops_find(void **state) { expect_loops(*state, false); }
+static void a_calibrated_search_finds_what_corrected_loops_find(void **state) { expect_loops(*state, true); }
 
 /* The counts of a search cover each layout of the space once. */
 static void the_counts_add_up(void **state)
@@ -398,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_counts_add_up),
         cmocka_unit_test(a_search_finds_what_plain_loops_find),
+        cmocka_unit_test(a_calibrated_search_finds_what_corrected_loops_find),
         cmocka_unit_test(stages_are_the_best_of_all_splits),
         cmocka_unit_test(threads_do_not_change_a_plan),
         cmocka_unit_test(options_that_are_set_stay),
