@@ -202,10 +202,12 @@ static mdot_status find_slice(const char *name, const mdot_gpu **out_gpu, mdot_e
     const mdot_gpu *gpu = find_row(whole);
     if (gpu == NULL) return fail_unknown(whole, err);
     pthread_once(&slices_once, make_slices);
-    size_t length = strlen(gpu->name);
+    size_t length = strlen(gpu->name), family = strcspn(gpu->name, "-");
+    const char *related = NULL; /* a slice of this name, of another model of the family */
     for (size_t i = 0; i < SLICE_COUNT; i++) {
+        const char *own = strchr(slices[i].name, ':') + 1;
+        if (strncmp(slices[i].name, gpu->name, family + 1) == 0 && equal_names(own, slice)) related = slices[i].name;
         if (strncmp(slices[i].name, gpu->name, length) != 0 || slices[i].name[length] != ':') continue;
-        const char *own = slices[i].name + length + 1;
         *out_gpu = &slices[i];
         if (equal_names(own, slice)) return MDOT_OK;
         size_t end = strlen(known);
@@ -213,7 +215,8 @@ static mdot_status find_slice(const char *name, const mdot_gpu **out_gpu, mdot_e
     }
     if (known[0] == '\0')
         return BS_INVALID(err, "mdot knows no slices of %s; those of A100, A30, H100 and H200 are known", gpu->name);
-    return BS_INVALID(err, "%s has no slice \"%.64s\"; its slices are %s", gpu->name, slice, known);
+    return BS_INVALID(err, "%s has no slice \"%.64s\"; its slices are %s%s%s", gpu->name, slice, known,
+                      related != NULL ? "; another model has it: " : "", related != NULL ? related : "");
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
