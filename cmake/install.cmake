@@ -57,4 +57,4 @@ install(
   DESTINATION share/doc/mdot
   COMPONENT command)
 install(DIRECTORY examples/jobs weights/jobs DESTINATION share/mdot COMPONENT command
-        FILES_MATCHING PATTERN *.onnx PATTERN *.csv PATTERN *.json PATTERN *.json.gz PATTERN *.job)
+        FILES_MATCHING PATTERN *.onnx PATTERN *.csv PATTERN *.json PATTERN *.json.gz PATTERN *.job PATTERN *.job.gz)
