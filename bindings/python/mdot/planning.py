@@ -7,6 +7,7 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union
 
+from mdot.calibration import Calibration
 from mdot.configuration import OPTIONS, Configuration, _number, fill
 from mdot.gpus import GPU, gpu as find_gpu
 from mdot.library import structs as c
@@ -209,6 +210,7 @@ def search(
     price: Price = 0,
     confidence: float = 0.8,
     threads: int | None = None,
+    calibration: Calibration | None = None,
     **options: Any,
 ) -> Plan:
     """Searches layouts. `plan` describes the arguments."""
@@ -236,6 +238,7 @@ def search(
         axes=axes,
         axis_count=len(tried or {}),
         kept=kept,
+        calibration=None if calibration is None else calibration._handle,
     )
     count = threads or len(os.sched_getaffinity(0))
     contexts = [_Context(predictor._handle, 1) for _ in range(count)]
@@ -282,6 +285,6 @@ def plan(
     `gpu` are GPU models and `gpus` numbers of GPUs. `global_batch` are the samples of an optimizer step; 0 leaves them
     to each layout. `tried` lists values of options to try, for example {"precision": ["mixed-bf16", "fp8"]}; other
     options are those of `Configuration`, and those left out that concern parallelism, ZeRO, recomputation and
-    micro-batch are searched. `kept` is the number of layouts to keep for each model and size.
+    micro-batch are searched. `calibration` corrects each prediction. `kept` is the number of layouts to keep for each model and size.
     """
     return search(_shipped(), job, gpu, gpus, **arguments)

@@ -8,7 +8,7 @@ from typing import Any
 from mdot.library.errors import InvalidArgumentError
 
 _NUMBER = r"[+-]?(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_COUNT = re.compile(rf"({_NUMBER})([kMGT]?)", re.IGNORECASE)
+_COUNT = re.compile(rf"({_NUMBER})([kMGBT]?)", re.IGNORECASE)
 _RATE = re.compile(rf"\s*({_NUMBER})\s*(?:([kKmMgGtT])(i(?=[bB]))?((?i:bits?|bytes?)|[bB])(?i:/s|ps|/sec))?")
 
 
@@ -31,7 +31,7 @@ def check_number(option: str, value: Any) -> Any:
 def read_count(text: str) -> int:
     """A positive whole number: "100000", "100_000", "1e5", "100k", "1.5M"."""
     found = _COUNT.fullmatch(text)
-    value = float(found[1]) * 1000 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
+    value = float(found[1]) * 1000 ** " kmgt".index(found[2].lower().replace("b", "g") or " ") if found else 0.0
     if value < 1 or not value.is_integer():
         raise InvalidArgumentError(f"expected a whole number, for example 100000, 1e5 or 100k, not {text!r}")
     return int(value)

@@ -175,7 +175,7 @@ class Other(unittest.TestCase):
                 self.assertIn("install the wheel mdot-predict", err)
 
     def test_quantities_take_units(self) -> None:
-        for text, value in (("1e5", 100000), ("1_000_000", 1000000), ("1M", 1000000), ("1.5k", 1500), ("7", 7)):
+        for text, value in (("1e5", 100000), ("1_000_000", 1000000), ("1M", 1000000), ("1.5k", 1500), ("30B", 30000000000), ("7", 7)):
             self.assertEqual(read_count(text), value)
         for text, rate in (("12.5", 12.5), ("12.5GB/s", 12.5), ("100Gb/s", 12.5), ("400Gbps", 50.0), ("1.8TB/s", 1800.0)):
             self.assertAlmostEqual(read_rate(text), rate)

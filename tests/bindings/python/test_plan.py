@@ -52,6 +52,18 @@ class PlanTest(support.TestCase):
         self.assertIsNone(plan.recommended)
         self.assertEqual(len(plan.records()), len(plan))
 
+    def test_a_calibration_corrects_each_layout_as_measured_steps_do(self) -> None:
+        predictor, options = mdot.Predictor(), {"precision": "mixed-bf16", "optimizer": "adamw"}
+        ms = 1.5 * predictor.predict(self.job, gpu="A100", batch=8, **options).step_ms
+        step = mdot.Measurement(self.job, mdot.Configuration(gpu="A100", batch=8, **options), ms=ms)
+        plan = mdot.plan(self.job, "A100", [1, 8], calibration=mdot.Calibration.measured(predictor, [step]), global_batch=64, **options)
+        words = f"--gpu A100 --gpus 1,8 --global-batch 64 --measured batch=8,ms={ms!r} --dim sequence=128 --json -q"
+        answer = json.loads(support.run(os.environ["MDOT_CLI"], "plan", str(support.BERT), *words.split()))
+        plain = mdot.plan(self.job, "A100", [1, 8], global_batch=64, **options)
+        for one, row, before in zip(plan, answer["layouts"], plain):
+            self.assertAlmostEqual(one.prediction.step_ms, row["step_ms"], delta=1e-6 * row["step_ms"])
+            self.assertGreater(one.prediction.step_ms, 1.1 * before.prediction.step_ms)
+
     def test_wrong_arguments_are_named(self) -> None:
         for arguments, word in (
             ({"gpus": 12}, "12 GPUs"),

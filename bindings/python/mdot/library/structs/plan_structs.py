@@ -30,6 +30,7 @@ class mdot_plan_space(Sized):
         ("reserved", c_uint32),
         ("progress", progress_function),
         ("progress_state", c_void_p),
+        ("calibration", c_void_p),
     ]
 
 
