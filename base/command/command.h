@@ -15,16 +15,17 @@
 
 /* Type of an option's value. Its place is `at` bytes into the subcommand's request. */
 typedef enum cli_kind {
-    CLI_FLAG,   /* bool; takes no value */
-    CLI_TEXT,   /* const char *: the value verbatim */
-    CLI_WHOLE,  /* int64_t from `least` to `most` */
-    CLI_COUNT,  /* like CLI_WHOLE, also with suffixes: 100k, 1.5M */
-    CLI_RATE,   /* double: GB/s, up to `most`; also with units: 100Gb/s, 12.5GB/s */
-    CLI_REAL,   /* double above 0, up to `most`; 0: unlimited */
-    CLI_CHOICE, /* int: index in `choices` */
-    CLI_DIM,    /* cli_dims: adds NAME=NUMBER, from `least` on, or NAME=OTHER */
-    CLI_TEXTS,  /* cli_texts: adds the value */
-    CLI_CALL,   /* passes the value and the place to `call` */
+    CLI_FLAG,     /* bool; takes no value */
+    CLI_TEXT,     /* const char *: the value verbatim */
+    CLI_WHOLE,    /* int64_t from `least` to `most` */
+    CLI_COUNT,    /* like CLI_WHOLE, also with suffixes: 100k, 1.5M */
+    CLI_RATE,     /* double: GB/s, up to `most`; also with units: 100Gb/s, 12.5GB/s */
+    CLI_DURATION, /* double: hours; takes units: 7d, 36h, 90min */
+    CLI_REAL,     /* double above 0, up to `most`; 0: unlimited */
+    CLI_CHOICE,   /* int: index in `choices` */
+    CLI_DIM,      /* cli_dims: adds NAME=NUMBER, from `least` on, or NAME=OTHER */
+    CLI_TEXTS,    /* cli_texts: adds the value */
+    CLI_CALL,     /* passes the value and the place to `call` */
 } cli_kind;
 
 typedef struct cli_option {
@@ -251,6 +252,12 @@ bool cli_parse_choice(const char *command, const char *what, const char *text, c
  * many. */
 bool cli_split_list(const char *command, const char *what, char *text, size_t most, const char **out_items,
                     size_t *out_count);
+
+/* Adds "16,32,48" or "16..512" to the values, up to `capacity` of them, which is at most CLI_MAX_ADDED. The range has
+ * its ends and the powers of two between them; with `doubles`, 24..100 is 24, 48, 96, 100. */
+enum { CLI_MAX_ADDED = 64 };
+bool cli_add_values(const char *command, const char *what, char *text, int64_t maximum, bool doubles, size_t capacity,
+                    int64_t *values, size_t *value_count);
 
 /* Bindings of --dim: NAME=NUMBER or NAME=OTHER. */
 enum { CLI_MAX_DIMS = 64 };

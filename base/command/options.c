@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MAX_OPTIONS = 64, MAX_VALUES = 256 };
+enum { MAX_OPTIONS = 96, MAX_VALUES = 256 };
 
 typedef struct line {
     const cli_command *command;

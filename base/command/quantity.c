@@ -50,7 +50,10 @@ const char *cli_read_count(const char *text, int suffixes, int64_t minimum, int6
                       with_suffix[] = "it must be a whole number, for example 100000, 100_000, 1e5 or 100k";
     double value;
     const char *end = read_decimal(text, &value);
-    if (end != NULL && suffixes != 0 && prefix_of(*end) > 0) value *= pow(1000, prefix_of(*end++));
+    if (end != NULL && suffixes != 0 && (*end | 0x20) == 'b') /* a billion */
+        value *= 1e9, end++;
+    else if (end != NULL && suffixes != 0 && prefix_of(*end) > 0)
+        value *= pow(1000, prefix_of(*end++));
     if (end == NULL || *end != '\0' || value != floor(value)) return suffixes != 0 ? with_suffix : not_whole;
     if (value < (double)minimum || value > (double)maximum || fabs(value) >= 0x1p53) return "it is out of range";
     *out = (int64_t)value;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Reads a whole number: "100000", "100_000", "1e5". `suffixes`: also "100k", "1.5M", "2G" and "1T", powers of 1000.
+/* Reads a whole number: "100000", "100_000", "1e5". `suffixes`: also "100k", "1.5M", "2G" or "2B", and "1T".
  * Numbers from 2^53 on are refused, because a double rounds them. */
 const char *cli_read_count(const char *text, int suffixes, int64_t least, int64_t most, int64_t *out);
 

@@ -80,6 +80,44 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t ma
     return true;
 }
 
+static bool refuse_values(const char *command, const char *what, const char *text, int64_t maximum)
+{
+    return cli_refuse(command, "%s takes integers from 1 to %lld, for example 32, 16,32 or 16..64, not \"%s\"", what,
+                      (long long)maximum, text);
+}
+
+bool cli_add_values(const char *command, const char *what, char *text, int64_t maximum, bool doubles, size_t capacity,
+                    int64_t *values, size_t *value_count)
+{
+    char *dots = strstr(text, "..");
+    const char *items[CLI_MAX_ADDED];
+    size_t count = *value_count;
+    if (dots != NULL) {
+        int64_t first, end;
+        *dots = '\0';
+        bool read = cli_read_int(text, 1, maximum, &first) && cli_read_int(dots + 2, 1, maximum, &end);
+        *dots = '.';
+        if (!read) return refuse_values(command, what, text, maximum);
+        if (first > end)
+            return cli_refuse(command, "%s must ascend, but %lld precedes %lld", what, (long long)first,
+                              (long long)end);
+        for (int64_t value = first, next = 1; value <= end && count < capacity;) {
+            values[count++] = value;
+            while (next <= value) next *= 2;
+            if (doubles) next = 2 * value;
+            value = value < end && next > end ? end : next;
+        }
+    } else {
+        size_t more = 0;
+        if (!cli_split_list(command, what, text, capacity - count, items, &more)) return false;
+        for (size_t i = 0; i < more; i++)
+            if (!cli_read_int(items[i], 1, maximum, &values[count++]))
+                return refuse_values(command, what, items[i], maximum);
+    }
+    *value_count = count;
+    return true;
+}
+
 static mdot_dim_binding *add_dim(const char *command, const char *name, cli_dims *dims)
 {
     if (dims->count == CLI_MAX_DIMS) {
@@ -143,6 +181,12 @@ static bool read_rate(const char *command, const char *what, const char *text, i
     return cli_refuse(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
 }
 
+static bool read_duration(const char *command, const char *what, const char *text, double *out_hours)
+{
+    const char *reason = cli_read_duration(text, out_hours);
+    return reason == NULL || cli_refuse(command, "%s \"%s\": %s", what, text, reason);
+}
+
 static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
 {
     if (texts->count == CLI_MAX_TEXTS) return cli_refuse(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
@@ -160,6 +204,7 @@ bool cli_set_value(const char *command, const cli_option *option, char *value, v
     case CLI_TEXT: *(const char **)place = value; return true;
     case CLI_WHOLE: return cli_parse_int(command, what, value, option->least, option->most, place);
     case CLI_COUNT: return read_count(command, what, value, option, place);
+    case CLI_DURATION: return read_duration(command, what, value, place);
     case CLI_RATE: return read_rate(command, what, value, option->most, place);
     case CLI_REAL: return read_real(command, what, value, option->most, place);
     case CLI_CHOICE: return cli_parse_choice(command, what, value, option->choices, option->words, place);

@@ -34,8 +34,8 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
         CLI_SAMPLE_LENGTH_OPTION(request, member.dims),                                                                \
         {.name = "frozen",                                                                                             \
          .value = "MODULE",                                                                                            \
-         .help = "freeze the parameters of this module and of the modules in it; * and ? are wildcards. A .job file "  \
-                 "requires that it was made with --keep-names",                                                        \
+         .help = "freeze the parameters of this module and its submodules; * and ? are wildcards. A .job file needs "  \
+                 "--keep-names",                                                                                       \
          .kind = CLI_TEXTS,                                                                                            \
          .at = offsetof(request, member.frozen),                                                                       \
          .repeats = true},                                                                                             \

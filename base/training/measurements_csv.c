@@ -297,8 +297,9 @@ static mdot_status check_keys(const table *t)
     return check_names(t);
 }
 
-mdot_status measured_read_option(const char *command, const char *text, const measured_defaults *defaults,
-                                 const mdot_job *job, measured_steps *io_steps, mdot_error *err)
+/* Adds a step of `job`. The steps must have space for it. */
+static mdot_status read_step(const char *command, const char *text, const measured_defaults *defaults,
+                             const mdot_job *job, measured_steps *io_steps, mdot_error *err)
 {
     char *copy = strdup(text);
     if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
@@ -339,6 +340,42 @@ mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, s
                                            .memory_bytes = m->gib[i] * CLI_GIB};
     mdot_status status = mdot_calibrate_measured(context, rows, count, out_calibration, err);
     free(rows);
+    return status;
+}
+
+bool measured_keep_step(const char *command, char *text, void *measured)
+{
+    measured_options *m = measured;
+    if (m->step_count == MEASURED_MAX_STEPS)
+        return cli_refuse(command, "--measured can be given at most %d times; use `mdot calibrate` for a table",
+                          MEASURED_MAX_STEPS);
+    m->steps[m->step_count++] = text;
+    return true;
+}
+
+mdot_status measured_make_calibration(const char *command, const measured_options *measured,
+                                      const measured_defaults *defaults, mdot_predictor *predictor,
+                                      mdot_context *context, const mdot_job *job, mdot_calibration **out_calibration,
+                                      mdot_error *err)
+{
+    mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+    measured_steps steps = {0};
+    mdot_error reason = {0};
+    if (measured->calibration_path != NULL) {
+        BS_TRY(mdot_predictor_get_info(predictor, &info));
+        return predict_load_calibration(measured->calibration_path, info.name, out_calibration, err);
+    }
+    if (measured->step_count == 0) return MDOT_OK;
+    mdot_status status =
+        measured_allocate(measured->step_count, &steps) ? MDOT_OK : BS_OUT_OF_MEMORY(err, "--measured");
+    for (size_t i = 0; status == MDOT_OK && i < measured->step_count; i++)
+        status = read_step(command, measured->steps[i], defaults, job, &steps, err);
+    if (status == MDOT_OK && measured_calibrate(context, &steps, 0, 1, out_calibration, &reason) != MDOT_OK) {
+        int skipped = 0; /* of the library's message, which counts rows */
+        sscanf(reason.message, "row %*u: %n", &skipped);
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--measured: %s", reason.message + skipped);
+    }
+    measured_free(&steps);
     return status;
 }
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_BYTES = 1 << 26 };
+enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_BYTES = 1 << 26, MEASURED_MAX_STEPS = 256 };
 
 /* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. Rows with the
  * same job share one reading. */
@@ -35,9 +35,29 @@ typedef struct measured_defaults {
     const mdot_gpu *gpu;
     int64_t batch;
 } measured_defaults;
-/* Adds a step of `job`, "gpu=A100,batch=64,precision=amp,ms=123". The steps must have space for it. */
-mdot_status measured_read_option(const char *command, const char *text, const measured_defaults *defaults,
-                                 const mdot_job *job, measured_steps *io_steps, mdot_error *err);
+
+/* The options --calibration and --measured of a command, whose rows are MEASURED_OPTIONS at `member` of `request`. */
+typedef struct measured_options {
+    const char *calibration_path;          /* may be NULL */
+    const char *steps[MEASURED_MAX_STEPS]; /* for example "gpu=A100,batch=64,precision=amp,ms=123" */
+    size_t step_count;
+} measured_options;
+bool measured_keep_step(const char *command, char *text, void *measured);
+#define MEASURED_OPTIONS(request, member)                                                                              \
+    PREDICT_CALIBRATION_OPTION(request, member.calibration_path),                                                      \
+        CLI_CALL_ROW(                                                                                                  \
+            "measured", "KEY=X,…", measured_keep_step,                                                                 \
+            "correct the predictions by a measured step of this job: ms, gib (peak of allocated memory) or both, "     \
+            "and the options under which it ran, for example gpu=A100,batch=64,precision=amp,ms=123. Omitted keys "    \
+            "are those of the command line",                                                                           \
+            .at = offsetof(request, member), .repeats = true, .excludes = "calibration")
+/* Makes the calibration of the options from steps of `job`; NULL if both options are absent. The caller destroys it,
+ * also after a failure. */
+mdot_status measured_make_calibration(const char *command, const measured_options *measured,
+                                      const measured_defaults *defaults, mdot_predictor *predictor,
+                                      mdot_context *context, const mdot_job *job, mdot_calibration **out_calibration,
+                                      mdot_error *err);
+
 /* Space for `count` steps. The caller frees it in either case. */
 bool measured_allocate(size_t count, measured_steps *out_steps);
 /* Fits a calibration to every stride-th step from `first` on. */

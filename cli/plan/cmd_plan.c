@@ -1,12 +1,13 @@
 /* cmd_plan.c — `mdot plan`: which GPUs, how many, and which parallelism a training needs, and what it costs. */
 #include "base/command/quantity.h"
 #include "base/file.h"
+#include "base/processors.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/plan/plan_request.h"
+#include "cli/report/report.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,41 +19,15 @@ enum { MAX_GPUS = 1 << 16, DEFAULT_TOP = 1, PROGRESS_SECONDS = 2 };
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
-static bool add_size(const char *command, plan_request *r, int64_t size)
-{
-    if (r->size_count < MDOT_PLAN_SIZES_MAX) {
-        r->sizes[r->size_count++] = (uint32_t)size;
-        return true;
-    }
-    cli_usage_error(command, "--gpus takes at most %d numbers", MDOT_PLAN_SIZES_MAX);
-    return false;
-}
-
 /* "8..256" is 8, 16, 32 … 256; "8,24" is a list. */
 static bool parse_sizes(const char *command, char *text, void *request)
 {
     plan_request *r = request;
-    char *dots = strstr(text, "..");
-    const char *items[MDOT_PLAN_SIZES_MAX];
-    size_t count;
-    int64_t first, last;
-    if (dots != NULL) {
-        *dots = '\0';
-        if (!cli_parse_int(command, "--gpus", text, 1, MAX_GPUS, &first) ||
-            !cli_parse_int(command, "--gpus", dots + 2, 1, MAX_GPUS, &last))
-            return false;
-        if (first > last) {
-            cli_usage_error(command, "--gpus must ascend, but %lld precedes %lld", (long long)first, (long long)last);
-            return false;
-        }
-        for (int64_t size = first; size < last; size *= 2)
-            if (!add_size(command, r, size)) return false;
-        return add_size(command, r, last);
-    }
-    if (!cli_split_list(command, "--gpus", text, MDOT_PLAN_SIZES_MAX, items, &count)) return false;
-    for (size_t i = 0; i < count; i++)
-        if (!cli_parse_int(command, "--gpus", items[i], 1, MAX_GPUS, &first) || !add_size(command, r, first))
-            return false;
+    int64_t sizes[MDOT_PLAN_SIZES_MAX];
+    r->size_count = 0;
+    if (!cli_add_values(command, "--gpus", text, MAX_GPUS, true, MDOT_PLAN_SIZES_MAX, sizes, &r->size_count))
+        return false;
+    for (size_t i = 0; i < r->size_count; i++) r->sizes[i] = (uint32_t)sizes[i];
     return true;
 }
 
@@ -67,36 +42,6 @@ static bool parse_global_batch(const char *command, char *text, void *request)
     cli_usage_error(command, "--global-batch takes samples, for example 512, or tokens, for example 4M-tokens: %s",
                     reason);
     return false;
-}
-
-static bool parse_hours(const char *command, const char *option, const char *text, double *out)
-{
-    const char *reason = cli_read_duration(text, out);
-    if (reason != NULL) cli_usage_error(command, "%s \"%s\": %s", option, text, reason);
-    return reason == NULL;
-}
-
-/* Options whose value is a duration, stored in hours or in minutes. */
-#define DURATION_CALL(name, option, member, unit)                                                                      \
-    static bool parse_##name(const char *command, char *text, void *request)                                           \
-    {                                                                                                                  \
-        double hours;                                                                                                  \
-        if (!parse_hours(command, option, text, &hours)) return false;                                                 \
-        ((plan_request *)request)->run.member = hours * (unit);                                                        \
-        return true;                                                                                                   \
-    }
-DURATION_CALL(deadline, "--deadline", deadline_hours, 1)
-DURATION_CALL(failures, "--gpu-failure", gpu_failure_hours, 1)
-DURATION_CALL(restart, "--restart", restart_minutes, 60)
-DURATION_CALL(startup, "--startup", startup_minutes, 60)
-DURATION_CALL(checkpoint, "--checkpoint-every", checkpoint_minutes, 60)
-
-static bool parse_interruptions(const char *command, char *text, void *request)
-{
-    double hours;
-    if (!parse_hours(command, "--interrupted-every", text, &hours)) return false;
-    ((plan_request *)request)->run.interruptions_per_hour = 1 / hours;
-    return true;
 }
 
 static bool parse_grid(const char *command, char *text, void *request)
@@ -116,10 +61,6 @@ static const cli_option options[] = {
                  "numbers of GPUs: 8..256 for 8, 16, 32 and so on, or a list such as 8,24,96 (default 8)",
                  .heading = "Search"),
     CLI_WHOLE_ROW("node-gpus", "N", plan_request, node_gpus, 1, MAX_GPUS, "GPUs of a node (default 8)"),
-    CLI_CALL_ROW(
-        "global-batch", "N", parse_global_batch,
-        "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
-        "the batch that suits it"),
     CLI_WHOLE_ROW("threads", "N", plan_request, threads, 1, 256,
                   "threads of the search (default: the available processors)"),
     CLI_VALUE_ROW(CLI_COUNT, "tokens", "N", plan_request, tokens,
@@ -131,7 +72,8 @@ static const cli_option options[] = {
                   .least = 1, .most = MAX_TOTAL, .needs = "dataset"),
     CLI_VALUE_ROW(CLI_COUNT, "dataset", "N", plan_request, dataset, "number of samples of an epoch", .least = 1,
                   .most = MAX_TOTAL, .needs = "epochs"),
-    CLI_CALL_ROW("deadline", "TIME", parse_deadline, "time that the training may take, for example 7d, 36h or 90min"),
+    CLI_VALUE_ROW(CLI_DURATION, "deadline", "TIME", plan_request, run.deadline_hours,
+                  "time that the training may take, for example 7d, 36h or 90min"),
     CLI_VALUE_ROW(CLI_REAL, "budget", "X", plan_request, run.budget,
                   "cost that the training may have, in the currency of --price", .most = INT64_C(1) << 40),
     CLI_VALUE_ROW(CLI_REAL, "confidence", "P", plan_request, confidence,
@@ -145,19 +87,24 @@ static const cli_option options[] = {
     CLI_VALUE_ROW(CLI_RATE, "storage", "GB/s", plan_request, run.storage_gbps,
                   "rate at which a checkpoint is written while training waits; without it there are no checkpoints",
                   .most = 1 << 20),
-    CLI_CALL_ROW("checkpoint-every", "TIME", parse_checkpoint,
-                 "time between checkpoints (default: the best one by Young and Daly, from --storage and the failures)"),
-    CLI_CALL_ROW("gpu-failure", "TIME", parse_failures, "mean time between failures of one GPU, for example 50000h"),
-    CLI_CALL_ROW("interrupted-every", "TIME", parse_interruptions,
-                 "mean time between interruptions of all GPUs, for example by a spot market"),
-    CLI_CALL_ROW("restart", "TIME", parse_restart, "time from a failure until training goes on"),
-    CLI_CALL_ROW("startup", "TIME", parse_startup, "time from the allocation until the first step"),
+    CLI_VALUE_ROW(
+        CLI_DURATION, "checkpoint-every", "TIME", plan_request, checkpoint_hours,
+        "time between checkpoints (default: the best one by Young and Daly, from --storage and the failures)"),
+    CLI_VALUE_ROW(CLI_DURATION, "gpu-failure", "TIME", plan_request, run.gpu_failure_hours,
+                  "mean time between failures of one GPU, for example 50000h"),
+    CLI_VALUE_ROW(CLI_DURATION, "interrupted-every", "TIME", plan_request, interruption_hours,
+                  "mean time between interruptions of all GPUs, for example by a spot market"),
+    CLI_VALUE_ROW(CLI_DURATION, "restart", "TIME", plan_request, restart_hours,
+                  "time from a failure until training goes on"),
+    CLI_VALUE_ROW(CLI_DURATION, "startup", "TIME", plan_request, startup_hours,
+                  "time from the allocation until the first step"),
     CLI_CALL_ROW("grid", "G/KWH", parse_grid, "CO2 of a kWh of electric energy, for example 350g/kWh"),
-    CLI_VALUE_ROW(CLI_DIM, "dim", "NAME=N", plan_request, reading.dims,
-                  "fix a symbolic dimension other than the batch (or NAME=OTHER)", .heading = "Job", .letter = 'd',
-                  .least = 1, .repeats = true),
-    CLI_SAMPLE_LENGTH_OPTION(plan_request, reading.dims),
-    CLI_LORA_OPTION(plan_request, reading),
+    CLI_CALL_ROW(
+        "global-batch", "N", parse_global_batch,
+        "samples of an optimizer step over all GPUs, or tokens, for example 4M-tokens. Without it, each layout has "
+        "the batch that suits it",
+        .heading = "Job"),
+    CLI_READING_OPTIONS(plan_request, reading),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
     CLI_GPU_OPTION(plan_request, gpus, "one or several GPU models, or \"all\" (required)"),
@@ -171,9 +118,10 @@ static const cli_option options[] = {
                   .choices = rt_sync_names, .words = rt_sync_words, .takes_list = true),
     CLI_CALL_ROW("link", "LINK", cli_parse_link,
                  "link between the GPUs of a node: pcie, nvlink, or the bandwidth that a collective reaches, in GB/s"),
-    CLI_VALUE_ROW(CLI_RATE, "network", "GB/s", cli_training, value[RT_OPTION_network_gbps],
-                  "bandwidth that a collective reaches between nodes, in GB/s per GPU (default 20)",
-                  .most = 1000000000),
+    CLI_VALUE_ROW(
+        CLI_RATE, "network", "GB/s", cli_training, value[RT_OPTION_network_gbps],
+        "bandwidth that a collective reaches between nodes, in GB/s per GPU (default 20, and 40 from Hopper on)",
+        .most = 1000000000),
     CLI_CALL_ROW(
         "price", "X/h|FILE[,COLUMN=X…]", cli_read_gpu_prices,
         "price of a GPU per hour, for example 2.5 or $2.5/h, or a table (CSV) with the columns gpu and price and, "
@@ -190,6 +138,7 @@ static const cli_option options[] = {
     PREDICT_MODEL_OPTION(plan_request, model_path, "Predictor",
                          "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the "
                          "predictor of the installation)"),
+    MEASURED_OPTIONS(plan_request, measured),
     CLI_JSON_OPTION(plan_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(plan_request, reading.quiet, "suppress warnings and progress"),
 };
@@ -264,26 +213,29 @@ static bool show_progress(void *state, double finished)
     return true;
 }
 
-static size_t thread_count(const plan_request *r)
-{
-    cpu_set_t set;
-    if (r->threads > 0) return (size_t)r->threads;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    int count = CPU_COUNT(&set);
-    return count < 1 ? 1 : count > 256 ? 256 : (size_t)count;
-}
-
 static mdot_status search(plan_request *r, plan_answers *answers, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *contexts[256] = {0};
-    size_t threads = thread_count(r);
+    size_t threads = r->threads > 0 ? (size_t)r->threads : (size_t)fmin(256, (double)bs_processors());
     mdot_status status = predict_open_model(r->model_path, NULL, &predictor, &contexts[0], err);
     for (size_t i = 1; status == MDOT_OK && i < threads; i++)
         status = mdot_context_create(predictor, &contexts[i], err);
     mdot_configuration base = base_of(r, answers);
     static axis_table axes; /* too large for the stack */
     if (status == MDOT_OK) status = list_axes(r, answers, &axes, err);
+    mdot_calibration *calibration = NULL;
+    cli_training assumed = r->training; /* of a measured step that omits keys */
+    assumed.value[RT_OPTION_precision].choice = (int)base.precision;
+    assumed.value[RT_OPTION_optimizer].choice = (int)base.optimizer;
+    const measured_defaults defaults = {
+        .training = &assumed, .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL, .batch = base.batch};
+    if (status == MDOT_OK)
+        status = measured_make_calibration("plan", &r->measured, &defaults, predictor, contexts[0], answers->job,
+                                           &calibration, err);
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    if (calibration != NULL) mdot_calibration_get_info(calibration, &info);
+    answers->calibrated_rows = info.row_count;
     progress shown = {.last = time(NULL)};
     const mdot_plan_space space = {.struct_size = sizeof space,
                                    .base = &base,
@@ -297,10 +249,12 @@ static mdot_status search(plan_request *r, plan_answers *answers, mdot_error *er
                                    .axis_count = axes.count,
                                    .kept = (uint32_t)r->top,
                                    .progress = r->reading.quiet || isatty(STDERR_FILENO) == 0 ? NULL : show_progress,
-                                   .progress_state = &shown};
+                                   .progress_state = &shown,
+                                   .calibration = calibration};
     if (status == MDOT_OK) status = mdot_plan_create(contexts, threads, answers->job, &space, &answers->plan, err);
     if (shown.is_shown) fputs("\r\033[K", stderr);
     for (size_t i = 0; i < threads; i++) mdot_context_destroy(contexts[i]);
+    mdot_calibration_destroy(calibration);
     mdot_predictor_close(predictor);
     return status;
 }
@@ -319,6 +273,26 @@ static int64_t divisible_batch(double samples)
     return exact;
 }
 
+/* Leaves out GPU models without a price. */
+static mdot_status keep_priced(plan_request *r, mdot_error *err)
+{
+    size_t kept = 0, count = r->gpus.count;
+    const char *left_out = NULL;
+    for (size_t i = 0; r->prices.is_set && i < count; i++) {
+        if (isnan(cli_gpu_hour_price(&r->prices, r->gpus.item[i].name)))
+            left_out = r->gpus.item[i].name;
+        else
+            r->gpus.item[kept++] = r->gpus.item[i];
+    }
+    if (left_out == NULL) return MDOT_OK;
+    if (kept == 0) return BS_INVALID(err, "--price has no price of %s: add a row for it", left_out);
+    r->gpus.count = kept;
+    if (!r->reading.quiet)
+        fprintf(stderr, "mdot plan: warning: %zu of %zu GPU models have no price and are left out, for example %s\n",
+                count - kept, count, left_out);
+    return MDOT_OK;
+}
+
 /* Converts tokens and epochs to samples. */
 static mdot_status count_samples(plan_request *r, plan_answers *answers, mdot_error *err)
 {
@@ -334,6 +308,10 @@ static mdot_status count_samples(plan_request *r, plan_answers *answers, mdot_er
     if (r->counts_tokens) r->global_batch = divisible_batch((double)r->global_batch / length);
     r->run.evaluation_samples = (double)r->evaluation_samples;
     r->run.evaluation_steps = (double)r->evaluate_every;
+    r->run.checkpoint_minutes = 60 * r->checkpoint_hours;
+    r->run.restart_minutes = 60 * r->restart_hours;
+    r->run.startup_minutes = 60 * r->startup_hours;
+    if (r->interruption_hours > 0) r->run.interruptions_per_hour = 1 / r->interruption_hours;
     return MDOT_OK;
 }
 
@@ -343,16 +321,21 @@ static bool dominates(const plan_row *a, const plan_row *b)
     return better && a->cost.hours <= b->cost.hours && a->money <= b->money;
 }
 
+static int compare_money(const void *first, const void *second)
+{
+    const plan_row *a = first, *b = second;
+    return (a->money > b->money) - (a->money < b->money);
+}
+
 /* Finds the Pareto front and the recommended row: the cheapest eligible one, or else the one that is most likely in
  * time and in budget. */
-static void judge(const plan_request *r, plan_answers *answers)
+static void judge(plan_answers *answers)
 {
     for (size_t i = 0; i < answers->count; i++) {
         plan_row *row = &answers->rows[i];
         row->is_front = true;
         for (size_t k = 0; k < answers->count; k++) row->is_front = row->is_front && !dominates(&answers->rows[k], row);
         double chance = fmin(row->cost.in_time, row->cost.in_budget);
-        row->is_eligible = chance >= r->confidence;
         const plan_row *best = answers->recommended;
         bool is_better = best == NULL;
         if (best != NULL && row->is_eligible != best->is_eligible)
@@ -381,30 +364,24 @@ static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot
         row->cost = MDOT_INIT(mdot_training_cost);
         mdot_plan_get_layout(answers->plan, i, &row->layout);
         double price = r->prices.is_set ? cli_gpu_hour_price(&r->prices, row->layout.configuration.gpu_spec->name) : 0;
-        if (isnan(price))
-            return BS_INVALID(err, "--price has no price of %s: add a row for it",
-                              row->layout.configuration.gpu_spec->name);
         run.price = price;
         if (run.samples == 0) run.samples = row->layout.samples; /* one step, for throughput alone */
         status = mdot_training_cost_of(&run, &row->layout, &row->cost, err);
         row->money = price > 0 ? row->cost.cost : row->cost.gpu_hours;
         if (run.samples == row->layout.samples) row->money /= row->layout.samples;
+        row->is_eligible = fmin(row->cost.in_time, row->cost.in_budget) >= r->confidence;
     }
-    if (status == MDOT_OK) judge(r, answers);
+    if (!r->json) qsort(answers->rows, answers->count, sizeof *answers->rows, compare_money);
+    if (status == MDOT_OK) judge(answers);
     return status;
 }
 
 static mdot_status write_page(const plan_request *r, const plan_answers *answers, mdot_error *err)
 {
     bs_memstream buffer;
-    size_t size_bytes = 0;
     if (!bs_memstream_open(&buffer)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     plan_write_report(buffer.file, r, answers);
-    char *text = bs_memstream_close(&buffer, &size_bytes);
-    mdot_status status =
-        text != NULL ? bs_write_file(r->output, text, size_bytes, err) : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    free(text);
-    return status;
+    return report_save(&buffer, r->output, err);
 }
 
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
@@ -453,6 +430,7 @@ static int run(int argc, char **argv)
     if (status == MDOT_OK) status = cli_read_job("plan", request.job_path, &request.reading, &answers.job, &err);
     if (status == MDOT_OK) status = mdot_job_get_info(answers.job, &answers.info);
     if (status == MDOT_OK) answers.tokens_per_sample = cli_tokens_per_sample(answers.job, &answers.info);
+    if (status == MDOT_OK) status = keep_priced(&request, &err);
     if (status == MDOT_OK) status = count_samples(&request, &answers, &err);
     if (status == MDOT_OK) status = search(&request, &answers, &err);
     if (status == MDOT_OK) status = price_rows(&request, &answers, &err);
@@ -480,6 +458,7 @@ const cli_command cli_plan = {
         "others.",
     CLI_OPTIONS(options),
     .lists = offsetof(plan_request, lists),
+    .option_words = rt_option_words,
     .files = "onnx|job",
     .run = run,
 };

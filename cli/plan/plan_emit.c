@@ -56,7 +56,7 @@ static void print_torchtitan(const launch *l)
     if (c->zero_stage == 1 || c->zero_stage == 2)
         printf("# ZeRO stage %u: FSDP2 without a second gather of the weights comes nearest.\n", c->zero_stage);
     printf("[training]\nlocal_batch_size = %" PRId64 "\nglobal_batch_size = %" PRId64 "\n", c->batch, l->samples);
-    if (l->length > 0) printf("seq_len = %" PRId64 "\n", l->length);
+    printf("seq_len = %" PRId64 "\n", l->length);
     if (l->steps > 0) printf("steps = %" PRId64 "\n", l->steps);
     printf("mixed_precision_param = \"%s\"\n", l->is_16_bit ? "bfloat16" : "float32");
     if (l->precision == MDOT_PRECISION_BF16) puts("dtype = \"bfloat16\"");
@@ -80,10 +80,10 @@ static void print_torchtitan(const launch *l)
     printf("\n[activation_checkpoint]\nmode = \"%s\"\n", modes[c->recompute]);
     printf("\n[compile]\nenable = %s\n", c->compiled != 0 ? "true" : "false");
     if (l->is_fp8)
-        printf("\n[quantize.linear.%s]\n", l->precision == MDOT_PRECISION_MXFP8 ? "mx]\nrecipe_name = \"mxfp8_cublas\""
-                                           : l->precision == MDOT_PRECISION_FP8_ROWWISE
-                                               ? "float8]\nrecipe_name = \"rowwise\""
-                                               : "float8]\nenable_fsdp_float8_all_gather = true");
+        printf("\n[quantize.linear.%s\n", l->precision == MDOT_PRECISION_MXFP8 ? "mx]\nrecipe_name = \"mxfp8_cublas\""
+                                          : l->precision == MDOT_PRECISION_FP8_ROWWISE
+                                              ? "float8]\nrecipe_name = \"rowwise\""
+                                              : "float8]\nenable_fsdp_float8_all_gather = true");
 }
 
 static void print_megatron(const launch *l)
@@ -98,7 +98,7 @@ static void print_megatron(const launch *l)
                c->first_stage_blocks, c->last_stage_blocks);
     if (c->sequence_parallel != 0) printf(" --sequence-parallel");
     printf(" \\\n  --micro-batch-size %" PRId64 " --global-batch-size %" PRId64, l->micro_batch, l->samples);
-    if (l->length > 0) printf(" --seq-length %" PRId64, l->length);
+    printf(" --seq-length %" PRId64, l->length);
     if (l->steps > 0) printf(" --train-iters %" PRId64, l->steps);
     if (l->is_16_bit) printf(" \\\n  --%s", l->is_fp16 ? "fp16" : "bf16");
     if (l->is_fp8)
@@ -140,6 +140,10 @@ mdot_status plan_emit(const plan_request *r, const plan_answers *answers, mdot_e
                          "--offload, or a smaller precision",
                          r->job_path);
     const launch l = launch_of(r, answers);
+    if (r->emit != TORCHRUN && l.length == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: the job has no tokens, and %s trains language models: use --emit torchrun", r->job_path,
+                         plan_emit_names[r->emit]);
     if (r->emit == TORCHRUN && l.tensor * l.pipeline * l.context * l.experts > 1)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: the recommended layout has tp=%u, pp=%u, cp=%u and ep=%u, which torchrun alone cannot "

@@ -76,6 +76,9 @@ static void print_command(const plan_request *r, const mdot_configuration *c)
     for (size_t i = 0; i < r->reading.dims.count; i++)
         printf(" --dim %s=%" PRId64, r->reading.dims.item[i].name, r->reading.dims.item[i].value);
     if (r->reading.lora != NULL) printf(" --lora %s", r->reading.lora);
+    for (size_t i = 0; i < r->reading.frozen.count; i++) printf(" --frozen '%s'", r->reading.frozen.item[i]);
+    for (size_t i = 0; i < r->reading.trained.count; i++) printf(" --trained '%s'", r->reading.trained.item[i]);
+    if (r->measured.calibration_path != NULL) printf(" --calibration '%s'", r->measured.calibration_path);
     puts("");
 }
 
@@ -195,34 +198,42 @@ void plan_write_rows(FILE *out, const plan_request *r, const plan_answers *answe
 
 /* ---- Recommendation ---------------------------------------------------------------------------------------------- */
 
-/* The best row with another number of the recommended GPU model: the next smaller or the next larger one. */
-static const plan_row *neighbour(const plan_answers *answers, bool larger)
+/* Another number of the recommended GPU model: the next smaller or larger one, or the smallest that meets the goal. */
+typedef enum other { SMALLER, LARGER, FEWEST } other;
+
+static const plan_row *find_other(const plan_answers *answers, other kind)
 {
     const plan_row *best = answers->recommended, *found = NULL;
+    int known = best->layout.configuration.gpu_count, nearest = 0;
     for (size_t i = 0; i < answers->count; i++) {
         const plan_row *row = &answers->rows[i];
-        int gpus = row->layout.configuration.gpu_count, known = best->layout.configuration.gpu_count;
-        if (row->layout.gpu_model != best->layout.gpu_model || (larger ? gpus <= known : gpus >= known)) continue;
-        int nearest = found != NULL ? found->layout.configuration.gpu_count : 0;
-        if (found == NULL || (larger ? gpus < nearest : gpus > nearest)) found = row;
+        int gpus = row->layout.configuration.gpu_count;
+        bool is_other = kind == LARGER ? gpus > known : gpus < known && (kind == SMALLER || row->is_eligible);
+        if (row->layout.gpu_model != best->layout.gpu_model || !is_other) continue;
+        if (found != NULL && (kind == SMALLER ? gpus <= nearest : gpus >= nearest)) continue;
+        found = row;
+        nearest = gpus;
     }
     return found;
 }
 
-static void print_neighbour(const plan_request *r, const plan_answers *answers, const plan_row *row)
+static void print_neighbour(const plan_request *r, const plan_answers *answers, const plan_row *row, const char *remark)
 {
     const plan_row *best = answers->recommended;
     small_cell time;
     if (row == NULL) return;
     int gpus = row->layout.configuration.gpu_count;
     double more = 100 * (row->money / best->money - 1);
-    const char *money = answers->has_prices ? "cost" : "take";
+    const char *money = answers->has_prices ? "money" : "GPU-hours";
+    printf("; %d%s ", gpus, remark);
     if (has_goal(r) && !row->is_eligible && best->is_eligible)
-        printf("; %d miss the goal (%s, a chance of %.0f %%)", gpus, hours_text(&time, row->cost.hours),
+        printf("miss the goal (%s, a chance of %.0f %%)", hours_text(&time, row->cost.hours),
                100 * fmin(row->cost.in_time, row->cost.in_budget));
+    else if (fabs(more) < 1)
+        printf("take %s and the same %s within 1 %%", hours_text(&time, row->cost.hours), money);
     else
-        printf("; %d take %s and %s %.3g %% %s%s", gpus, hours_text(&time, row->cost.hours), money, fabs(more),
-               more < 0 ? "less" : "more", answers->has_prices ? "" : " GPU-hours");
+        printf("take %s and %.*f %% %s %s", hours_text(&time, row->cost.hours), fabs(more) < 10 ? 1 : 0, fabs(more),
+               more < 0 ? "less" : "more", money);
 }
 
 static void print_recommendation(const plan_request *r, const plan_answers *answers)
@@ -232,21 +243,24 @@ static void print_recommendation(const plan_request *r, const plan_answers *answ
     small_cell time, low, high;
     printf("\n%d %s: %s (%s to %s), ", c->gpu_count, c->gpu_spec->name, hours_text(&time, best->cost.hours),
            hours_text(&low, best->cost.lower_hours), hours_text(&high, best->cost.upper_hours));
+    printf("%s", report_number(best->money, low.text));
     if (answers->has_prices)
-        printf("%.*f (%.0f to %.0f)", best->money < 100 ? 2 : 0, best->money, best->cost.lower_cost,
-               best->cost.upper_cost);
+        printf(" (%s to %s)", report_number(best->cost.lower_cost, low.text),
+               report_number(best->cost.upper_cost, high.text));
     else
-        printf("%.0f GPU-hours", best->money);
-    if (best->cost.kwh > 0) printf(", %.0f kWh", best->cost.kwh);
-    if (best->cost.co2_kg > 0) printf(", %.0f kg of CO2", best->cost.co2_kg);
+        printf(" GPU-hours");
+    if (best->cost.kwh > 0) printf(", %s kWh", report_number(best->cost.kwh, low.text));
+    if (best->cost.co2_kg > 0) printf(", %s kg of CO2", report_number(best->cost.co2_kg, low.text));
     if (has_goal(r))
         printf(best->is_eligible ? ": the cheapest with a chance of %.0f %% or more"
                                  : ": no layout meets the goal with a chance of %.0f %%; this one comes nearest",
                100 * r->confidence);
     else
         printf(": the cheapest");
-    print_neighbour(r, answers, neighbour(answers, false));
-    print_neighbour(r, answers, neighbour(answers, true));
+    const plan_row *smaller = find_other(answers, SMALLER), *least = has_goal(r) ? find_other(answers, FEWEST) : NULL;
+    if (best->is_eligible) print_neighbour(r, answers, least, ", the fewest with such a chance,");
+    if (least != smaller || !best->is_eligible) print_neighbour(r, answers, smaller, "");
+    print_neighbour(r, answers, find_other(answers, LARGER), "");
     puts(".");
     if (answers->has_prices && r->prices.has_origins) {
         fputs("The price is ", stdout);
@@ -254,17 +268,30 @@ static void print_recommendation(const plan_request *r, const plan_answers *answ
         puts(" for a GPU.");
     }
     const mdot_training_cost *k = &best->cost;
-    if (k->evaluation_hours + k->checkpoint_hours + k->failure_hours + k->startup_hours > 0) {
-        printf("Beside %s of steps: ", hours_text(&time, k->step_hours));
-        printf("evaluations %s, ", hours_text(&time, k->evaluation_hours));
-        printf("checkpoints %s", hours_text(&time, k->checkpoint_hours));
-        if (k->checkpoint_minutes > 0) printf(" (every %.0f min)", k->checkpoint_minutes);
-        printf(", failures %s, ", hours_text(&time, k->failure_hours));
-        printf("start %s.\n", hours_text(&time, k->startup_hours));
+    const struct part {
+        const char *name;
+        double hours;
+    } parts[] = {{"evaluations", k->evaluation_hours},
+                 {"checkpoints", k->checkpoint_hours},
+                 {"failures", k->failure_hours},
+                 {"start", k->startup_hours}};
+    const char *between = NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].hours <= 0) continue;
+        if (between == NULL) printf("Beside %s of steps: ", hours_text(&time, k->step_hours));
+        printf("%s%s %s", between != NULL ? between : "", parts[i].name, hours_text(&low, parts[i].hours));
+        between = ", ";
+        if (parts[i].hours == k->checkpoint_hours && k->checkpoint_minutes > 0)
+            printf(" (every %s)", hours_text(&high, k->checkpoint_minutes / 60));
     }
+    if (between != NULL) puts(".");
     if (c->pipeline_parallel > 1)
         printf("Pipeline stages wait for %.0f %% of the step.\n", 100 * best->layout.pipeline_share);
-    printf("One measured step narrows the interval most: predict this layout and add --measured.\n  ");
+    if (answers->calibrated_rows > 0)
+        printf("Calibrated by %zu measured step%s.\n  ", answers->calibrated_rows,
+               answers->calibrated_rows == 1 ? "" : "s");
+    else
+        printf("One measured step narrows the interval most: time this layout, and add --measured.\n  ");
     print_command(r, c);
 }
 
@@ -324,7 +351,10 @@ void plan_print(const plan_request *r, const plan_answers *answers)
         print_table(stdout, r, answers, false);
         if (has_total(r)) print_recommendation(r, answers);
     } else {
-        printf("\n\nNo layout fits: use more GPUs, GPUs with more memory, --offload, or a smaller precision.\n");
+        printf("\n\n%s\n",
+               answers->search.too_large > 0
+                   ? "No layout fits: use more GPUs, GPUs with more memory, --offload, or a smaller precision."
+                   : "No layout divides the global batch: use another one, or fewer GPUs.");
     }
     print_counts(answers);
 }

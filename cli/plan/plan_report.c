@@ -71,18 +71,12 @@ static void draw_front(FILE *out, const plan_answers *answers, bool is_narrow)
             LEFT - 44, width - RIGHT, HEIGHT - 24);
     fprintf(out, "text-anchor=\"end\">%s</text>\n<path class=\"line\" d=\"",
             answers->has_prices ? "cost" : "GPU-hours");
-    const plan_row *last = NULL; /* the front has one row for each time, and costs fall along it */
-    for (;;) {
-        const plan_row *next = NULL;
-        for (size_t i = 0; i < answers->count; i++) {
-            const plan_row *row = &answers->rows[i];
-            if (!row->is_front || (last != NULL && row->cost.hours <= last->cost.hours)) continue;
-            if (next == NULL || row->cost.hours < next->cost.hours) next = row;
-        }
-        if (next == NULL) break;
-        fprintf(out, "%c%.1f %.1f", last == NULL ? 'M' : 'L', position(&x, next->money),
-                position(&y, next->cost.hours));
-        last = next;
+    char command = 'M';
+    for (size_t i = 0; i < answers->count; i++) { /* by cost, so that times fall along the front */
+        const plan_row *row = &answers->rows[i];
+        if (!row->is_front) continue;
+        fprintf(out, "%c%.1f %.1f", command, position(&x, row->money), position(&y, row->cost.hours));
+        command = 'L';
     }
     fputs("\" style=\"--c:var(--soft)\"/>\n", out);
     for (size_t i = 0; i < answers->count; i++) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/training/job_argument.h"
+#include "base/training/measurements_csv.h"
 #include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
 
@@ -18,7 +19,8 @@ typedef struct plan_request {
     bool counts_tokens; /* global_batch is in tokens */
     int64_t tokens, samples, epochs, dataset, evaluate_every, evaluation_samples;
     mdot_training_run run; /* samples and price are filled in later */
-    double confidence;
+    double confidence, checkpoint_hours, restart_hours, startup_hours, interruption_hours;
+    measured_options measured;
     cli_gpu_prices prices;
     bool json;
     const char *output; /* of a page; may be NULL */
@@ -39,8 +41,9 @@ typedef struct plan_answers {
     double tokens_per_sample; /* 0: the job has no tokens */
     mdot_plan *plan;
     mdot_plan_info search;
-    plan_row *rows; /* the best layout of each GPU model and size first, then the others; by time */
+    plan_row *rows; /* by cost; for JSON, by GPU model, size and time */
     size_t count;
+    size_t calibrated_rows;      /* 0: uncalibrated */
     const plan_row *recommended; /* NULL: no layout fits */
     bool has_prices;             /* each GPU model has a price */
 } plan_answers;

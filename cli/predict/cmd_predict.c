@@ -10,41 +10,10 @@
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-static bool refuse_values(const char *command, const char *what, const char *text, int64_t maximum)
+/* Adds to PREDICT_MAX_BATCHES values. */
+static bool add_values(const char *command, const char *what, char *text, int64_t most, int64_t *values, size_t *count)
 {
-    return cli_refuse(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
-                      what, maximum, text);
-}
-
-/* Adds "16..512" or "16,32,48" to the values, at most PREDICT_MAX_BATCHES in total. */
-static bool add_values(const char *command, const char *what, char *text, int64_t maximum, int64_t *values,
-                       size_t *value_count)
-{
-    char *dots = strstr(text, "..");
-    const char *items[PREDICT_MAX_BATCHES];
-    size_t count = *value_count;
-    if (dots != NULL) {
-        int64_t first, end;
-        *dots = '\0';
-        bool read = cli_read_int(text, 1, maximum, &first) && cli_read_int(dots + 2, 1, maximum, &end);
-        *dots = '.';
-        if (!read) return refuse_values(command, what, text, maximum);
-        if (first > end)
-            return cli_refuse(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, end);
-        for (int64_t value = first, power = 1; value <= end && count < PREDICT_MAX_BATCHES;) {
-            values[count++] = value;
-            while (power <= value) power *= 2;
-            value = value < end && power > end ? end : power;
-        }
-    } else {
-        size_t more;
-        if (!cli_split_list(command, what, text, PREDICT_MAX_BATCHES - count, items, &more)) return false;
-        for (size_t i = 0; i < more; i++)
-            if (!cli_read_int(items[i], 1, maximum, &values[count++]))
-                return refuse_values(command, what, items[i], maximum);
-    }
-    *value_count = count;
-    return true;
+    return cli_add_values(command, what, text, most, false, PREDICT_MAX_BATCHES, values, count);
 }
 
 static bool is_swept_twice(const char *command, const char *text)
@@ -82,16 +51,6 @@ static bool parse_batch(const char *command, char *text, void *request)
     predict_request *r = request;
     if (r->sweeps_batch) return cli_refuse(command, "--batch and --sweep exclude each other");
     return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
-}
-
-static bool keep_measured(const char *command, char *text, void *request)
-{
-    predict_request *r = request;
-    if (r->measured_count == PREDICT_MAX_MEASURED)
-        return cli_refuse(command, "--measured can be given at most %d times; use `mdot calibrate` for a table",
-                          PREDICT_MAX_MEASURED);
-    r->measured[r->measured_count++] = text;
-    return true;
 }
 
 static const cli_option options[] = {
@@ -136,13 +95,7 @@ static const cli_option options[] = {
         predict_request, model_path, "Predictor",
         "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
         "of the installation)"),
-    PREDICT_CALIBRATION_OPTION(predict_request, calibration_path),
-    CLI_CALL_ROW(
-        "measured", "KEY=X,…", keep_measured,
-        "correct the predictions by a measured step of this job: ms (milliseconds), gib (peak of allocated memory) "
-        "or both, and gpu, batch and the options above under which it ran, for example "
-        "gpu=A100,batch=64,precision=amp,ms=123. Keys that are left out are those of the command line",
-        .repeats = true, .excludes = "calibration"),
+    MEASURED_OPTIONS(predict_request, measured),
     CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(predict_request, reading.quiet, "suppress warnings"),
 };
@@ -271,37 +224,17 @@ static mdot_status explain_all(mdot_context *context, predict_answers *answers, 
     return MDOT_OK;
 }
 
-static mdot_status read_measured(const predict_request *r, const predict_answers *answers, measured_steps *out,
-                                 mdot_error *err)
-{
-    const measured_defaults defaults = {.training = &r->training,
-                                        .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
-                                        .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
-    if (!measured_allocate(r->measured_count, out)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    for (size_t i = 0; i < r->measured_count; i++)
-        BS_TRY(measured_read_option("predict", r->measured[i], &defaults, answers->first_job, out, err));
-    return MDOT_OK;
-}
-
-static mdot_status make_calibration(const predict_request *r, mdot_context *context, const predict_answers *answers,
-                                    mdot_calibration **out_calibration, mdot_error *err)
-{
-    if (r->calibration_path != NULL)
-        return predict_load_calibration(r->calibration_path, answers->predictor, out_calibration, err);
-    measured_steps steps = {0};
-    mdot_status status = read_measured(r, answers, &steps, err);
-    if (status == MDOT_OK) status = measured_calibrate(context, &steps, 0, 1, out_calibration, err);
-    measured_free(&steps);
-    return status;
-}
-
-static mdot_status calibrate_all(const predict_request *r, mdot_context *context, predict_answers *answers,
-                                 mdot_error *err)
+static mdot_status calibrate_all(const predict_request *r, mdot_predictor *predictor, mdot_context *context,
+                                 predict_answers *answers, mdot_error *err)
 {
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     if (r->explain) answers->factors = calloc(answers->count, sizeof *answers->factors);
     if (r->explain && answers->factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = make_calibration(r, context, answers, &answers->calibration, err);
+    const measured_defaults defaults = {.training = &r->training,
+                                        .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
+                                        .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
+    mdot_status status = measured_make_calibration("predict", &r->measured, &defaults, predictor, context,
+                                                   answers->first_job, &answers->calibration, err);
     const mdot_calibration *calibration = answers->calibration;
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
@@ -372,9 +305,9 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
     for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
         status = predict_rows(r, context, answers, v * stride, stride, err);
     if (status == MDOT_OK && answers->left_out > 0) status = drop_refused(answers, err);
-    bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
+    bool calibrates = r->measured.calibration_path != NULL || r->measured.step_count > 0;
     if (status == MDOT_OK && r->explain) status = explain_all(context, answers, err);
-    if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);
+    if (status == MDOT_OK && calibrates) status = calibrate_all(r, predictor, context, answers, err);
     if (status == MDOT_OK && r->beside_path != NULL) status = predict_beside(r, context, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
@@ -406,7 +339,7 @@ static int run(int argc, char **argv)
     if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
         return cli_usage_error(
             "predict", "--sweep of a dimension requires a job in a file, because it reads the job several times");
-    if (request.swept_dim != NULL && request.measured_count > 0)
+    if (request.swept_dim != NULL && request.measured.step_count > 0)
         return cli_usage_error("predict", "--measured excludes --sweep of a dimension, because its step has one size");
     bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1 ||
                    request.training.torch_count > 1 || cli_combination_count(&request.lists) > 1;

@@ -240,7 +240,7 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     cell a, b, d, batch;
     printf("%s on %s\n", cli_printable(&name, r->job_path), c->gpu_spec->name);
     snprintf(batch.text, sizeof batch.text, "batch %" PRId64 "%s, ", c->batch,
-             r->fit               ? " (the largest that fits)"
+             r->fit               ? p->fits ? " (the largest that fits)" : " (the smallest, which does not fit)"
              : r->batch_count > 0 ? ""
                                   : " (the file's)");
     print_common(r, answers, batch.text, 2, 0);

@@ -3,15 +3,16 @@
 #pragma once
 
 #include "base/training/job_argument.h"
+#include "base/training/measurements_csv.h"
 #include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
 
-enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256, PREDICT_MAX_ROWS = 1000000 };
+enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_ROWS = 1000000 };
 
 /* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
 typedef struct predict_request {
     cli_training training; /* must be first, where option calls expect it */
-    const char *job_path, *model_path, *calibration_path;
+    const char *job_path, *model_path;
     cli_reading reading;
     cli_gpus gpus;
     cli_lists lists; /* of training options */
@@ -21,8 +22,7 @@ typedef struct predict_request {
     const char *swept_dim; /* a symbolic dimension with these values in turn; may be NULL */
     int64_t dim_values[PREDICT_MAX_BATCHES];
     size_t dim_value_count;
-    const char *measured[PREDICT_MAX_MEASURED]; /* steps, as texts */
-    size_t measured_count;
+    measured_options measured;
     cli_total total;
     int64_t output_tokens; /* of a request to a language model */
     int sort;              /* predict_order, or CLI_NO_CHOICE */

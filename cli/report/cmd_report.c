@@ -186,14 +186,11 @@ static int run(int argc, char **argv)
     request.reading.output = request.output;
     mdot_error err = {0};
     bs_memstream buffer;
-    size_t size_bytes = 0;
     mdot_status status = bs_memstream_open(&buffer) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = bs_check_output(request.output, &err);
     if (status == MDOT_OK) status = write_report(&request, &operands, buffer.file, &err);
-    char *text = bs_memstream_close(&buffer, &size_bytes);
-    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
-    free(text);
+    mdot_status saved = report_save(&buffer, status == MDOT_OK ? request.output : NULL, &err);
+    if (status == MDOT_OK) status = saved;
     return status == MDOT_OK ? CLI_OK : cli_report("report", &err);
 }
 

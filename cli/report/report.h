@@ -2,6 +2,7 @@
  * drawings, report_text.c names. */
 #pragma once
 
+#include "base/text.h"
 #include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
 
@@ -37,6 +38,9 @@ extern const char cli_report_head[]; /* report_head.html */
 void report_begin(FILE *out);
 bool report_write_job(FILE *out, const report_job *job, const cli_training *training); /* false: memory ran out */
 void report_end(FILE *out, const char *predictor);                                     /* NULL: not named */
+
+/* Closes a page in memory, and writes it to `path`; NULL: only frees it. */
+mdot_status report_save(bs_memstream *page, const char *path, mdot_error *err);
 
 /* Writes text with HTML's special characters escaped; unprintable characters become '?'. */
 void report_text(FILE *out, const char *text);

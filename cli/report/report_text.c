@@ -1,9 +1,20 @@
 /* report_text.c — writes names from files, and numbers, as text of a page. */
-#include "base/text.h"
+#include "base/file.h"
 #include "cli/report/report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+mdot_status report_save(bs_memstream *page, const char *path, mdot_error *err)
+{
+    size_t size_bytes = 0;
+    char *text = bs_memstream_close(page, &size_bytes);
+    mdot_status status = text == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : MDOT_OK;
+    if (status == MDOT_OK && path != NULL) status = bs_write_file(path, text, size_bytes, err);
+    free(text);
+    return status;
+}
 
 void report_text(FILE *out, const char *text)
 {

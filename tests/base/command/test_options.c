@@ -407,6 +407,7 @@ static const char *example_of(const cli_option *option)
     if (option->kind == CLI_DIM) return "n=1";
     if (option->kind == CLI_WHOLE || option->kind == CLI_COUNT) return "1";
     if (option->kind == CLI_REAL || option->kind == CLI_RATE) return "1";
+    if (option->kind == CLI_DURATION) return "1h";
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (option->kind == CLI_CALL && strcmp(option->name, calls[i].name) == 0) return calls[i].value;
     assert_compare(option->kind, ==, CLI_TEXT);
