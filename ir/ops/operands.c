@@ -1,8 +1,11 @@
 /* operands.c — a node's operands, as an operator's rules read them; see operands.h. */
 #include "ir/ops/operands.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdot_error *err)
 {
@@ -134,6 +137,22 @@ mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *t
     int64_t dims[MDOT_MAX_RANK];
     for (int i = 0; i < type->rank; i++) dims[i] = type->dim[i].offset;
     return ir_make_wide(arena, node, type->dtype, type->rank, dims, out, err);
+}
+
+mdot_status ir_operand_choice(const ir_operands *args, const char *attr, const char *const *names, int count,
+                              int *out_choice)
+{
+    const char *text = ir_node_string(args->node, attr, names[0]);
+    char known[192];
+    bs_join list;
+    bs_join_begin(&list, known, sizeof known);
+    for (int i = 0; i < count; i++) {
+        bs_join_add(&list, "%s", names[i]);
+        if (strcmp(names[i], text) != 0) continue;
+        *out_choice = i;
+        return MDOT_OK;
+    }
+    return ir_unsupported(args, "the %s \"%s\" is unknown; known are %s", attr, text, known);
 }
 
 static mdot_status check_index(const ir_operands *args, ir_dim index, ir_dim extent)

@@ -56,6 +56,10 @@ mdot_status ir_operand_ints(const ir_operands *args, int i, const char *what, in
  * the length, otherwise OUT_OF_RANGE. An evaluation checks each index itself. */
 mdot_status ir_operand_need_indices(const ir_operands *args, int i, int64_t first, int64_t stride, ir_dim extent);
 
+/* The number of a text attribute among its names; the first is the default. UNSUPPORTED for other texts. */
+mdot_status ir_operand_choice(const ir_operands *args, const char *attr, const char *const *names, int count,
+                              int *out_choice);
+
 /* The axis in attribute `name`, as 0 … rank - 1. */
 mdot_status ir_operand_axis(const ir_operands *args, const char *name, int64_t fallback, int rank, int *out_axis);
 

@@ -143,19 +143,6 @@ static mdot_status read_region(const ir_operands *args, ir_resize *r)
     return status;
 }
 
-/* The number of an attribute's text among the names. */
-static mdot_status read_choice(const ir_operands *args, const char *attr, const char *const *names, int count,
-                               int *out_choice)
-{
-    const char *text = ir_node_string(args->node, attr, names[0]);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], text) != 0) continue;
-        *out_choice = i;
-        return MDOT_OK;
-    }
-    return ir_malformed(args, "the %s \"%s\" is unknown", attr, text);
-}
-
 static mdot_status read_attributes(const ir_operands *args, ir_resize *r)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
@@ -163,9 +150,9 @@ static mdot_status read_attributes(const ir_operands *args, ir_resize *r)
                                             "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     int mode = 0, position = 0, rounding = 0;
-    mdot_status status = read_choice(args, "mode", modes, 3, &mode);
-    if (status == MDOT_OK) status = read_choice(args, "coordinate_transformation_mode", positions, 7, &position);
-    if (status == MDOT_OK) status = read_choice(args, "nearest_mode", roundings, 4, &rounding);
+    mdot_status status = ir_operand_choice(args, "mode", modes, 3, &mode);
+    if (status == MDOT_OK) status = ir_operand_choice(args, "coordinate_transformation_mode", positions, 7, &position);
+    if (status == MDOT_OK) status = ir_operand_choice(args, "nearest_mode", roundings, 4, &rounding);
     r->mode = (ir_resize_mode)mode;
     r->position = (ir_resize_position)position;
     r->rounding = (ir_resize_rounding)rounding;

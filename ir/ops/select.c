@@ -1,8 +1,6 @@
 /* select.c — operators that cut along axes and join again: Slice, Split, Concat, Pad. */
 #include "ir/ops/operands.h"
 
-#include <string.h>
-
 /* ---- Slice ------------------------------------------------------------------------------------------------------ */
 
 typedef struct cut { /* along one axis: elements start, start + step, … */
@@ -265,17 +263,7 @@ mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, ir_inputs input
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_MODE_COUNT } pad_mode;
 
-static mdot_status read_pad_mode(const ir_operands *args, pad_mode *out_mode)
-{
-    static const char *const names[PAD_MODE_COUNT] = {"constant", "reflect", "edge", "wrap"};
-    const char *mode = ir_node_string(args->node, "mode", "constant");
-    for (int i = 0; i < PAD_MODE_COUNT; i++) {
-        if (strcmp(mode, names[i]) != 0) continue;
-        *out_mode = (pad_mode)i;
-        return MDOT_OK;
-    }
-    return ir_unsupported(args, "mode \"%s\" is unknown; known are constant, reflect, edge and wrap", mode);
-}
+static const char *const pad_modes[PAD_MODE_COUNT] = {"constant", "reflect", "edge", "wrap"};
 
 /* Numbers of elements to add before and after every axis; negative numbers remove elements. */
 static mdot_status read_pads(const ir_operands *args, int rank, ir_dim *out_before, ir_dim *out_after)
@@ -305,10 +293,10 @@ static mdot_status pad_result(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
-    pad_mode mode = PAD_CONSTANT;
+    int mode = PAD_CONSTANT;
     BS_TRY(ir_operand_need(args, 0, "data", -1, &in));
     BS_TRY(read_pads(args, in.rank, before, after));
-    BS_TRY(read_pad_mode(args, &mode));
+    BS_TRY(ir_operand_choice(args, "mode", pad_modes, PAD_MODE_COUNT, &mode));
     BS_TRY(ir_operand_need_same(args, 2, 0));
     BS_TRY(ir_operand_need_one(args, 2, "constant value"));
     for (int i = 0; i < in.rank; i++) {
@@ -374,10 +362,10 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, ir_inputs in, ir_w
 {
     ir_operands args = ir_operands_of_tensors(node, in, err);
     ir_dim before[MDOT_MAX_RANK], after[MDOT_MAX_RANK];
-    pad_mode mode = PAD_CONSTANT;
+    int mode = PAD_CONSTANT;
     BS_TRY(ir_make_by(arena, node, in, pad_result, &out[0], err));
     BS_TRY(read_pads(&args, in[0]->rank, before, after));
-    BS_TRY(read_pad_mode(&args, &mode));
+    BS_TRY(ir_operand_choice(&args, "mode", pad_modes, PAD_MODE_COUNT, &mode));
     const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: zeros, as in the new tensor */
     if (constant != NULL && constant->count != 1)
         return ir_fail(node, err, MDOT_MALFORMED, "the constant must be one number");
@@ -386,7 +374,7 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, ir_inputs in, ir_w
     int64_t strides[MDOT_MAX_RANK], index[MDOT_MAX_RANK] = {0};
     ir_strides(in[0]->rank, in[0]->dims, strides);
     for (int64_t k = 0; k < out[0]->count; k++) {
-        int64_t source = padded_offset(mode, in[0], strides, before, index);
+        int64_t source = padded_offset((pad_mode)mode, in[0], strides, before, index);
         if (source >= 0)
             ir_copy_element(out[0], k, in[0], source);
         else if (constant != NULL)

@@ -95,16 +95,10 @@ typedef struct candidate { /* floats rank by f, integers by i; the other field i
     int64_t position;
 } candidate;
 
-/* Compares numbers; NaN is above all. */
-static int compare_floats(double a, double b)
-{
-    if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
-    return (a > b) - (a < b);
-}
-
+/* NaN is above all. */
 static int compare_values(const candidate *a, const candidate *b)
 {
-    int order = compare_floats(a->f, b->f);
+    int order = isnan(a->f) || isnan(b->f) ? isnan(a->f) - isnan(b->f) : (a->f > b->f) - (a->f < b->f);
     return order ? order : (a->i > b->i) - (a->i < b->i);
 }
 
@@ -162,13 +156,10 @@ typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MAX, REDUCE
 static mdot_status read_reduction(const ir_operands *args, reduction *out)
 {
     static const char *const names[REDUCTION_COUNT] = {"none", "add", "mul", "max", "min"};
-    const char *name = ir_node_string(args->node, "reduction", "none");
-    for (int i = 0; i < REDUCTION_COUNT; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *out = (reduction)i;
-        return MDOT_OK;
-    }
-    return ir_unsupported(args, "reduction \"%s\" is unknown; known are none, add, mul, max and min", name);
+    int choice = 0;
+    BS_TRY(ir_operand_choice(args, "reduction", names, REDUCTION_COUNT, &choice));
+    *out = (reduction)choice;
+    return MDOT_OK;
 }
 
 static double reduce_floats(reduction how, double old, double update)

@@ -54,16 +54,13 @@ static mdot_status read_attributes(const ir_operands *args, ir_trees *t)
 {
     static const char *const names[] = {
         [IR_AGGREGATE_SUM] = "SUM", [IR_AGGREGATE_MIN] = "MIN", [IR_AGGREGATE_MAX] = "MAX"};
-    const char *name = ir_node_string(args->node, "aggregate", "SUM");
+    int aggregate = 0;
     t->targets = ir_node_int(args->node, "targets", 1);
     if (t->targets < 1 || t->targets > INT32_MAX)
         return ir_malformed(args, "the number of targets, %lld, must be from 1 to 2^31 - 1", (long long)t->targets);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        t->aggregate = (ir_aggregate)i;
-        return MDOT_OK;
-    }
-    return ir_unsupported(args, "aggregate \"%s\" is unknown; known are SUM, MIN and MAX", name);
+    BS_TRY(ir_operand_choice(args, "aggregate", names, 3, &aggregate));
+    t->aggregate = (ir_aggregate)aggregate;
+    return MDOT_OK;
 }
 
 static mdot_status read_shapes(const ir_operands *args, ir_trees *t)

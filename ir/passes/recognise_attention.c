@@ -301,12 +301,6 @@ static ir_value *softmax_of_term(ir_value *term, ir_value *values, ir_value **ou
     return NULL;
 }
 
-static ir_value *attended(ir_builder *b, ir_value *softmax, ir_value *factor, ir_value *values)
-{
-    ir_value *result = ir_build_mat_mul(b, softmax, values);
-    return factor != NULL && result != NULL ? ir_build_mul(b, result, factor) : result;
-}
-
 /* (p + c q) v and (p - c q) v of two softmaxes become p v + c (q v) and p v - c (q v), which are two attentions. */
 static void distribute(ir_builder *b, ir_node *node)
 {
@@ -323,7 +317,8 @@ static void distribute(ir_builder *b, ir_node *node)
         if (softmax[i] == NULL) return;
     }
     for (int i = 0; i < 2; i++) {
-        product[i] = attended(b, softmax[i], factor[i], values);
+        product[i] = ir_build_mat_mul(b, softmax[i], values);
+        if (factor[i] != NULL) product[i] = ir_build_mul(b, product[i], factor[i]);
         if (product[i] == NULL) return;
     }
     ir_replace(b, node->outputs[0], ir_build_op2(b, ir_node_opcode(sum), product[0], product[1]));

@@ -156,7 +156,7 @@ static void resize_accepts_scales_or_sizes(void **state)
                   .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
     assert_eval_fault(MDOT_UNSUPPORTED, "mode nearest only", "Resize", "mode=\"linear\"",
                       .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
-    assert_shape_fault(MDOT_MALFORMED, "the mode \"area\" is unknown", "Resize", "mode=\"area\"",
+    assert_shape_fault(MDOT_UNSUPPORTED, "the mode \"area\" is unknown", "Resize", "mode=\"area\"",
                        .inputs = {"f32[L]", "_", "f32[1] [2]"});
     assert_eval_fault(MDOT_MALFORMED, "requires a region", "Resize",
                       "coordinate_transformation_mode=\"tf_crop_and_resize\"",
