@@ -389,12 +389,6 @@ static ir_value *add_trees(const packer *p)
     return fe_add_data(p->w->u, p->w->node, "trees", MDOT_DTYPE_I32, 2, dims, words);
 }
 
-static ir_value *add_records(const packer *p)
-{
-    int64_t dims[] = {p->record_count, p->words};
-    return fe_add_data(p->w->u, p->w->node, "nodes", MDOT_DTYPE_I32, 2, dims, p->records);
-}
-
 static bool may_lack_targets(const packer *p)
 {
     for (int64_t k = 0; k < p->value_count; k++)
@@ -430,7 +424,9 @@ mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value
         return fe_ml_fail(w, MDOT_UNSUPPORTED, "its trees are too large: %lld nodes and %lld values",
                           (long long)p.record_count, (long long)p.value_count);
     f->lacks_targets = may_lack_targets(&p);
-    ir_value *inputs[] = {x, add_records(&p), add_trees(&p), add_values(&p)};
+    const int64_t dims[] = {p.record_count, p.words};
+    ir_value *records = fe_add_data(w->u, w->node, "nodes", MDOT_DTYPE_I32, 2, dims, p.records);
+    ir_value *inputs[] = {x, records, add_trees(&p), add_values(&p)};
     const ir_attr attrs[] = {IR_INT("targets", f->target_count), IR_STRING("aggregate", f->aggregate)};
     *out_sums = fe_add(w->u, w->node, IR_OP_Trees, inputs, 4, attrs, 2);
     return *out_sums != NULL ? MDOT_OK : fe_out_of_memory(w->u->context);

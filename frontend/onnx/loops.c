@@ -114,19 +114,15 @@ static bool find_count(const Onnx__GraphProto *body, fe_embedding_bags *out)
     return true;
 }
 
-static bool is_listed(const Onnx__GraphProto *body, fe_embedding_bags *out)
-{
-    return is(definer(body, body->output[2]->name), "SequenceInsert") && find_count(body, out) &&
-           find_slice(body, body, 0, out);
-}
-
 bool fe_find_embedding_bags(const Onnx__GraphProto *body, fe_embedding_bags *out_bags)
 {
     *out_bags = (fe_embedding_bags){0};
     for (size_t i = 0; i < body->n_output; i++)
         if (body->output[i]->name == NULL) return false;
-    if (body->n_output == 3) return is_listed(body, out_bags); /* outputs: the condition, a number, the bags */
-    if (body->n_output != 2) return false;                     /* outputs: the condition and the bag */
+    if (body->n_output == 3) /* the condition, a number, the bags */
+        return is(definer(body, body->output[2]->name), "SequenceInsert") && find_count(body, out_bags) &&
+               find_slice(body, body, 0, out_bags);
+    if (body->n_output != 2) return false; /* the condition and the bag */
     const Onnx__NodeProto *reduction = definer(body, body->output[1]->name);
     return find_kind(reduction, out_bags) && is_selection(body, reduction->input[0], out_bags);
 }
