@@ -160,19 +160,14 @@ static bool wait_for(pid_t process, int64_t limit_ms, int *out_result)
     }
 }
 
-static int64_t limit_of(const cg_parts *parts)
-{
-    if (parts->linker_limit_ms > 0) return parts->linker_limit_ms;
-    return LINKER_MS + (int64_t)(size_of(parts) / LINKER_BYTES_PER_MS);
-}
-
 static mdot_status run_linker(const cg_temp_dir *w, const cg_parts *parts, mdot_error *err)
 {
     pid_t process;
     const char *name = NULL;
     BS_TRY(start_linker(w, parts->machine, &process, &name, err));
     int result = 0;
-    int64_t limit_ms = limit_of(parts);
+    int64_t limit_ms = parts->linker_limit_ms > 0 ? parts->linker_limit_ms
+                                                  : LINKER_MS + (int64_t)(size_of(parts) / LINKER_BYTES_PER_MS);
     if (!wait_for(process, limit_ms, &result)) {
         kill(process, SIGKILL);
         wait_for(process, KILLED_MS, &result);

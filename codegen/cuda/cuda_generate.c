@@ -186,8 +186,6 @@ static void put_barrier(bucket *b, int stage)
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
-static size_t round_up(size_t n) { return (n + 15) / 16 * 16; }
-
 /* Bytes of the inputs in the parameter; 0 if they do not fit. */
 static size_t inline_input_bytes(const bucket *b)
 {
@@ -198,7 +196,7 @@ static size_t inline_input_bytes(const bucket *b)
         if (buffer->kind != PL_INPUT) continue;
         int64_t count = ir_type_count_at(&buffer->type, plan->max_length);
         if (count < 0 || count > MAX_PARAMETER_BYTES) return 0;
-        sum += round_up((size_t)count * mdot_dtype_size_bytes(buffer->type.dtype));
+        sum += ((size_t)count * mdot_dtype_size_bytes(buffer->type.dtype) + 15) / 16 * 16;
     }
     return sum + sizeof(mdot_abi_cuda_call) <= MAX_PARAMETER_BYTES ? sum : 0;
 }
