@@ -227,8 +227,8 @@ static void a_file_read_and_written_is_the_same(void **state)
     }
 }
 
-/* Replaces the word `column` of line `line`, both counted from 0, and expects an error that names this line. */
-static void expect_refusal(const char *text, int line, int column, const char *word)
+/* Replaces the word `column` of line `line`, both counted from 0, and loads. */
+static mdot_status load_changed(const char *text, int line, int column, const char *word, mdot_error *err)
 {
     static char changed[1 << 20];
     const char *at = text;
@@ -238,11 +238,19 @@ static void expect_refusal(const char *text, int line, int column, const char *w
     snprintf(changed, sizeof changed, "%.*s%s%s", (int)before, text, word, at + strcspn(at, " \n"));
     write_text(changed, strlen(changed));
     mdot_history *h = NULL;
+    mdot_status status = mdot_history_load(path, NULL, &h, err);
+    assert_int_equal(h != NULL, status == MDOT_OK);
+    mdot_history_destroy(h);
+    return status;
+}
+
+/* Expects an error that names the changed line. */
+static void expect_refusal(const char *text, int line, int column, const char *word)
+{
     mdot_error err = {0};
     char place[32];
     snprintf(place, sizeof place, "history:%d: ", line + 1);
-    assert_int_equal(mdot_history_load(path, NULL, &h, &err), MDOT_MALFORMED);
-    assert_null(h);
+    assert_int_equal(load_changed(text, line, column, word, &err), MDOT_MALFORMED);
     assert_non_null(strstr(err.message, place));
 }
 
@@ -268,9 +276,14 @@ static void every_damaged_word_is_refused_with_its_line(void **state)
             for (size_t i = 0; i < 7; i++) expect_refusal(text, line, column, (is_hash ? no_hashes : no_numbers)[i]);
             if (line == 3) expect_refusal(text, line, column, "-1e-9");
             if (line > 3 && column == 0) expect_refusal(text, line, column, "12");
-            if (line > 3 && (column == 2 || (column > 4 && column < 9))) expect_refusal(text, line, column, "-1e-9");
+            bool is_weight = line > 3 && (column == 2 || (column > 4 && column < 9));
+            if (is_weight) expect_refusal(text, line, column, "-1e-9");
+            static const char *const numbers[] = {"0", "1e-9", "0.5", "1", "7e5"};
+            for (size_t i = 0; i < 5 && (is_weight || line == 3); i++)
+                assert_int_equal(load_changed(text, line, column, numbers[i], NULL), MDOT_OK);
         }
         if (line == 2) expect_refusal(text, line, 0, "59.999");
+        if (line == 2) assert_int_equal(load_changed(text, line, 0, "60", NULL), MDOT_OK);
     }
     expect_refusal(text, 0, 0, "mdot_history");
     write_text(text, strlen(text)); /* and the unchanged text is read */

@@ -103,6 +103,89 @@ static void malformed_files_are_refused_by_line(void **state)
     assert_non_null(strstr(err.message, "zero byte"));
 }
 
+/* One number of a line: its least and largest value. A whole number allows no fraction. */
+typedef struct column {
+    double least, most;
+    bool is_whole;
+} column;
+
+/* Replaces number `k` of line `number` (from 1, words from 0), and parses. Returns the refusal, or "" after success.
+ * Then the saved text has the same value, and is read and saved as itself. */
+static const char *with_word(const char *text, int number, int k, const char *word)
+{
+    static mdot_error err;
+    static char changed[4096];
+    const char *at = text;
+    for (int i = 1; i < number; i++) at = strchr(at, '\n') + 1;
+    for (int i = 0; i < k; i++) at += strcspn(at, " \n") + 1;
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, word, at + strcspn(at, " \n"));
+    static char saved[2][4096];
+    const char *read = changed;
+    char *folder = process_make_folder(), path[512];
+    snprintf(path, sizeof path, "%s/a.cal", folder);
+    for (int round = 0; round < 2; round++) {
+        mdot_calibration *calibration = NULL;
+        if (parse(read, &calibration, &err) != MDOT_OK) {
+            process_remove_folder(folder);
+            return err.message;
+        }
+        assert_int_equal(mdot_calibration_save(calibration, path, &err), MDOT_OK);
+        mdot_calibration_destroy(calibration);
+        FILE *file = fopen(path, "r");
+        memset(saved[round], 0, sizeof saved[round]);
+        assert_true(fread(saved[round], 1, sizeof saved[round] - 1, file) > 0);
+        fclose(file);
+        read = saved[round];
+    }
+    process_remove_folder(folder);
+    assert_string_equal(saved[0], saved[1]);
+    at = saved[0];
+    for (int i = 1; i < number; i++) at = strchr(at, '\n') + 1;
+    for (int i = 0; i < k; i++) at += strcspn(at, " \n") + 1;
+    assert_true(strtod(at, NULL) == strtod(word, NULL));
+    return "";
+}
+
+/* Every number may have its limits, and nothing beyond or beside them; a refusal names the line. */
+static void every_number_has_its_limits(void **state)
+{
+    (void)state;
+    static const char whole[] = HEAD JOB_1 GPU STEP;
+    enum { ROWS = 1 << 24 };
+    static const column gpu[] = {{0, ROWS, true}, {0, ROWS, true}, {0, ROWS, true}, {0, 1, true}},
+                        scales[] = {{1e-6, 16, false}, {0, 1, false}},
+                        step[] = {{0, 64, true},   {0, 64, true},     {0, 9999, true},  {0, 1 << 16, true},
+                                  {0, 64, true},   {NAN, NAN, false}, {1, ROWS, false}, {0, 1, false},
+                                  {0, ROWS, true}, {.005, 4, false},  {-6, 6, false},   {0, 1e4, false},
+                                  {0, ROWS, true}, {.005, 4, false},  {-6, 6, false},   {0, 1e4, false}};
+    static const struct {
+        int line, first;
+        const column *columns;
+        int count;
+    } lines[] = {{5, 1, gpu, 4}, {6, 1, scales, 2}, {7, 1, scales, 2}, {8, 2, step, 16}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (int k = 0; k < lines[i].count; k++) {
+            const column *c = &lines[i].columns[k];
+            char place[32], word[64];
+            snprintf(place, sizeof place, "line %d ", lines[i].line);
+            static const char *const never[] = {"", "x", "nan", "inf", "-inf", "1x", "--1", "1e400"};
+            for (size_t w = 0; w < sizeof never / sizeof *never; w++)
+                expect_contains(with_word(whole, lines[i].line, lines[i].first + k, never[w]), place);
+            if (isnan(c->least)) continue; /* digits of a hash */
+            for (int side = 0; side < 2; side++) {
+                double limit = side == 0 ? c->least : c->most;
+                snprintf(word, sizeof word, "%.17g", limit);
+                const char *message = with_word(whole, lines[i].line, lines[i].first + k, word);
+                if (*message != '\0') fail_msg("line %d, number %d: %s: %s", lines[i].line, k, word, message);
+                double beyond =
+                    c->is_whole ? limit + (side == 0 ? -1 : 1) : nextafter(limit, side == 0 ? -INFINITY : INFINITY);
+                snprintf(word, sizeof word, "%.17g", beyond);
+                expect_contains(with_word(whole, lines[i].line, lines[i].first + k, word), place);
+            }
+            if (c->is_whole) expect_contains(with_word(whole, lines[i].line, lines[i].first + k, "0.5"), place);
+        }
+}
+
 static void files_respect_their_limits(void **state)
 {
     enum { MOST_GPUS = 64, MOST_STEPS = 512, MOST_BYTES = 1 << 24 };
@@ -148,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(oversized_files_are_refused_unread),
         cmocka_unit_test(malformed_files_are_refused_by_line),
+        cmocka_unit_test(every_number_has_its_limits),
         cmocka_unit_test(files_respect_their_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
