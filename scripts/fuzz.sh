@@ -44,6 +44,8 @@ build/fuzz/tests/fuzz/make_corpus "$corpus"
 mkdir -p "$found"
 # Hostile sizes should lead to failed allocations, which therefore do not count as findings.
 export MDOT_JOBS="$PWD/weights/jobs" # of the target config
+gunzip -c weights/jobs/alexnet.job.gz >build/fuzz/alexnet.job
+export MDOT_SERVICE_JOB="$PWD/build/fuzz/alexnet.job" # of the target service
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
 for target; do mkdir -p "$corpus/$target"; done

@@ -15,22 +15,20 @@ const cli_command cli_program = {.name = "mdotd"};
 enum { DIGITS = SV_SHA256_TEXT - 1 };
 static char zeros[DIGITS + 1], digest[DIGITS + 1];
 
-/* Adds AlexNet of the ready jobs. */
+/* Adds the job in MDOT_SERVICE_JOB. */
 static void add_job(sv_state *state)
 {
-    char path[4096];
     unsigned char *bytes = NULL;
     size_t size = 0;
     const sv_job *job = NULL;
-    const char *folder = getenv("MDOT_JOBS");
-    snprintf(path, sizeof path, "%s/alexnet.job", folder != NULL ? folder : "weights/jobs");
+    const char *path = getenv("MDOT_SERVICE_JOB");
     memset(zeros, '0', DIGITS);
     memcpy(digest, zeros, DIGITS);
-    if (bs_read_file(path, &bytes, &size, NULL) == MDOT_OK &&
+    if (path != NULL && bs_read_file(path, &bytes, &size, NULL) == MDOT_OK &&
         sv_jobs_add(state->jobs, bytes, size, &job, NULL) == MDOT_OK)
         memcpy(digest, job->digest, DIGITS);
     else
-        fprintf(stderr, "%s is missing: set MDOT_JOBS\n", path);
+        fputs("set MDOT_SERVICE_JOB to a .job file\n", stderr);
     sv_jobs_release(state->jobs, job);
     free(bytes);
 }

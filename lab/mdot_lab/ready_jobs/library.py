@@ -1,10 +1,10 @@
-"""Makes the library of ready jobs (library.csv): library.json, and a `.job` file for each traced network:
+"""Makes the library of ready jobs (library.csv): library.json, and a packed `.job` file for each traced network:
 
     python -m mdot_lab.ready_jobs.library weights/jobs [NAME…]
 
 A row of library.csv has the network's name, a title, a default length, and a configuration as KEY=VALUE words, which
 begin with model_type, or a network to trace: of `Job.from_name`, or dlrm:DATA (recommenders.py). Without names, networks
-with a file stay. The files of new ones are gzip files.
+with a file stay.
 """
 
 from __future__ import annotations
@@ -51,13 +51,10 @@ def main() -> None:
                 entry["config"] = {key: _value(value) for key, value in words}
                 job = mdot.Job.from_onnx(json.dumps(entry["config"]).encode(), name=row["name"])
             else:
-                plain, packed = (folder / f"{row['name']}{suffix}" for suffix in (".job", ".job.gz"))
-                if row["name"] in wanted or not (plain.exists() or packed.exists()):
-                    packed.write_bytes(gzip.compress(trace(row["source"]).to_bytes(), 9, mtime=0))
-                    plain.unlink(missing_ok=True)
-                path = packed if packed.exists() else plain
-                content = path.read_bytes()
-                job = mdot.Job.from_bytes(gzip.decompress(content) if path is packed else content)
+                path = folder / f"{row['name']}.job.gz"
+                if row["name"] in wanted or not path.exists():
+                    path.write_bytes(gzip.compress(trace(row["source"]).to_bytes(), 9, mtime=0))
+                job = mdot.Job.from_bytes(gzip.decompress(path.read_bytes()))
                 entry["file"] = path.name
         except Exception as fault:  # the other networks follow
             print(f"{row['name']}: {type(fault).__name__}: {str(fault)[:200]}", flush=True)
