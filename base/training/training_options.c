@@ -254,7 +254,7 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
         put(out, ", linked %s (default)",
             is_estimated ? "by NVLink if present, else PCIe" : "as the predictor assumes");
     if (c->node_count > 1)
-        put(out, ", network at %g GB/s%s", c->network_gbps > 0 ? c->network_gbps : 20,
+        put(out, ", network at %g GB/s%s", c->network_gbps > 0 ? c->network_gbps : rt_usual_network_gbps(c->gpu_spec),
             c->network_gbps > 0 ? "" : " (default)");
 }
 

@@ -245,15 +245,11 @@ static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
  * published runs. */
 #define NVLINK_EFFICIENCY 0.8
 #define PCIE_EFFICIENCY 0.4
-#define NETWORK_GBPS 20.0
-#define NETWORK_GBPS_FROM_HOPPER 40.0
-#define HOPPER_CAPABILITY 9.0
 
 static mdot_status complete_link(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
-    if (c->network_gbps == 0)
-        c->network_gbps = s->gpu.compute_capability < HOPPER_CAPABILITY ? NETWORK_GBPS : NETWORK_GBPS_FROM_HOPPER;
+    if (c->network_gbps == 0) c->network_gbps = rt_usual_network_gbps(&s->gpu);
     if (c->link_gbps > 0) {
         if (c->link == MDOT_LINK_DEFAULT) return MDOT_OK;
         return BS_INVALID(err, "--link is both a kind and a rate: set one of them");

@@ -220,3 +220,6 @@ static inline void rt_option_set(mdot_configuration *c, const rt_option *option,
     case RT_MEMBER_POINTER: break;
     }
 }
+
+/* The rate between nodes where the configuration states none: two ports of InfiniBand from Hopper on, one before. */
+static inline double rt_usual_network_gbps(const mdot_gpu *gpu) { return gpu->compute_capability < 9 ? 20 : 40; }
