@@ -352,13 +352,13 @@ static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot
 {
     answers->search = MDOT_INIT(mdot_plan_info);
     mdot_plan_get_info(answers->plan, &answers->search);
-    answers->count = answers->search.layout_count;
-    answers->rows = calloc(answers->count + 1, sizeof *answers->rows);
+    size_t count = answers->search.layout_count;
+    answers->rows = calloc(count + 1, sizeof *answers->rows);
     if (answers->rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = MDOT_OK;
     answers->has_prices = r->prices.is_set;
-    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
-        plan_row *row = &answers->rows[i];
+    for (size_t i = 0; i < count; i++) {
+        plan_row *row = &answers->rows[answers->count];
         mdot_training_run run = r->run;
         row->layout = MDOT_INIT(mdot_plan_layout);
         row->cost = MDOT_INIT(mdot_training_cost);
@@ -366,14 +366,21 @@ static mdot_status price_rows(const plan_request *r, plan_answers *answers, mdot
         double price = r->prices.is_set ? cli_gpu_hour_price(&r->prices, row->layout.configuration.gpu_spec->name) : 0;
         run.price = price;
         if (run.samples == 0) run.samples = row->layout.samples; /* one step, for throughput alone */
-        status = mdot_training_cost_of(&run, &row->layout, &row->cost, err);
+        mdot_status priced = mdot_training_cost_of(&run, &row->layout, &row->cost, err);
+        if (priced != MDOT_OK) { /* failures leave no time for progress */
+            status = priced;
+            answers->search.refused++;
+            continue;
+        }
+        answers->count++;
         row->money = price > 0 ? row->cost.cost : row->cost.gpu_hours;
         if (run.samples == row->layout.samples) row->money /= row->layout.samples;
         row->is_eligible = fmin(row->cost.in_time, row->cost.in_budget) >= r->confidence;
     }
+    if (answers->count == 0) return status;
     if (!r->json) qsort(answers->rows, answers->count, sizeof *answers->rows, compare_money);
-    if (status == MDOT_OK) judge(answers);
-    return status;
+    judge(answers);
+    return MDOT_OK;
 }
 
 static mdot_status write_page(const plan_request *r, const plan_answers *answers, mdot_error *err)

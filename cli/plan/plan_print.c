@@ -20,7 +20,8 @@ static const char *hours_text(small_cell *out, double hours)
     else if (hours >= 1)
         snprintf(out->text, sizeof out->text, "%.1f h", hours);
     else
-        snprintf(out->text, sizeof out->text, "%.0f min", hours * 60);
+        snprintf(out->text, sizeof out->text, hours < 1.0 / 6 ? "%.0f s" : "%.0f min",
+                 hours * (hours < 1.0 / 6 ? 3600 : 60));
     return out->text;
 }
 

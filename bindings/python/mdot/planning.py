@@ -256,7 +256,8 @@ def _read_plan(
 ) -> Plan:
     info = c.new(c.mdot_plan_info)
     runtime().mdot_plan_get_info(plan, ctypes.byref(info))
-    layouts = []
+    layouts: list[Layout] = []
+    refused: list[InvalidArgumentError] = []
     for i in range(info.layout_count):
         found = c.new(c.mdot_plan_layout)
         runtime().mdot_plan_get_layout(plan, i, ctypes.byref(found))
@@ -267,9 +268,16 @@ def _read_plan(
             name = find_gpu(name).name if isinstance(models[found.gpu_model], str) else name
             run = c.new(c.mdot_training_run, price=_price_of(price, name), **dataclasses.asdict(training))
             total = c.new(c.mdot_training_cost)
-            call(runtime().mdot_training_cost_of, ctypes.byref(run), ctypes.byref(found), ctypes.byref(total))
+            try:
+                call(runtime().mdot_training_cost_of, ctypes.byref(run), ctypes.byref(found), ctypes.byref(total))
+            except InvalidArgumentError as fault:  # failures leave no time for progress
+                refused.append(fault)
+                continue
             cost = TrainingCost(**{f.name: getattr(total, f.name) for f in dataclasses.fields(TrainingCost)})
         layouts.append(Layout(prediction, found.samples, found.pipeline_share, cost))
+    if refused and not layouts:
+        raise refused[0]
+    info.refused += len(refused)
     return Plan(layouts, info, confidence)
 
 

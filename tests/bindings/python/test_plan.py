@@ -64,6 +64,17 @@ class PlanTest(support.TestCase):
             self.assertAlmostEqual(one.prediction.step_ms, row["step_ms"], delta=1e-6 * row["step_ms"])
             self.assertGreater(one.prediction.step_ms, 1.1 * before.prediction.step_ms)
 
+    def test_sizes_that_fail_too_often_are_left_out(self) -> None:
+        words = "--gpu A100 --gpus 8..512 --tokens 1e9 --gpu-failure 100h --restart 30min --dim sequence=128 --json -q"
+        answer = json.loads(support.run(os.environ["MDOT_CLI"], "plan", str(support.BERT), *words.split()))
+        training = mdot.Training(samples=1e9 / 128, gpu_failure_hours=100, restart_minutes=30)
+        plan = mdot.plan(self.job, "A100", [8, 16, 32, 64, 128, 256, 512], training=training, precision="mixed-bf16", optimizer="adamw")
+        sizes = [row["gpus"] for row in answer["layouts"]]
+        self.assertEqual(sizes, [one.configuration.gpu_total for one in plan])
+        self.assertTrue(8 in sizes and 512 not in sizes, sizes)
+        self.assertEqual(plan.refused, answer["refused"])
+        self.assertGreater(plan.refused, 0)
+
     def test_wrong_arguments_are_named(self) -> None:
         for arguments, word in (
             ({"gpus": 12}, "12 GPUs"),
