@@ -15,17 +15,14 @@ static const char *note_of(const ir_graph *graph, const char *key)
     return NULL;
 }
 
-bool fe_is_traced(const ir_graph *graph)
+static bool is_set(const ir_graph *graph, const char *key)
 {
-    const char *note = note_of(graph, "mdot.program");
+    const char *note = note_of(graph, key);
     return note != NULL && strcmp(note, "1") == 0;
 }
 
-bool fe_is_compiled(const ir_graph *graph)
-{
-    const char *note = note_of(graph, "mdot.compiled");
-    return note != NULL && strcmp(note, "1") == 0;
-}
+bool fe_is_traced(const ir_graph *graph) { return is_set(graph, "mdot.program"); }
+bool fe_is_compiled(const ir_graph *graph) { return is_set(graph, "mdot.compiled"); }
 
 const fe_names *fe_noted_names(const ir_graph *graph, const char *key)
 {

@@ -107,7 +107,6 @@ static void resample(const curve *c, fit best, double target, double *out_steps)
 
 static mdot_status check(const double *steps, const double *losses, size_t count, double target, mdot_error *err)
 {
-    if (steps == NULL || losses == NULL) return BS_INVALID(err, "mdot_steps_to_loss: steps or losses is NULL");
     if (!(target > 0 && isfinite(target)))
         return BS_INVALID(err, "the target loss is %g; it must be a finite number above 0", target);
     if (count < FEWEST)
@@ -125,7 +124,8 @@ mdot_status mdot_steps_to_loss(const double *steps, const double *losses, size_t
                                mdot_convergence *out_convergence, mdot_error *err)
 {
     curve c = {.count = 0};
-    if (out_convergence == NULL) return BS_INVALID(err, "mdot_steps_to_loss: out_convergence is NULL");
+    if (steps == NULL || losses == NULL || out_convergence == NULL)
+        return BS_INVALID(err, "mdot_steps_to_loss: steps, losses or out_convergence is NULL");
     BS_TRY(bs_check_struct(&convergence_type, out_convergence, err));
     BS_TRY(check(steps, losses, count, target, err));
     BS_TRY(make_curve(steps, losses, count, &c, err));
