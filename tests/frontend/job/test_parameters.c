@@ -351,6 +351,26 @@ static void running_statistics_are_not_parameters(void **state)
     job_end(&r);
 }
 
+/* Files without weights write them as ConstantOfShape. They are never computed, so they may exceed the memory. */
+static void placeholders_of_any_size_are_parameters(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {2, 511, 512, 513, 1 << 20, INT64_C(1) << 36};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char shape[32];
+        const int64_t dims[] = {rows[i], 16};
+        snprintf(shape, sizeof shape, "N,%lld", (long long)rows[i]);
+        onnx_builder *b = job_begin(shape);
+        onnx_initializer(b, "dims", MDOT_DTYPE_I64, "2", dims);
+        onnx_node(b, "ConstantOfShape", "dims", "w");
+        onnx_node(b, "MatMul", "x,w", "y");
+        job_reading r = job_expect_output(b, "y");
+        assert_compare(job_info(&r).parameters, ==, 16.0 * (double)rows[i]);
+        assert_int_equal(job_info(&r).operator_count, 1);
+        job_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +390,7 @@ int main(void)
         cmocka_unit_test(constants_of_a_shape_replace_missing_weights),
         cmocka_unit_test(the_scales_of_a_resize_are_never_weights),
         cmocka_unit_test(running_statistics_are_not_parameters),
+        cmocka_unit_test(placeholders_of_any_size_are_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
