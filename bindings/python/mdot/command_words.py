@@ -15,6 +15,7 @@ from mdot.options import COMMANDS
 from mdot.recording.trace_file import is_trace
 
 _WITH_JOB = {"predict", "plan", "extract", "report", "bench"}
+_SUFFIXES = {".toml", ".yaml", ".yml"}
 _SHORT = {"b": "batch", "g": "gpu"}
 """Short names of options."""
 
@@ -60,12 +61,16 @@ def as_jobs(words: Sequence[str], programs: Sequence[int], folder: str) -> list[
 
 def with_options(words: Sequence[str]) -> list[str]:
     """The words with the options of each `--config FILE` behind them. Options among the words hold instead of the file's.
-    Prints the options, and the keys that are ignored, on stderr."""
+    Such a file may also stand in place of JOB. Without JOB, the file's network is the job. Prints the options, and the
+    keys that are ignored, on stderr."""
     made: list[str] = []
     files: list[str] = []
     rest = iter(words)
     for word in rest:
         name, equals, path = word.partition("=")
+        if words[0] in _WITH_JOB and Path(word).suffix in _SUFFIXES and Path(word).is_file():
+            files.append(word)
+            continue
         if name != "--config":
             made.append(word)
             continue
@@ -77,12 +82,35 @@ def with_options(words: Sequence[str]) -> list[str]:
     return made
 
 
+def _operand(words: Sequence[str], help_text: str) -> str | None:
+    """The word that names a job. Words behind an option that takes a value are none."""
+    valued = re.findall(r"^ +(?:(-\w), )?(--[a-z0-9-]+) \S", help_text, re.M)
+    names = {name for pair in valued for name in pair if name}
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "-" or not word.startswith("-"):
+            return word
+        if word in names:
+            next(rest, None)
+    return None
+
+
 def _add_options(words: list[str], path: str) -> None:
     found = options_from(path)
+    help_text = command.output([words[0], "--help"])
     given = {_SHORT.get(word[1:2], "") if word[:2] != "--" else word[2:].partition("=")[0] for word in words if word[:1] == "-"}
-    accepted = set(re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", command.output([words[0], "--help"]), re.M))
+    accepted = set(re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", help_text, re.M))
     names = {keyword: name for name, keyword in COMMANDS.items() if name != "gpu-spec"}
     options, left = [], []
+    ignored = found.ignored
+    job = _operand(words, help_text) if words[0] in _WITH_JOB else ""
+    if found.job is not None and job is None:
+        words.insert(1, found.job.name)
+        ignored = [key for key in ignored if key not in found.job.name_keys]
+        print(f"mdot: {path}: the job is {found.job.name}", file=sys.stderr)
+    if found.job is not None and (job is None or (job and not Path(job).exists())):
+        options += [f"--{name}={value}" for name, value in found.job.options.items() if name in accepted and name not in given]
+        ignored = [key for key in ignored if key not in found.job.keys]
     kinds: dict[str, Any] = {}
     for keyword, value in found.options.items():
         name, _, kind = names[keyword].partition(" ")
@@ -95,7 +123,7 @@ def _add_options(words: list[str], path: str) -> None:
     options += _add_parallel(words, kinds)
     words += options
     print(f"mdot: {path} ({found.program}): {' '.join(options) or 'no options'}", file=sys.stderr)
-    for title, items in (("ignored keys", found.ignored), (f"no options of mdot {words[0]}", left)):
+    for title, items in (("ignored keys", ignored), (f"no options of mdot {words[0]}", left)):
         if items:
             print(f"mdot: {path}: {title}: {', '.join(items)}", file=sys.stderr)
 

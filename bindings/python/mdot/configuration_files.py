@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
@@ -138,6 +139,64 @@ _STRONGER = {"fp8", "parameters"}
 
 
 @dataclasses.dataclass(frozen=True)
+class FileJob:
+    """The job of a configuration file, in words of the command line."""
+
+    name: str
+    """A ready job, as hubs spell it."""
+    options: dict[str, str]
+    """length, lora and frozen-weights."""
+    name_keys: tuple[str, ...]
+    keys: tuple[str, ...]
+    """The keys of the file that state the name, and those that state the options."""
+
+
+def _adapters(rank: Any, targets: Any) -> dict[str, str]:
+    names = ",".join(map(str, targets)) if isinstance(targets, list) and targets else "all-linear"
+    return {"lora": f"r={rank if _number(rank) else 8},targets={names}"}
+
+
+def _job_of_axolotl(flat: Mapping[str, Any]) -> FileJob | None:
+    options = {"length": str(flat["sequence_len"])} if _number(flat.get("sequence_len")) else {}
+    keys = ["sequence_len"]
+    if flat.get("adapter") in ("lora", "qlora"):
+        options.update(_adapters(flat.get("lora_r"), None if flat.get("lora_target_linear") else flat.get("lora_target_modules")))
+        keys += ["adapter", "lora_r", "lora_target_linear", "lora_target_modules"]
+    name = flat.get("base_model")
+    return FileJob(name, options, ("base_model",), tuple(keys)) if isinstance(name, str) else None
+
+
+def _job_of_torchtune(flat: Mapping[str, Any]) -> FileJob | None:
+    name = str(flat.get("model._component_", "")).rpartition(".")[2]
+    if not name:
+        return None
+    options = {"length": str(flat["tokenizer.max_seq_len"])} if _number(flat.get("tokenizer.max_seq_len")) else {}
+    keys = ["tokenizer.max_seq_len"]
+    adapter = next((word for word in ("qlora_", "lora_") if name.startswith(word)), "")
+    if adapter:
+        parts = [str(part).replace("output_proj", "o_proj") for part in flat.get("model.lora_attn_modules") or []]
+        parts += ["gate_proj", "up_proj", "down_proj"] if flat.get("model.apply_lora_to_mlp") else []
+        options.update(_adapters(flat.get("model.lora_rank"), parts))
+        options.update({"frozen-weights": "nf4"} if adapter == "qlora_" else {})
+        keys += ["model.lora_attn_modules", "model.apply_lora_to_mlp", "model.lora_rank"]
+    name = re.sub(r"(\d)_(\d+)_(?=\d)", r"\1.\2-", name.removeprefix(adapter))  # llama3_1_8b
+    return FileJob(name.replace("_", "-"), options, ("model._component_",), tuple(keys))
+
+
+def _job_of_torchtitan(flat: Mapping[str, Any]) -> FileJob | None:
+    name, flavor = flat.get("model.name"), flat.get("model.flavor")
+    options = {"length": str(flat["training.seq_len"])} if _number(flat.get("training.seq_len")) else {}
+    if not isinstance(name, str) or not isinstance(flavor, str):
+        return None
+    return FileJob(f"{name}-{flavor}", options, ("model.name", "model.flavor"), ("training.seq_len",))
+
+
+_JOBS: dict[str, Callable[[Mapping[str, Any]], FileJob | None]] = {
+    "axolotl": _job_of_axolotl, "torchtune": _job_of_torchtune, "torchtitan": _job_of_torchtitan,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
 class FileOptions:
     """The options of a configuration file, for `mdot.predict(job, gpu, **found.options)`."""
 
@@ -146,6 +205,8 @@ class FileOptions:
     """By keyword of `mdot.Configuration`."""
     ignored: list[str]
     """The keys, with dots, that are no option, or whose value is unknown or the default."""
+    job: FileJob | None = None
+    """The network that the file trains."""
 
 
 def _parse(path: Path) -> Any:
@@ -204,4 +265,6 @@ def options_from(path: str | os.PathLike[str]) -> FileOptions:
         options[option], sources[option] = read, key
     if options.get("precision") == "amp-fp16":  # Accelerate has a scaler for it
         options["grad_scaler"] = True
-    return FileOptions(program, options, ignored)
+    if any("paged" in str(flat.get(key)).lower() for key in ("optimizer", "optimizer._component_")):
+        options.setdefault("offload", "pages")
+    return FileOptions(program, options, ignored, _JOBS[program](flat) if program in _JOBS else None)

@@ -3,6 +3,7 @@ without the compiler, and has subcommands of its own."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -209,6 +210,28 @@ class ConfigurationFiles(unittest.TestCase):
                     wanted = ask("predict", "gpt2", "--gpu", "A100", *more, *words.split())
                     self.assertEqual(out, wanted[1])
                     self.assertIn(ignored, next(line for line in messages.splitlines() if "ignored keys" in line))
+
+    WHOLE = {
+        "axolotl.yaml": ('{"base_model": "NousResearch/Meta-Llama-3-8B", "adapter": "qlora", "lora_r": 32, "lora_target_modules": ["q_proj", "v_proj"], "load_in_4bit": true, "sequence_len": 1024, "micro_batch_size": 2, "optimizer": "paged_adamw_8bit", "datasets": []}', "llama-3-8b", "--lora r=32,targets=q_proj,v_proj --frozen-weights nf4 --length 1024 --batch 2 --optimizer adamw8bit --offload pages"),
+        "tune.yml": ('{"model": {"_component_": "torchtune.models.llama3_1.qlora_llama3_1_8b", "lora_attn_modules": ["q_proj", "output_proj"], "lora_rank": 4}, "tokenizer": {"max_seq_len": 512}, "batch_size": 3}', "llama-3.1-8b", "--lora r=4,targets=q_proj,o_proj --frozen-weights nf4 --length 512 --batch 3"),
+        "titan.yaml": ('{"model": {"name": "llama3", "flavor": "8B"}, "training": {"seq_len": 4096, "local_batch_size": 1}, "parallelism": {"tensor_parallel_degree": 2}}', "llama-3-8b", "--length 4096 --batch 1 --parallel tp=2"),
+    }  # fmt: skip
+    """Files that state the network, too. JSON is YAML."""
+
+    def test_a_file_is_a_job(self) -> None:
+        if importlib.util.find_spec("yaml") is None:
+            self.skipTest("pyyaml is missing")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (text, job, words) in self.WHOLE.items():
+                path = Path(folder, name)
+                path.write_text(text)
+                more = ["--gpu", "H100", "--gpus", "2"] if "parallel" in words else ["--gpu", "H100"]
+                wanted = ask("predict", job, *more, *words.split())[1].partition("\n")[2]
+                with self.subTest(name):
+                    for given in ([str(path)], ["--config", str(path)], [job, "--config", str(path)]):
+                        status, out, messages = ask("predict", *given, *more)
+                        self.assertEqual(status, 0, messages)
+                        self.assertEqual(out.partition("\n")[2], wanted)
 
     def test_words_hold_instead_of_the_file(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

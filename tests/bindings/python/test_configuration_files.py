@@ -18,7 +18,7 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
         {"tokenizer": {"max_seq_len": 2048}, "model": {"_component_": "torchtune.models.llama3_1.llama3_1_8b"}, "batch_size": 2,
          "epochs": 1, "gradient_accumulation_steps": 8, "compile": False, "dtype": "bf16", "optimizer_in_bwd": False,
          "optimizer": {"_component_": "bitsandbytes.optim.PagedAdamW8bit", "lr": 2e-5}, "enable_activation_checkpointing": True},
-        {"batch": 2, "accumulate": 8, "precision": "bf16", "optimizer": "adamw8bit", "checkpoint": "blocks"},
+        {"batch": 2, "accumulate": 8, "precision": "bf16", "optimizer": "adamw8bit", "checkpoint": "blocks", "offload": "pages"},
         {"epochs", "compile", "optimizer_in_bwd", "optimizer.lr", "tokenizer.max_seq_len", "model._component_"},
     ),
     "axolotl": (
