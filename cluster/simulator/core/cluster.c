@@ -38,6 +38,7 @@ mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const cha
         (sc_node){.name = node_name, .type = type, .gpus = gpus, .domain = cluster->domain_count++};
     if (cluster->rack_count == 0) cluster->rack_count = 1;
     cluster->types[type].gpus += gpus;
+    if (gpus > cluster->types[type].widest_node) cluster->types[type].widest_node = gpus;
     cluster->gpus += gpus;
     return MDOT_OK;
 }
@@ -72,14 +73,6 @@ double sc_cluster_watts(const sc_type *type, double clock)
 {
     if (clock == 0 || type->idle_watts == 0) return type->watts;
     return type->idle_watts + (type->watts - type->idle_watts) * clock * clock * clock;
-}
-
-int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type)
-{
-    int widest = 0;
-    for (size_t i = 0; i < cluster->node_count; i++)
-        if (cluster->nodes[i].type == type && cluster->nodes[i].gpus > widest) widest = cluster->nodes[i].gpus;
-    return widest;
 }
 
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus)

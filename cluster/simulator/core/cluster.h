@@ -18,6 +18,7 @@ typedef enum sc_level { SC_LEVEL_NODE, SC_LEVEL_DOMAIN, SC_LEVEL_RACK, SC_LEVEL_
 typedef struct sc_type {
     char *name;
     int gpus;          /* in all nodes together */
+    int widest_node;   /* GPUs of the largest node */
     double watts;      /* power of a GPU while a job holds it, at the highest clock; 0: unknown */
     double idle_watts; /* the part that does not depend on the clock; 0: unknown, the clock stays */
     double price;      /* of a GPU and hour while a job holds it, in any currency; 0: unknown */
@@ -49,9 +50,6 @@ unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 /* Returns a GPU's power at a clock relative to the highest one (0: the highest). The part above idle_watts follows the
  * third power of the clock, because voltage follows the clock and dynamic power is clock times voltage squared. */
 double sc_cluster_watts(const sc_type *type, double clock);
-
-/* Returns the number of GPUs in the type's largest node. */
-int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type);
 
 /* Returns whether a job could ever run on `gpus` GPUs, all the same type. */
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus);

@@ -62,7 +62,7 @@ static mdot_status predict_widths(const sweep *s, double batch, uint32_t (*nodes
             configurations[count].batch = (int64_t)ceil(step_samples(s, batch, 1 << width) / (1 << width));
             configurations[count].gpu = s->cluster->types[type].name;
             configurations[count].gpu_count = 1 << width;
-            configurations[count++].node_count = nodes(sc_cluster_widest_node(s->cluster, type), 1 << width);
+            configurations[count++].node_count = nodes(s->cluster->types[type].widest_node, 1 << width);
             predictions[count - 1] = (mdot_prediction)MDOT_INIT(mdot_prediction);
         }
     }
@@ -126,7 +126,7 @@ static mdot_status add_rows(const sweep *s, double batch, bool fits_somewhere, s
     size_t i = 0;
     mdot_status status = MDOT_OK;
     for (unsigned type = 0; type < s->cluster->type_count; type++) {
-        int widest = sc_cluster_widest_node(s->cluster, type);
+        int widest = s->cluster->types[type].widest_node;
         for (int gpus = 1; gpus < 1 << SC_WIDTHS && gpus <= s->cluster->types[type].gpus; gpus *= 2, i++) {
             if (gpus > batch || (!s->single_node[i].fits && fits_somewhere)) continue;
             sc_step_row one = {.placement = {.nodes = 1, .gpus = gpus}, .samples = ceil(batch / gpus)}, more = one;

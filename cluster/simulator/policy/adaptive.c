@@ -8,6 +8,9 @@
 
 static const double limit_s = 10;
 
+/* Beyond so many options of the program, or steps of dynamic programming, prices replace both. */
+enum { MOST_IN_PROGRAM = 1000, MOST_STEPS = 10000000 };
+
 typedef struct adaptive {
     uint32_t *active;
     size_t count;
@@ -95,8 +98,7 @@ static bool add_options(adaptive *self, const sc_view *view, size_t position)
     const sc_job *j = &view->workload->jobs[job];
     int maximum = most_gpus(self, view, job), others[] = {j->least_gpus, j->gpus};
     for (unsigned type = 0; type < c->type_count; type++) {
-        int node = sc_goodput_node_width(c, type),
-            limit = maximum < c->types[type].gpus ? maximum : c->types[type].gpus;
+        int node = c->types[type].widest_node, limit = maximum < c->types[type].gpus ? maximum : c->types[type].gpus;
         for (int gpus = next_width(view, 0, node); gpus <= limit; gpus = next_width(view, gpus, node))
             if (!add_option(self, view, position, type, gpus)) return false;
     }
@@ -153,6 +155,9 @@ static mdot_status choose(adaptive *self, const sc_view *view, sc_plan *plan, md
                                  .none_cost = self->none_cost,
                                  .gpus = gpus,
                                  .type_count = view->cluster->type_count};
+    bool is_large = problem.type_count > 1 ? self->option_count > MOST_IN_PROGRAM
+                                           : self->option_count > MOST_STEPS / (size_t)(gpus[0] + 1);
+    if (is_large) return sc_options_by_prices(&problem, self->chosen, &cost, err);
     if (problem.type_count == 1) return sc_options_by_gpus(&problem, self->chosen, &cost, err);
     mdot_status status = sc_options_by_program(&problem, limit_s, self->chosen, &cost, err);
     if (status != MDOT_DEVICE) return status;

@@ -42,9 +42,6 @@ void sc_adaptive_destroy(void *self);
 /* A job's predicted speed by GPUs and batch size: Pollux' goodput, the product of throughput and statistical
  * efficiency. */
 
-/* Returns the number of GPUs in the largest node. */
-int sc_goodput_node_width(const sc_cluster *cluster, unsigned type);
-
 /* Returns the predicted work per second on `gpus` GPUs of a type, on as few nodes as possible; 0: the job does not run
  * there. If `adapts`, and the job has a scaling but no own batch size, the batch size is the best one by the step-time
  * model and the present gradient noise. *out_batch is that batch size, or 0: the job's own. */

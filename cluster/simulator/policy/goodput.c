@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-int sc_goodput_node_width(const sc_cluster *cluster, unsigned type) { return sc_cluster_widest_node(cluster, type); }
-
 static double best_batch(const sc_view *view, uint32_t job, const sc_scaling *scaling, unsigned type, int nodes,
                          int gpus, double *out_batch)
 {
@@ -29,7 +27,7 @@ double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bo
 {
     const sc_job *j = &view->workload->jobs[job];
     const sc_scaling *scaling = j->kind == SC_NONE ? NULL : view->workload->kinds[j->kind].scaling;
-    int widest = sc_goodput_node_width(view->cluster, type), nodes = (gpus + widest - 1) / widest;
+    int widest = view->cluster->types[type].widest_node, nodes = (gpus + widest - 1) / widest;
     *out_batch = 0;
     if (!sc_job_allows(j, gpus)) return 0;
     if (scaling == NULL) {

@@ -12,7 +12,7 @@
 /* Grants whole nodes, and a fraction on one more. Returns false if there are too few. */
 static bool start(const sc_view *view, sc_plan *plan, uint32_t job)
 {
-    int slices = sc_cluster_widest_node(view->cluster, 0), gpus = view->workload->jobs[job].gpus, whole = gpus / slices;
+    int slices = view->cluster->types[0].widest_node, gpus = view->workload->jobs[job].gpus, whole = gpus / slices;
     uint32_t nodes = (uint32_t)view->cluster->node_count, part = SC_NONE;
     int missing = whole, rest = gpus % slices;
     for (uint32_t i = 0; i < nodes; i++) missing -= plan->node_free[i] == slices;

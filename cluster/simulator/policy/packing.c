@@ -30,7 +30,7 @@ static mdot_status create(const sc_view *view, const sc_share *shares, size_t co
     p->shares = shares;
     p->count = count;
     for (unsigned type = 0; type < view->cluster->type_count; type++)
-        p->widest[type] = sc_cluster_widest_node(view->cluster, type);
+        p->widest[type] = view->cluster->types[type].widest_node;
     return MDOT_OK;
 }
 
@@ -59,7 +59,7 @@ static uint32_t fullest(const packing *p, unsigned type, int gpus)
 {
     uint32_t best = SC_NONE;
     const sc_cluster *c = p->view->cluster;
-    for (uint32_t node = 0; node < c->node_count; node++)
+    for (uint32_t node = 0; node < c->node_count && (best == SC_NONE || p->left[best] > gpus); node++)
         if (c->nodes[node].type == type && p->left[node] >= gpus && (best == SC_NONE || p->left[node] < p->left[best]))
             best = node;
     return best;
@@ -70,7 +70,7 @@ static uint32_t emptiest(const packing *p, unsigned type)
 {
     uint32_t best = SC_NONE;
     const sc_cluster *c = p->view->cluster;
-    for (uint32_t node = 0; node < c->node_count; node++)
+    for (uint32_t node = 0; node < c->node_count && (best == SC_NONE || p->left[best] < p->widest[type]); node++)
         if (c->nodes[node].type == type && p->left[node] > (best == SC_NONE ? 0 : p->left[best])) best = node;
     return best;
 }

@@ -123,7 +123,7 @@ static bool run(const sc_view *view, sc_plan *plan, uint32_t job)
     if (gpus > plan->free[0]) return false;
     if (sc_place_as_it_is(view, plan, job) || sc_place_on_one(view, plan, plan->node_free, job, gpus)) return true;
     bool is_skewed = sc_estimate_spread(view->estimate, job, 0, gpus) > LEAST_SKEW;
-    if (is_skewed && gpus <= sc_cluster_widest_node(view->cluster, 0)) return false;
+    if (is_skewed && gpus <= view->cluster->types[0].widest_node) return false;
     return sc_place_on_several(view, plan, plan->node_free, job, gpus);
 }
 

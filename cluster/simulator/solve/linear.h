@@ -79,6 +79,12 @@ mdot_status sc_options_by_gpus(const sc_option_problem *problem, size_t *out_cho
 mdot_status sc_options_by_program(const sc_option_problem *problem, double limit_s, size_t *out_chosen,
                                   double *out_cost, mdot_error *err);
 
+/* Nearly, by prices of GPUs at which each type suffices, for any number of types: O(options) for each of about 100
+ * steps. The relaxed program has at most one job for each type between two options, so the cost exceeds the least one
+ * by about that many jobs' costs. */
+mdot_status sc_options_by_prices(const sc_option_problem *problem, size_t *out_chosen, double *out_cost,
+                                 mdot_error *err);
+
 /* ---- Partitions -------------------------------------------------------------------------------------------------- */
 
 /* Divides a GPU into slices (NVIDIA's Multi-Instance GPU) for the jobs on it, with the largest sum of values.

@@ -99,6 +99,46 @@ static void programs_find_the_optimum_of_brute_force(void **state)
     }
 }
 
+/* The relaxed program has at most one job for each type between two options. */
+static void prices_are_near_the_optimum(void **state)
+{
+    (void)state;
+    uint64_t random = 17;
+    double far = 0;
+    for (int round = 0; round < 200; round++) {
+        enum { JOBS = 60, MOST = 4 };
+        sc_option options[JOBS * MOST];
+        double none_cost[JOBS], cost, near, dearest = 0;
+        size_t chosen[JOBS];
+        int gpus[3];
+        sc_option_problem p = {.options = options,
+                               .job_count = 1 + sc_random_next(&random) % JOBS,
+                               .none_cost = none_cost,
+                               .gpus = gpus,
+                               .type_count = 1 + (size_t)round % 3};
+        for (size_t type = 0; type < 3; type++) gpus[type] = (int)(sc_random_next(&random) % 60);
+        for (size_t job = 0; job < p.job_count; job++) {
+            none_cost[job] = 2 * sc_random_unit(&random);
+            dearest = fmax(dearest, none_cost[job]);
+            for (size_t i = sc_random_next(&random) % (MOST + 1); i > 0; i--)
+                options[p.option_count++] = (sc_option){job, (unsigned)(sc_random_next(&random) % p.type_count),
+                                                        1 << sc_random_next(&random) % 4, 2 * sc_random_unit(&random)};
+        }
+        assert_int_equal(sc_options_by_prices(&p, chosen, &near, NULL), MDOT_OK);
+        expect_choice(&p, chosen, near);
+        if (p.type_count == 1)
+            assert_int_equal(sc_options_by_gpus(&p, chosen, &cost, NULL), MDOT_OK);
+        else if (!sc_linear_solves_integers())
+            continue;
+        else
+            assert_int_equal(sc_options_by_program(&p, 10, chosen, &cost, NULL), MDOT_OK);
+        if (near < cost - 1e-4 || near > cost + (double)p.type_count * dearest)
+            fail_msg("round %d: %g by prices, %g by the program", round, near, cost);
+        far += (near - cost) / cost / 200;
+    }
+    if (far > .03) fail_msg("prices cost %g more in the mean", far);
+}
+
 /* ---- Nodes ------------------------------------------------------------------------------------------------------- */
 
 static sc_cluster make_nodes(int nodes, int gpus, int other_nodes)
@@ -464,6 +504,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_find_the_optimum_of_brute_force),
+        cmocka_unit_test(prices_are_near_the_optimum),
         cmocka_unit_test(packing_fits_nodes),
         cmocka_unit_test(the_batch_size_of_most_goodput_is_found),
         cmocka_unit_test(a_job_doubles_its_gpus_every_minute),

@@ -88,7 +88,7 @@ static double step_samples(const lone_job *l, int gpus)
 /* Returns samples per second, or 0 if the job does not fit or would leave GPUs without a sample. */
 static double ask(const lone_job *l, unsigned type, int gpus, double samples)
 {
-    int node = sc_cluster_widest_node(&l->cluster, type);
+    int node = l->cluster.types[type].widest_node;
     mdot_configuration c = {.struct_size = sizeof c,
                             .batch = (int64_t)ceil(samples / gpus),
                             .gpu = l->cluster.types[type].name,
