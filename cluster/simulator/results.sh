@@ -1,7 +1,7 @@
 #!/bin/sh
-# Repeats the experiments of results/ that use the predictor's errors. Run it after the predictor has changed:
+# Repeats the experiments of results/. Run it after the predictor has changed, and figure4 after the simulator has:
 #
-#     cluster/simulator/results.sh BUILD TRACES [predictors|backfill|cold_start …, by default all]
+#     cluster/simulator/results.sh BUILD TRACES [figure4|predictors|backfill|cold_start …, by default all]
 #
 # BUILD is the companion's build (build/release/cluster). TRACES has philly_all.csv and itp_all.csv. The errors are those of
 # weights/results/families.csv, which `python3 -m mdot_lab.predictor export-cv` writes. Each experiment
@@ -11,18 +11,22 @@ set -eu
 [ $# -ge 2 ] || { sed -n '2,9p' "$0" >&2; exit 2; }
 build=$1 traces=$2
 shift 2
-[ $# -gt 0 ] || set -- predictors backfill cold_start
+[ $# -gt 0 ] || set -- figure4 predictors backfill cold_start
 here=$(dirname "$0")
 predictions=$here/../../weights/results/families.csv
 for name; do
     case $name in
-        predictors | backfill | cold_start) ;;
-        *) echo "results.sh: $name is not an experiment; choose predictors, backfill or cold_start" >&2; exit 2 ;;
+        figure4 | predictors | backfill | cold_start) ;;
+        *) echo "results.sh: $name is not an experiment; choose figure4, predictors, backfill or cold_start" >&2; exit 2 ;;
     esac
 done
 for name; do
     echo "$name: begins at $(date -u +%H:%M:%S)"
     case $name in
+        figure4)
+            "$build/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" --seeds 3 \
+                --out "$here/results/figure4"
+            "$here/draw.py" "$here/results/figure4.json" ;;
         predictors)
             "$build/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" \
                 --predictions "$predictions" --out "$here/results/predictors"

@@ -2,6 +2,7 @@
 #include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Jobs that were cut off come before new ones, both by number. The whole list is sorted, because new jobs have higher
  * numbers than earlier arrivals. */
@@ -27,4 +28,22 @@ mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_
     size_t jobs = view->workload->job_count + 1;
     const sc_array arrays[] = {SC_ARRAY(sc_active, jobs, jobs), {offsetof(sc_active, items), jobs * item_bytes}};
     return SC_STATE(sc_active, arrays, out_self, err);
+}
+
+static const char *group_of(const sc_job *job)
+{
+    return job->group != NULL ? job->group : job->user != NULL ? job->user : "";
+}
+
+size_t sc_number_groups(const sc_workload *workload, uint32_t *out_groups, uint32_t *scratch)
+{
+    uint32_t count = 0; /* scratch has the first job of each group */
+    for (uint32_t i = 0; i < workload->job_count; i++) {
+        const sc_job *jobs = workload->jobs;
+        uint32_t group = 0;
+        while (group < count && strcmp(group_of(&jobs[scratch[group]]), group_of(&jobs[i])) != 0) group++;
+        if (group == count) scratch[count++] = i;
+        out_groups[i] = group;
+    }
+    return count;
 }

@@ -63,6 +63,10 @@ double sc_lease_s(const sc_view *view);
  * moves to the end. Returns the new job count. `jobs` has room for the whole workload. */
 size_t sc_active_update(const sc_view *view, uint32_t *jobs, size_t count);
 
+/* Numbers the groups (or users) of all jobs in order of arrival. Returns how many there are. `scratch` has room for
+ * every job. */
+size_t sc_number_groups(const sc_workload *workload, uint32_t *out_groups, uint32_t *scratch);
+
 /* Policy state with one item per job; free() releases it. */
 typedef struct sc_active {
     uint32_t *jobs;

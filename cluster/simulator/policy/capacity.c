@@ -24,26 +24,15 @@ typedef struct capacity {
     size_t count, queue_count;
 } capacity;
 
-static const char *group_of(const sc_job *job)
-{
-    return job->group != NULL ? job->group : job->user != NULL ? job->user : "";
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    const sc_workload *w = view->workload;
-    size_t jobs = w->job_count + 1;
+    size_t jobs = view->workload->job_count + 1;
     const sc_array arrays[] = {SC_ARRAY(capacity, active, jobs), SC_ARRAY(capacity, queue_of, jobs),
                                SC_ARRAY(capacity, queues, jobs)};
     mdot_status status = SC_STATE(capacity, arrays, out_self, err);
     if (status != MDOT_OK) return status;
     capacity *self = *out_self;
-    for (uint32_t i = 0; i < w->job_count; i++) { /* here, active has the first job of each queue */
-        uint32_t q = 0;
-        while (q < self->queue_count && strcmp(group_of(&w->jobs[self->active[q]]), group_of(&w->jobs[i])) != 0) q++;
-        if (q == self->queue_count) self->active[self->queue_count++] = i;
-        self->queue_of[i] = q;
-    }
+    self->queue_count = sc_number_groups(view->workload, self->queue_of, self->active);
     return MDOT_OK;
 }
 
@@ -76,7 +65,7 @@ static double share_of(const queue *q, const double *totals, int resources)
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     capacity *self = memory;
-    int resources = view->policy == &sc_policy_drf ? RESOURCES : 1;
+    int resources = view->policy->variant;
     double totals[RESOURCES] = {view->cluster->gpus, view->cluster->cpus, view->cluster->memory_gb}, needs[RESOURCES];
     self->count = sc_active_update(view, self->active, self->count);
     memset(self->queues, 0, self->queue_count * sizeof *self->queues);
@@ -109,6 +98,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 const sc_policy sc_policy_yarn = {
     .name = "yarn",
     .summary = "queues by group, the one with the least GPUs first, no preemption (YARN's capacity scheduler)",
+    .variant = 1, /* resources that count */
     .create = create,
     .decide = decide,
 };
@@ -116,6 +106,7 @@ const sc_policy sc_policy_yarn = {
 const sc_policy sc_policy_drf = {
     .name = "drf",
     .summary = "queues by group, the least dominant share of GPUs, CPUs and memory first (DRF)",
+    .variant = RESOURCES,
     .create = create,
     .decide = decide,
 };

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-enum { LOOKED_AT = 64 };
+enum { LOOKED_AT = 64, TAKES_NEXT = 1 }; /* TAKES_NEXT: sc_policy.variant */
 
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
@@ -25,9 +25,9 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 }
 
 /* Grants a group of one or, with a partner, two jobs. `is_granted` is per job, in this decision. */
-static void grant(bool *is_granted, const sc_view *view, sc_plan *plan, uint32_t job, uint32_t partner)
+static void grant(bool *is_granted, const sc_view *view, sc_plan *plan, uint32_t job, unsigned type, uint32_t partner)
 {
-    sc_plan_run(plan, job, 0, view->workload->jobs[job].gpus);
+    sc_plan_run(plan, job, type, view->workload->jobs[job].gpus);
     is_granted[job] = true;
     if (partner == SC_NONE) return;
     sc_plan_share(plan, partner);
@@ -35,7 +35,8 @@ static void grant(bool *is_granted, const sc_view *view, sc_plan *plan, uint32_t
 }
 
 /* Returns the best partner for the waiting job at `position`, or SC_NONE. `takes_next`: the first one that fits. */
-static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t position, bool takes_next)
+static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t position, unsigned type,
+                             bool takes_next)
 {
     const bool *is_granted = self->items;
     uint32_t job = self->jobs[position], best = SC_NONE;
@@ -45,7 +46,7 @@ static uint32_t find_partner(const sc_active *self, const sc_view *view, size_t 
         uint32_t partner = self->jobs[i];
         if (is_granted[partner] || view->workload->jobs[partner].gpus != view->workload->jobs[job].gpus) continue;
         looked_at++;
-        double kept = sc_couples_kept(view, job, partner, 0), others = sc_couples_kept(view, partner, job, 0);
+        double kept = sc_couples_kept(view, job, partner, type), others = sc_couples_kept(view, partner, job, type);
         if (kept == 0 || others == 0 || kept + others <= maximum) continue;
         maximum = kept + others;
         best = partner;
@@ -63,13 +64,16 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
     for (size_t i = 0; i < self->count; i++) {
         uint32_t job = self->jobs[i], partner = view->states[job].partner;
         if (!sc_view_is_running(view, job) || is_granted[job]) continue;
-        grant(is_granted, view, plan, job, partner != SC_NONE && sc_view_is_running(view, partner) ? partner : SC_NONE);
+        grant(is_granted, view, plan, job, view->states[job].type,
+              partner != SC_NONE && sc_view_is_running(view, partner) ? partner : SC_NONE);
     }
     for (size_t i = 0; i < self->count; i++) {
         uint32_t job = self->jobs[i];
         if (is_granted[job]) continue;
-        if (view->workload->jobs[job].gpus > plan->free[0]) break;
-        grant(is_granted, view, plan, job, find_partner(self, view, i, view->policy == &sc_policy_mps));
+        unsigned type = sc_fastest_free(view, plan, job);
+        if (type == view->cluster->type_count) break;
+        grant(is_granted, view, plan, job, type,
+              find_partner(self, view, i, type, view->policy->variant == TAKES_NEXT));
     }
     return MDOT_OK;
 }
@@ -77,7 +81,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 const sc_policy sc_policy_mps = {
     .name = "mps",
     .summary = "a queue in groups of two that share GPUs, whichever fit, by --pairs (MPS)",
-    .one_type = true,
+    .variant = TAKES_NEXT,
     .create = create,
     .decide = decide,
 };
@@ -85,7 +89,6 @@ const sc_policy sc_policy_mps = {
 const sc_policy sc_policy_cognn = {
     .name = "cognn",
     .summary = "a queue in groups of two that share GPUs, by --pairs (CoGNN, reduced)",
-    .one_type = true,
     .create = create,
     .decide = decide,
 };

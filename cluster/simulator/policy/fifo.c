@@ -6,11 +6,13 @@
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
+enum { WAITS, SKIPS }; /* sc_policy.variant */
+
 static mdot_status decide(void *self, const sc_view *view, sc_plan *plan)
 {
     for (size_t i = 0; i < view->arrived_count; i++) sc_order_put_last(self, view->arrived[i], 0);
     sc_queue_keep_running(view, plan);
-    sc_queue_start(self, view, plan, view->policy == &sc_policy_fjf);
+    sc_queue_start(self, view, plan, view->policy->variant == SKIPS);
     return MDOT_OK;
 }
 
@@ -24,6 +26,7 @@ const sc_policy sc_policy_fifo = {
 const sc_policy sc_policy_fjf = {
     .name = "fjf",
     .summary = "first come, first served; skips jobs that do not fit",
+    .variant = SKIPS,
     .create = sc_queue_create,
     .decide = decide,
 };

@@ -7,7 +7,8 @@
  * go to jobs with bounds (min_gpus, max_gpus), until others need them. Placement and migration: a job that is slower
  * when it is spread gets one node if one has enough free GPUs, the fullest of those; other jobs get fragments, so that
  * whole nodes stay free. A spread job migrates to one node if the predicted saving exceeds the cost of a restart; the
- * job that saves the most GPU time comes first. Left out: profiling, which predictions replace; undoing a pair that
+ * job that saves the most GPU time comes first. Services (column online) neither take turns nor share GPUs, because
+ * nothing bounds their latency. Left out: profiling, which predictions replace; undoing a pair that
  * turns out slow, because pair speeds are known. */
 #include "simulator/policy/adaptive.h"
 #include "simulator/policy/allocation.h"
@@ -102,7 +103,7 @@ static int choose(gandiva *self, const sc_view *view, bool is_slice_end)
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < self->count; i++) {
             turn *t = &self->turns[i];
-            bool is_first = t->runs != is_slice_end;
+            bool is_first = t->runs != is_slice_end || view->workload->jobs[t->job].is_online;
             if (t->is_granted || t->is_guest || is_first != (pass == 0) || t->gpus > left) continue;
             t->is_granted = true;
             left -= t->gpus;
@@ -126,7 +127,8 @@ static size_t pack(gandiva *self, const sc_view *view)
         if (t->is_granted || t->is_guest) continue;
         for (size_t k = 0; k < self->count && view->workload->pair_speeds != NULL; k++) {
             turn *host = &self->turns[k];
-            if (!host->is_granted || host->guest != SC_NONE) continue;
+            bool serves = view->workload->jobs[t->job].is_online || view->workload->jobs[host->job].is_online;
+            if (!host->is_granted || host->guest != SC_NONE || serves) continue;
             double kept = sc_couples_kept(view, t->job, host->job, 0),
                    left = sc_couples_kept(view, host->job, t->job, 0);
             if (kept == 0 || left == 0 || kept + left <= most) continue;

@@ -6,10 +6,13 @@
  *   gavel-makespan   the shortest time in which all present jobs end
  *   gavel-pairs, gavel-pairs-ftf, gavel-pairs-makespan
  *                    the same three with space sharing: two jobs may run on the same GPUs
+ *   gavel-groups     max-min fairness among groups, and of the jobs in each: one level of the paper's hierarchy, by
+ *                    weights instead of water filling
+ *   gavel-cost       the most work per price of the GPUs (price in the cluster's file), without SLOs
  *   isolated         an equal part of every type for every job: the baseline of sharing without a program
  *
- * rounds.h describes how fractions become rounds, and the parts that are left out. Of the policies, hierarchical ones,
- * cost and FIFO over types are left out.
+ * rounds.h describes how fractions become rounds, and the parts that are left out. Of the policies, deeper
+ * hierarchies and FIFO over types are left out.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
@@ -32,6 +35,10 @@ GAVEL_ROW(sc_policy_gavel_ftf, "gavel-ftf", "finish-time fairness over throughpu
           sc_time_fractions_finish_time, 0);
 GAVEL_ROW(sc_policy_gavel_makespan, "gavel-makespan", "shortest makespan over throughputs, in rounds",
           sc_time_fractions_makespan, 0);
+GAVEL_ROW(sc_policy_gavel_groups, "gavel-groups", "gavel among groups, and among the jobs of each",
+          sc_time_fractions_max_min, SC_ROUNDS_GROUPS);
+GAVEL_ROW(sc_policy_gavel_cost, "gavel-cost", "most work over the price of GPUs, in rounds", sc_time_fractions_sum,
+          SC_ROUNDS_SPARSE);
 GAVEL_ROW(sc_policy_isolated, "isolated", "an equal part of every GPU type for every job, in rounds", NULL, 0);
 GAVEL_ROW(sc_policy_gavel_pairs, "gavel-pairs", "gavel with space sharing, by --pairs", sc_time_fractions_max_min,
           SC_ROUNDS_SHARE);

@@ -24,17 +24,11 @@ typedef struct hived {
     int node_gpus;
 } hived;
 
-static const char *name_of(const sc_job *job)
-{
-    return job->group != NULL ? job->group : job->user != NULL ? job->user : "";
-}
-
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    const sc_workload *w = view->workload;
     const sc_cluster *c = view->cluster;
     int node_gpus = c->nodes[0].gpus;
-    size_t jobs = w->job_count + 1;
+    size_t jobs = view->workload->job_count + 1;
     for (size_t i = 0; i < c->node_count; i++)
         if (c->nodes[i].gpus != node_gpus || (node_gpus & (node_gpus - 1)) != 0)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -48,12 +42,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     if (status != MDOT_OK) return status;
     hived *self = *out_self;
     self->node_gpus = node_gpus;
-    for (uint32_t i = 0; i < w->job_count; i++) { /* here, active has the first job of each group */
-        uint32_t g = 0;
-        while (g < self->groups && strcmp(name_of(&w->jobs[self->active[g]]), name_of(&w->jobs[i])) != 0) g++;
-        if (g == self->groups) self->active[self->groups++] = i;
-        self->group_of[i] = g;
-    }
+    self->groups = sc_number_groups(view->workload, self->group_of, self->active);
     for (size_t i = 0; i < c->node_count; i++) {
         self->owner[i] = (uint32_t)(i * self->groups / c->node_count);
         self->owned_gpus[self->owner[i]] += node_gpus;

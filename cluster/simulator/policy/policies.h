@@ -15,9 +15,9 @@ mdot_status sc_policy_find(const char *name, const sc_policy **out_policy, mdot_
 /* clang-format off */
 #define SC_POLICY_MAP(X) \
     X(fifo) X(fjf) X(srtf) X(srsf) X(las) X(dlas) X(tiresias) X(qssf) X(easy) X(conservative) X(yarn) X(drf) \
-    X(gavel) X(gavel_ftf) X(gavel_makespan) X(gavel_pairs) X(gavel_pairs_ftf) X(gavel_pairs_makespan) X(isolated) \
-    X(allox) X(elasticflow) X(edf) X(edf_admit) X(themis) X(hare) X(hydra) X(chronus) X(powerflow) X(elastic) \
-    X(pollux) X(sia) X(muxflow) X(cognn) X(mps) X(miso) X(gandiva) X(smd) X(synergy) X(shockwave) X(optimus) \
+    X(gavel) X(gavel_ftf) X(gavel_makespan) X(gavel_groups) X(gavel_cost) X(gavel_pairs) X(gavel_pairs_ftf) X(gavel_pairs_makespan) X(isolated) \
+    X(allox) X(elasticflow) X(edf) X(edf_admit) X(themis) X(hare) X(hydra) X(chronus) X(cynthia) X(genie) X(powerflow) X(elastic) \
+    X(pollux) X(sia) X(muxflow) X(horus) X(cognn) X(mps) X(miso) X(gandiva) X(smd) X(synergy) X(shockwave) X(optimus) \
     X(hypersched) X(hived) X(kubeshare) X(mlfs)
 /* clang-format on */
 

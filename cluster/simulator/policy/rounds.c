@@ -39,6 +39,8 @@ typedef struct rounds {
     uint64_t random;
     size_t round; /* number of this round, counted from 1 */
     /* Scratch for the problem, in the order of active. */
+    uint32_t *groups; /* of each job */
+    double *group_weight;
     double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *fractions;
     entry *queue;
 } rounds;
@@ -58,6 +60,8 @@ mdot_status sc_rounds_create(const sc_view *view, void **out_self, mdot_error *e
                                SC_ARRAY(rounds, isolated_s, jobs),
                                SC_ARRAY(rounds, fractions, (jobs + couples) * types),
                                SC_ARRAY(rounds, queue, jobs + couples),
+                               SC_ARRAY(rounds, groups, jobs),
+                               SC_ARRAY(rounds, group_weight, jobs),
                                SC_ARRAY(rounds, couples, 2 * couples),
                                SC_ARRAY(rounds, pairs, couples)};
     mdot_status status = SC_STATE(rounds, arrays, out_self, err);
@@ -66,6 +70,7 @@ mdot_status sc_rounds_create(const sc_view *view, void **out_self, mdot_error *e
     self->computed_s = -INFINITY;
     self->random = 1;
     self->shares = couples > 0;
+    if (view->policy->variant == SC_ROUNDS_GROUPS) sc_number_groups(view->workload, self->groups, self->active);
     return MDOT_OK;
 }
 
@@ -149,7 +154,8 @@ static void keep_couples(rounds *self, size_t types)
 
 /* ---- Fractions --------------------------------------------------------------------------------------------------- */
 
-static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_time_fractions *out)
+static void state_problem(rounds *self, const sc_view *view, const double *gpus, const double *prices,
+                          sc_time_fractions *out)
 {
     size_t types = view->cluster->type_count;
     for (size_t i = 0; i < self->active_count; i++) {
@@ -166,6 +172,11 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         if (a->isolated_speed > 0) a->isolated_s += (a->steps - self->remaining[i]) / a->isolated_speed;
         self->isolated_s[i] = a->isolated_s;
     }
+    for (size_t i = 0; i < self->active_count; i++) self->group_weight[self->groups[self->active[i]]] = 0;
+    for (size_t i = 0; i < self->active_count; i++)
+        self->group_weight[self->groups[self->active[i]]] += self->weight[i];
+    for (size_t i = 0; i < self->active_count && view->policy->variant == SC_ROUNDS_GROUPS; i++)
+        self->weight[i] /= self->group_weight[self->groups[self->active[i]]];
     *out = (sc_time_fractions){.jobs = self->active_count,
                                .types = types,
                                .speed = self->speed,
@@ -175,6 +186,7 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
                                .since_start_s = self->since_start_s,
                                .isolated_s = self->isolated_s,
                                .gpus = gpus,
+                               .prices = prices,
                                .pairs = self->pairs,
                                .pair_count = self->couple_count,
                                .limit_s = limit_s};
@@ -183,11 +195,14 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
 static mdot_status compute_fractions(rounds *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     size_t types = view->cluster->type_count;
-    double gpus[SC_MAX_TYPES], value;
+    double gpus[SC_MAX_TYPES], prices[SC_MAX_TYPES], value;
     sc_time_fractions problem;
-    for (unsigned type = 0; type < types; type++) gpus[type] = view->cluster->types[type].gpus;
+    for (unsigned type = 0; type < types; type++) {
+        gpus[type] = view->cluster->types[type].gpus;
+        prices[type] = view->cluster->types[type].price > 0 ? view->cluster->types[type].price : 1;
+    }
     begin_couples(self, view);
-    state_problem(self, view, gpus, &problem);
+    state_problem(self, view, gpus, prices, &problem);
     sc_time_fractions_isolated(&problem, self->fractions);
     for (size_t i = 0; i < self->active_count; i++) {
         account *a = &self->accounts[self->active[i]];
@@ -232,6 +247,7 @@ static size_t list_jobs(rounds *self, const sc_view *view, unsigned type)
         uint32_t job = self->active[i];
         const account *a = &self->accounts[job];
         int gpus = view->workload->jobs[job].gpus;
+        if (view->policy->variant == SC_ROUNDS_SPARSE && a->fraction[type] < 1e-9) continue;
         if (a->round == self->round || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0)
             continue;
         double priority = priority_of(self, a->fraction[type], a->received_s[type], type);

@@ -23,7 +23,9 @@
 
 #define SC_ROUND_S 360. /* the paper's value */
 
-enum { SC_ROUNDS_SHARE = 1 }; /* sc_policy.variant: with space sharing, and pair fractions behind those of jobs */
+/* sc_policy.variant: with space sharing, and pair fractions behind those of jobs; with equal weights of groups, which
+ * their jobs share; or without jobs on types on which they have no fraction. */
+enum { SC_ROUNDS_SHARE = 1, SC_ROUNDS_GROUPS, SC_ROUNDS_SPARSE };
 
 /* Create and decide for a policy with sc_policy.allocate. If that exceeds its time, every job gets an equal part of
  * every type, and the log records it. INVALID_ARGUMENT for space sharing if the workload has no pair speeds. */

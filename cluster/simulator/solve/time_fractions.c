@@ -1,6 +1,7 @@
-/* time_fractions.c — Gavel's programs as linear programs. All are one program: the largest t for which each job's
- * throughput is at least t times its need. They differ in the need. */
+/* time_fractions.c — Gavel's programs as linear programs. All except the sum are one program: the largest t for which
+ * each job's throughput is at least t times its need. They differ in the need. */
 #include "simulator/solve/time_fractions.h"
+#include "base/status.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>
@@ -220,6 +221,29 @@ mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_f
     if (status == MDOT_OK) status = solve_for_needs(p, needs, 0, out_fractions, &rate, err);
     if (status == MDOT_OK) *out_value = 1 / rate;
     free(needs);
+    return status;
+}
+
+mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fractions, double *out_value, mdot_error *err)
+{
+    sc_linear *linear;
+    BS_TRY(sc_linear_create(&linear, err));
+    for (size_t type = 0; type < p->types; type++) sc_linear_add_row(linear, -INFINITY, p->gpus[type]); /* row `type` */
+    for (size_t job = 0; job < p->jobs; job++) {
+        const double *speed = &p->speed[job * p->types];
+        double fastest = 0;
+        for (size_t type = 0; type < p->types; type++) fastest = fmax(fastest, speed[type]);
+        size_t row = sc_linear_add_row(linear, -INFINITY, 1);
+        for (size_t type = 0; type < p->types; type++) {
+            double cost = -speed[type] / fastest / (p->prices != NULL ? p->prices[type] : 1);
+            size_t column = sc_linear_add_column(linear, cost, 0, speed[type] > 0 ? 1 : 0);
+            sc_linear_add_term(linear, row, column, 1);
+            sc_linear_add_term(linear, type, column, p->scale[job]);
+        }
+    }
+    mdot_status status = sc_linear_solve(linear, p->limit_s, out_fractions, out_value, err);
+    if (status == MDOT_OK) *out_value = -*out_value;
+    sc_linear_destroy(linear);
     return status;
 }
 

@@ -27,6 +27,7 @@ typedef struct sc_time_fractions {
     const double *since_start_s; /* one per job */
     const double *isolated_s;    /* per job: time for the steps so far at the isolated fraction; NULL: 0 */
     const double *gpus;          /* one per type */
+    const double *prices;        /* of a GPU and hour, one per type, for `sum`; NULL: equal */
     const sc_pair *pairs;        /* space sharing; NULL: none */
     size_t pair_count;
     double limit_s; /* of a solution, see sc_linear_solve */
@@ -40,11 +41,14 @@ double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fr
 /* Each function fills out_fractions[job * types + type] and stores the objective; statuses are as for sc_linear_solve.
  *
  *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
+ *   sum          the largest sum of throughputs over those on the job's fastest type, each over its type's price
  *   makespan     the shortest time in which all jobs end, in seconds
  *   finish_time  the least of the largest (since_start + remaining / throughput) / (isolated + remaining / isolated
  *                throughput), Themis' finish-time fairness */
 mdot_status sc_time_fractions_max_min(const sc_time_fractions *p, double *out_fractions, double *out_value,
                                       mdot_error *err);
+mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                  mdot_error *err);
 mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_fractions, double *out_value,
                                        mdot_error *err);
 mdot_status sc_time_fractions_finish_time(const sc_time_fractions *p, double *out_fractions, double *out_value,

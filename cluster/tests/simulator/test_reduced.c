@@ -79,7 +79,8 @@ static sc_result run_on_types(const sc_policy *policy, sc_workload *w)
     assert_int_equal(sc_workload_add_kind(w, "any", &kind, NULL), MDOT_OK);
     w->kinds[kind].speed[0][0] = 1;
     w->kinds[kind].speed[1][0] = 2;
-    c.types[0].watts = c.types[1].watts = 300; /* for powerflow */
+    c.types[0].watts = c.types[1].watts = 300;                                           /* for powerflow */
+    assert_int_equal(sc_workload_set_pair_speed(w, kind, kind, 0, 0, 0, NULL), MDOT_OK); /* for horus */
     for (size_t i = 0; i < w->job_count; i++) w->jobs[i].kind = kind;
     if (sc_simulate(w, &c, policy, &oracle, &(sc_run_options){0}, &result, &err) != MDOT_OK)
         fail_msg("%s: %s", policy->name, err.message);

@@ -108,6 +108,8 @@ static void hand_solved_programs_match(void **state)
     expect_near(value, 2 / 1.5, 1e-9);
     expect_near(fractions[0], 1, 1e-9);
     expect_near(fractions[3], 1, 1e-9);
+    assert_int_equal(sc_time_fractions_sum(&two_jobs, fractions, &value, NULL), MDOT_OK);
+    expect_near(value, 2, 1e-9);
     /* The longer job ends after 150 s, because 2 steps a second is the highest speed. */
     assert_int_equal(sc_time_fractions_makespan(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, 150, 1e-9);
@@ -252,9 +254,10 @@ static void check_instance(const instance *input)
         const char *key;
         mdot_status (*solve)(const sc_time_fractions *p, double *fractions, double *value, mdot_error *err);
     } programs[] = {{"max_min_lp", sc_time_fractions_max_min},
+                    {"max_sum_norm_throughput", sc_time_fractions_sum},
                     {"min_makespan_s", sc_time_fractions_makespan},
                     {"ftf_rho", sc_time_fractions_finish_time}};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(programs[i].solve(&p, fractions, &value, NULL), MDOT_OK);
         expect_near(value, number(input->expected, programs[i].key), 1e-4);
         check_fractions(&p, fractions);
