@@ -48,8 +48,8 @@ def parser() -> argparse.ArgumentParser:
 
     export = commands.add_parser(
         "export",
-        description="MODEL is the name of a torchvision network, timm:NAME, transformers:CLASS, diffusers:CLASS, or a trace of "
-        "torch.profiler (record_shapes=True) or Chakra.",
+        description="MODEL is the name of a torchvision network, timm:NAME, transformers:CLASS, diffusers:CLASS, hf:ORG/NAME "
+        "(its config.json is downloaded), or a trace of torch.profiler (record_shapes=True) or Chakra.",
     )
     export.add_argument("model", metavar="MODEL")
     export.add_argument("-o", "--output", metavar="FILE", help="output file; the suffix .onnx selects ONNX (default MODEL.job)")

@@ -10,7 +10,7 @@ from typing import Any, Sequence
 
 from mdot import command
 from mdot.configuration_files import options_from
-from mdot.library.errors import InvalidArgumentError, NotFoundError
+from mdot.library.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from mdot.options import COMMANDS
 from mdot.recording.trace_file import is_trace
 
@@ -20,7 +20,7 @@ _SHORT = {"b": "batch", "g": "gpu"}
 """Short names of options."""
 
 
-_NETWORK = re.compile(r"(torchvision|timm|transformers|diffusers):([\w.-]+)")
+_NETWORK = re.compile(r"(torchvision|timm|transformers|diffusers|hf):([\w.-]+(?:/[\w.-]+)?)")
 
 
 def _is_trace(word: str) -> bool:
@@ -53,7 +53,16 @@ def as_jobs(words: Sequence[str], programs: Sequence[int], folder: str) -> list[
     made = list(words)
     for i in programs:
         network = _NETWORK.fullmatch(words[i])
-        name = network[2] if network else Path(words[i]).name.partition(".json")[0]
+        name = Path(network[2]).name if network else Path(words[i]).name.partition(".json")[0]
+        if network and network[1] == "hf":
+            from mdot.trace.models import hub_config
+
+            try:
+                made[i] = hub_config(network[2])
+                Job.read(made[i])
+                continue  # the executable reads this family's config.json
+            except (InvalidArgumentError, UnsupportedError):
+                pass
         made[i] = str(Path(folder, name + ".job"))
         (Job.from_name if network else Job.from_trace)(words[i]).save(made[i])
     return made

@@ -288,7 +288,8 @@ class Job:
     ) -> Job:
         """Reads a network and its usual loss by name, without weights and without a download:
 
-            "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel".
+            "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel",
+            "hf:answerdotai/ModernBERT-base" (the hub's config.json alone is downloaded).
 
         `settings` change the network's configuration or are arguments of the network's function. For example,
         `from_name("transformers:GPT2LMHeadModel", n_layer=48, n_embd=1600, n_head=25, length=1024)` is GPT-2 XL.

@@ -52,9 +52,10 @@ def build(
         raise InvalidArgumentError(f"{name}: {loading[0]} would load weights, which a job does not need; leave it out")
     makers = {
         "": _torchvision, "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "diffusers": _diffusers,
+        "hf": _hub,
     }  # fmt: skip
     if library not in makers:
-        raise InvalidArgumentError(f"{name}: unknown prefix {library!r}; use torchvision:, timm:, transformers: or diffusers:")
+        raise InvalidArgumentError(f"{name}: unknown prefix {library!r}; use torchvision:, timm:, transformers:, diffusers: or hf:")
     return makers[library](kind, batch, length, size, settings)
 
 
@@ -225,6 +226,32 @@ def of_transformers(made: Any, config: Any, batch: int, length: int | None, size
     model = built(made.__name__, _on_meta, made._from_config if hasattr(made, "_from_config") else made, config)
     inputs = _transformers_inputs(model, config, batch, length, size)
     return Network(made.__name__, model, (), inputs, labels=_labels(model, config, inputs, batch))
+
+
+def hub_config(name: str) -> str:
+    """The path of a model's config.json, which is downloaded unless the hub's cache has it."""
+    try:
+        found = _import("transformers.utils.hub").cached_file(name, "config.json")
+    except NotFoundError:
+        raise
+    except Exception as fault:  # noqa: BLE001 (the library raises many kinds)
+        first = (str(fault).strip().splitlines() or [""])[0]
+        raise NotFoundError(
+            f"hf:{name}: its config.json can neither be downloaded nor read from the cache ({first}); pass a config.json or its folder as the job"
+        ) from fault
+    return str(found)
+
+
+def _hub(name: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
+    path = hub_config(name)
+    config = built(f"hf:{name}", _import("transformers").AutoConfig.from_pretrained, os.path.dirname(path))
+    check_settings(settings, config, f"hf:{name}")
+    for key, value in settings.items():
+        setattr(config, key, value)
+    classes = config.architectures or []
+    if not classes:
+        raise NotFoundError(f"hf:{name}: its config.json names no class (architectures); use transformers:CLASS")
+    return of_transformers(class_of_transformers(classes[0]), config, batch, length, size)
 
 
 def _find(config: Any, *names: str) -> Any:

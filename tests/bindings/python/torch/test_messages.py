@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -28,6 +31,54 @@ def library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as reason:
         raise unittest.SkipTest(f"{name} cannot be imported: {reason}") from None
+
+
+_HUB = """
+import json, sys
+import mdot
+from mdot.command_words import as_jobs, programs_among
+found = {}
+for name in sys.argv[2:]:
+    words = ["predict", "hf:" + name]
+    try:
+        assert programs_among(words) == [1]
+        job = as_jobs(words, [1], sys.argv[1])[1]
+        found[name] = [job.endswith("config.json"), mdot.Job.read(job).parameters]
+    except mdot.Error as fault:
+        found[name] = str(fault)
+print(json.dumps(found))
+"""
+
+
+class Hub(unittest.TestCase):
+    """hf:ORG/NAME is the config.json in the hub's cache: the executable's, or a traced network of its class."""
+
+    def test_a_model_of_the_hub_is_a_job(self) -> None:
+        transformers = library("transformers")
+        small = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+        models = {
+            "acme/llama": (transformers.LlamaConfig(**small, vocab_size=1000), "LlamaForCausalLM", True),
+            "acme/modern": (transformers.ModernBertConfig(**small), "ModernBertForMaskedLM", False),
+            "acme/classless": (transformers.ModernBertConfig(**small), None, False),
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (config, kind, _) in models.items():
+                model = Path(folder, "hub", "models--" + name.replace("/", "--"))
+                snapshot = model / "snapshots" / "a"
+                snapshot.mkdir(parents=True)
+                (model / "refs").mkdir()
+                (model / "refs" / "main").write_text("a")
+                settings = {**config.to_dict(), "architectures": kind and [kind]}
+                (snapshot / "config.json").write_text(json.dumps(settings))
+            environment = {**os.environ, "HF_HOME": folder, "HF_HUB_OFFLINE": "1"}
+            words = [sys.executable, "-c", _HUB, folder, *models, "acme/absent"]
+            found = json.loads(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout)
+        for name in ("acme/llama", "acme/modern"):
+            config, kind, is_read = models[name]
+            parameters = sum(one.numel() for one in getattr(transformers, str(kind))(config).parameters())
+            self.assertEqual(found[name], [is_read, parameters])
+        self.assertIn("names no class", found["acme/classless"])
+        self.assertIn("hf:acme/absent: its config.json can neither be downloaded", found["acme/absent"])
 
 
 class Messages(unittest.TestCase):
