@@ -420,6 +420,42 @@ static void each_option_and_choice_has_a_row(void **state)
     }
 }
 
+/* The predictor's bounds are half and twice its time. An answer that is no analytic estimate keeps these, and another
+ * one has wider ones. PyTorch's default precision changes few networks, and those by their convolutions. */
+static void answers_without_an_estimate_keep_their_bounds(void **state)
+{
+    (void)state;
+    predict_fixture f = {0};
+    predict_open(&f, predict_batch_model());
+    int kept = 0, widened = 0;
+    for (size_t convolutions = 0; convolutions < 6; convolutions++)
+        for (int precision = 0; precision < 3; precision++) {
+            static const mdot_precision precisions[] = {MDOT_PRECISION_PYTORCH, MDOT_PRECISION_FP32,
+                                                        MDOT_PRECISION_BF16};
+            mdot_job_operator operators[40];
+            for (size_t i = 0; i < 40; i++) operators[i] = predict_operator(i < convolutions ? 3 * i : 3 * i + 1);
+            for (size_t i = 0; i < 40; i++) operators[i].input_count = 0;
+            mdot_job *job = predict_make_job(operators, 40);
+            mdot_configuration c = predict_configuration(8, "A100");
+            c.precision = precisions[precision];
+            mdot_prediction p = predict_one(&f, job, &c);
+            assert_compare(p.lower_ms, >, 0);
+            if ((p.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) == 0) {
+                predict_assert_close(p.lower_ms, p.step_ms / 2);
+                predict_assert_close(p.upper_ms, p.step_ms * 2);
+                kept++;
+            } else {
+                assert_compare(p.lower_ms, <=, p.step_ms / 2 * 1.00001);
+                assert_compare(p.upper_ms, >=, p.step_ms * 2 / 1.00001);
+                widened++;
+            }
+            mdot_job_destroy(job);
+        }
+    assert_compare(kept, >, 0);
+    assert_compare(widened, >, 0);
+    predict_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +463,7 @@ int main(void)
         cmocka_unit_test(each_option_has_the_stated_effect),
         cmocka_unit_test(each_option_changes_its_own_parts_alone),
         cmocka_unit_test(micro_steps_depend_on_the_options_with_that_fact_alone),
+        cmocka_unit_test(answers_without_an_estimate_keep_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
