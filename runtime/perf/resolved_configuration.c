@@ -107,24 +107,51 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     return check_experts(c, &sharding->experts, err);
 }
 
+/* The stage of a pipeline that takes longest by the loads of the positions. The pipeline runs at its pace. */
+typedef struct slowest {
+    rt_stage stage;
+    double load;    /* of the stage */
+    double waiting; /* its waiting time relative to that in a pipeline of equal stages */
+} slowest;
+
+static double stage_load(const double load[RT_PIPELINE_POSITIONS], const double blocks[RT_STAGES], rt_stage stage)
+{
+    return blocks[stage] * load[RT_PIPELINE_BLOCKS] + (stage == RT_STAGE_FIRST) * load[RT_PIPELINE_BEFORE] +
+           (stage == RT_STAGE_LAST) * load[RT_PIPELINE_AFTER];
+}
+
+/* While the pipeline fills and empties, the slowest stage waits for a pass of each other stage. It has as many passes
+ * of its own meanwhile as there are stages behind it: forward ones, a third of its load, and then backward ones. (A
+ * slow first stage before unequal ones waits up to a seventh of the step longer.) */
+static slowest slowest_of(const mdot_configuration *c, const double load[RT_PIPELINE_POSITIONS],
+                          const double blocks[RT_STAGES])
+{
+    slowest s = {.load = -1, .waiting = 1};
+    for (rt_stage stage = RT_STAGE_FIRST; stage < RT_STAGES; stage++) {
+        double own = stage_load(load, blocks, stage);
+        if (own < s.load || (stage == RT_STAGE_MIDDLE && c->pipeline_parallel == 2)) continue;
+        s.stage = stage;
+        s.load = own;
+    }
+    double others = load[RT_PIPELINE_BEFORE] + load[RT_PIPELINE_BLOCKS] + load[RT_PIPELINE_AFTER] - s.load;
+    double stages = c->pipeline_parallel - 1.0, count = s.stage == RT_STAGE_FIRST ? stages : s.stage == RT_STAGE_MIDDLE;
+    double behind = s.stage == RT_STAGE_FIRST ? others : count * stage_load(load, blocks, RT_STAGE_LAST);
+    double own = count * s.load / 3, saved = behind - fmax(behind - own, 0) - fmax(behind - 2 * own, 0);
+    if (s.load > 0)
+        s.waiting = (others - saved * fmin(c->micro_batches - 1.0, count) / fmax(count, 1)) / (stages * s.load);
+    return s;
+}
+
 static rt_shard shard_of(const mdot_job *job, const rt_configuration *configuration, const double blocks[RT_STAGES])
 {
     const mdot_configuration *c = &configuration->c;
     rt_shard shard = {.tensor = c->tensor_parallel, .experts = c->expert_parallel, .of = {1, 1, 1}};
     if (job->analysis->totals.has_squares) shard.square_batch = (double)configuration->micro_batch;
     if (c->pipeline_parallel == 1) return shard;
-    const double *cost = job->analysis->sharding.cost;
-    double slowest = -1;
-    for (int stage = 0; stage < RT_STAGES; stage++) { /* the pipeline runs at the pace of its slowest stage */
-        double before = stage == RT_STAGE_FIRST, after = stage == RT_STAGE_LAST;
-        double load = blocks[stage] * cost[RT_PIPELINE_BLOCKS] + before * cost[RT_PIPELINE_BEFORE] +
-                      after * cost[RT_PIPELINE_AFTER];
-        if (load < slowest || (stage == RT_STAGE_MIDDLE && c->pipeline_parallel == 2)) continue;
-        slowest = load;
-        shard.of[RT_PIPELINE_BEFORE] = before;
-        shard.of[RT_PIPELINE_BLOCKS] = blocks[stage];
-        shard.of[RT_PIPELINE_AFTER] = after;
-    }
+    rt_stage stage = slowest_of(c, job->analysis->sharding.cost, blocks).stage;
+    shard.of[RT_PIPELINE_BEFORE] = stage == RT_STAGE_FIRST;
+    shard.of[RT_PIPELINE_BLOCKS] = blocks[stage];
+    shard.of[RT_PIPELINE_AFTER] = stage == RT_STAGE_LAST;
     return shard;
 }
 
@@ -236,6 +263,20 @@ static rt_rates other_rates_of(const rt_configuration *configuration)
     return rates;
 }
 
+/* GPU and host have a slowest stage each: the host's has the most launches. */
+static void fill_pipeline(const mdot_job *job, const mdot_configuration *c, rt_resolved_configuration *out)
+{
+    out->micro_steps = out->steps;
+    out->slowest_host = 1;
+    if (c->pipeline_parallel == 1) return;
+    const rt_sharding *sharding = &job->analysis->sharding;
+    slowest gpu = slowest_of(c, sharding->cost, out->blocks), host = slowest_of(c, sharding->launches, out->blocks);
+    out->micro_steps += gpu.waiting * rt_waiting_steps(c);
+    if (host.load > 0)
+        out->slowest_host = host.load / stage_load(sharding->launches, out->blocks, gpu.stage) *
+                            (out->steps + host.waiting * rt_waiting_steps(c)) / out->micro_steps;
+}
+
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     bool is_open = configuration->c.framework == MDOT_FRAMEWORK_PROGRAM;
@@ -249,7 +290,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     divide_blocks(job, c, out_resolved->blocks);
     out_resolved->shard = shard_of(job, configuration, out_resolved->blocks);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
-    out_resolved->micro_steps = out_resolved->steps + rt_waiting_steps(c);
+    fill_pipeline(job, c, out_resolved);
     out_resolved->in_flight = in_flight_of(c, 0, out_resolved->steps);
     out_resolved->sequence = c->context_parallel;
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;

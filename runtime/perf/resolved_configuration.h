@@ -57,6 +57,7 @@ typedef struct rt_resolved_configuration {
     double steps;   /* micro-steps that a GPU computes in a step */
     double
         micro_steps; /* micro-steps of a step, one after the other: `steps`, and those that fill and empty a pipeline */
+    double slowest_host;      /* the host's time of a step, relative to micro_steps of the stage on this GPU */
     double in_flight;         /* micro-batches whose activations a GPU keeps */
     double blocks[RT_STAGES]; /* fractions of the blocks in the stages of a pipeline; 1 without one */
     double sequence;          /* factor by which context parallelism shortens sequences on a GPU */

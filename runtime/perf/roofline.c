@@ -264,10 +264,16 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
 /* Part of the memory bandwidth that fused kernels reach. */
 #define FUSED_EFFICIENCY 0.8
 
+/* Megatron's loss divides the vocabulary, and runs a kernel for each of its terms in fp32. The bytes for a logit are
+ * cast 6, maximum 4, difference 8, exponential 8, sum 4 and quotient 8 forward, and product 8 and cast 6 backward
+ * (megatron/core/tensor_parallel/cross_entropy.py). The job's loss reads 4. */
+static const double loss_passes[] = {[MDOT_PHASE_FORWARD] = 38 / 4.0, [MDOT_PHASE_DATA_GRADIENT] = 14 / 4.0};
+
 /* Time of one of `inputs` in a fused kernel, whose backward pass computes both gradients at once. */
 static void fused_phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved,
                             double out_ms[MDOT_PHASE_COUNT])
 {
+    const mdot_configuration *c = &resolved->configuration.c;
     double samples = (double)resolved->configuration.micro_batch / resolved->sequence;
     double ms_per_byte = resolved->rates.half_byte_ratio * resolved->rates.ms_per_byte / FUSED_EFFICIENCY;
     double ms_per_flop = resolved->rates.ms_per_flop[inputs->rate], compute_ms[MDOT_PHASE_COUNT];
@@ -283,6 +289,10 @@ static void fused_phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_
     out_ms[MDOT_PHASE_DATA_GRADIENT] =
         larger(out_ms[MDOT_PHASE_DATA_GRADIENT] + ms_per_byte * samples * inputs->kernel_bytes[1],
                compute_ms[MDOT_PHASE_DATA_GRADIENT] + compute_ms[MDOT_PHASE_WEIGHT_GRADIENT]);
+    bool is_eager = inputs->is_loss && rt_framework_is_engine(c) && c->compiled == 0 && c->loss == MDOT_LOSS_WHOLE;
+    for (int phase = 0; is_eager && phase < MDOT_PHASE_WEIGHT_GRADIENT; phase++)
+        out_ms[phase] = ms_per_byte / resolved->rates.half_byte_ratio * samples * loss_passes[phase] *
+                        inputs->sample[MDOT_PHASE_FORWARD].bytes;
     out_ms[MDOT_PHASE_DATA_GRADIENT] += times_again(inputs, resolved) * out_ms[MDOT_PHASE_FORWARD];
 }
 

@@ -85,7 +85,8 @@ typedef struct rt_sharding {
     double largest_block_experts;    /* parameters of the experts in that block */
     /* Pipeline: fp32 bytes of one sample that cross the widest border between two blocks. */
     double border_bytes;
-    double cost[RT_PIPELINE_POSITIONS]; /* of the operators at a position, relative to one another */
+    /* Of the operators at a position: work on the GPU, relative to one another, and launches by the host. */
+    double cost[RT_PIPELINE_POSITIONS], launches[RT_PIPELINE_POSITIONS];
 } rt_sharding;
 
 /* One GPU's part of a job: the degrees of tensor and expert parallelism, and the fraction of operators at each

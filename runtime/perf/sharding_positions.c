@@ -38,6 +38,8 @@ void rt_find_sharding_positions(const mdot_job *job, const double *costs, rt_sha
                                                                 : RT_PIPELINE_BLOCKS;
         out->position[i] = (uint8_t)position;
         out->cost[position] += costs[i];
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            out->launches[position] += job->operators[i].per_sample[phase].bytes_written > 0;
         double parameters = rt_dense_parameters(&job->operators[i]), weights = rt_weights_of(&job->operators[i]);
         add_sparse_table(&job->operators[i], &out->sparse);
         add_tied_head(&job->operators[i], i, out);

@@ -11,8 +11,7 @@
  * exchanges between GPUs (communication.c), host memory (host_memory.c) and launches of the update. The ratios come
  * from one typical batch, so that a step still grows with its batch. Recomputation adds launches in proportion to its
  * work, and fusion saves launches; other kernels leave the host's time as it is, and therefore save nothing where the
- * host is the limit. A
- * pipeline of p stages takes p - 1 more micro-steps to fill and empty.
+ * host is the limit. A pipeline repeats the slowest stage, of GPU or host, and fills and empties with the others.
  *
  * Uncertainty: counted micro-steps only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
  * the interval widens, each way, by a quarter of that part's change, as a logarithm. That part moves vTrain's 1,306
@@ -234,11 +233,11 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         parts->pass_ms[pass][RT_WORK_ATTENTION] *= 1 + RING_LOSS * (rings - 1) / rings;
     double launched = 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
-    double part = requested->shard.of[RT_PIPELINE_BLOCKS];
+    double part = requested->shard.of[RT_PIPELINE_BLOCKS] * requested->slowest_host;
     double expert_blocks = part * job->analysis->sharding.experts.exchange_count / 2.0;
     double attentions = part * job->analysis->totals.attention_count;
-    parts->host_ms =
-        launched * parts->host_ms + rt_framework_pass_ms(&requested->configuration, expert_blocks, attentions);
+    parts->host_ms = requested->slowest_host * launched * parts->host_ms +
+                     rt_framework_pass_ms(&requested->configuration, expert_blocks, attentions);
     parts->wait_ms *= launched;
     if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
     rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);

@@ -10,12 +10,13 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
-#define BALANCED_MARGIN 0.9 /* costs of stages are estimates */
+#define BALANCED_MARGIN 0.7 /* costs of stages are estimates */
 
 typedef struct kept {
     double ms_per_sample;
@@ -188,11 +189,27 @@ static void price(worker *w, size_t item_index, const rt_search_item *item, size
     }
 }
 
-/* Whether `a` does no more work than `b` in any part of the job. */
-static bool covers(const rt_shard *a, const rt_shard *b)
+/* The work of a pipeline's slowest stage, the micro-steps, and the launches of the slowest host in a step. */
+typedef struct split {
+    double of[RT_PIPELINE_POSITIONS + 2];
+} split;
+
+static split split_of(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    split s = {{[RT_PIPELINE_POSITIONS] = resolved->micro_steps}};
+    for (int i = 0; i < RT_PIPELINE_POSITIONS; i++) {
+        s.of[i] = resolved->shard.of[i];
+        s.of[RT_PIPELINE_POSITIONS + 1] +=
+            resolved->slowest_host * resolved->micro_steps * s.of[i] * job->analysis->sharding.launches[i];
+    }
+    return s;
+}
+
+/* Whether `a` does no more work than `b` in any part. */
+static bool covers(const split *a, const split *b)
 {
     bool is_less = true;
-    for (int i = 0; i < RT_PIPELINE_POSITIONS; i++) is_less = is_less && a->of[i] <= b->of[i];
+    for (int i = 0; i < RT_PIPELINE_POSITIONS + 2; i++) is_less = is_less && a->of[i] <= b->of[i];
     return is_less;
 }
 
@@ -201,7 +218,7 @@ static bool covers(const rt_shard *a, const rt_shard *b)
 static size_t list_splits(worker *w, const mdot_configuration *even)
 {
     enum { FEW = 64 };
-    rt_shard shards[FEW];
+    split splits[FEW];
     uint64_t bytes[FEW];
     size_t count = 0;
     int share = (int)(w->search->space->job->info.block_count / even->pipeline_parallel);
@@ -213,17 +230,18 @@ static size_t list_splits(worker *w, const mdot_configuration *even)
         c.first_stage_blocks = (uint32_t)(least + i / ends);
         c.last_stage_blocks = (uint32_t)(least + i % ends);
         if (!resolve(w, &c, &resolved)) continue;
+        split own = split_of(w->search->space->job, &resolved);
         bool is_beaten = false;
         size_t same = count;
         for (size_t k = 0; k < count; k++) {
-            bool is_covered = covers(&shards[k], &resolved.shard);
-            if (is_covered && covers(&resolved.shard, &shards[k])) same = k;
+            bool is_covered = covers(&splits[k], &own);
+            if (is_covered && covers(&own, &splits[k])) same = k;
             is_beaten = is_beaten || (is_covered && same != k);
         }
         uint64_t needed = is_beaten ? UINT64_MAX : measure(w, &resolved);
         if (needed == UINT64_MAX || (same < count && needed >= bytes[same])) continue;
         w->layouts[same] = c;
-        shards[same] = resolved.shard;
+        splits[same] = own;
         bytes[same] = needed;
         count += same == count;
     }
@@ -235,13 +253,16 @@ static bool may_win(worker *w, const table *t, size_t slot, const kept *entry)
 {
     rt_resolved_configuration resolved;
     const mdot_job *job = w->search->space->job;
-    double slowest = 0, all = 0;
+    double gpu = 0, host = 0, all_gpu = 0, all_host = 0;
     if (t->counts[slot] < t->capacity || !resolve(w, &entry->configuration, &resolved)) return true;
     for (int i = 0; i < RT_PIPELINE_POSITIONS; i++) {
-        slowest += resolved.shard.of[i] * job->analysis->sharding.cost[i];
-        all += job->analysis->sharding.cost[i];
+        double cost = job->analysis->sharding.cost[i], launches = job->analysis->sharding.launches[i];
+        gpu += resolved.shard.of[i] * cost;
+        host += resolved.shard.of[i] * resolved.slowest_host * launches;
+        all_gpu += cost;
+        all_host += launches;
     }
-    double part = BALANCED_MARGIN * all / entry->configuration.pipeline_parallel / slowest;
+    double part = BALANCED_MARGIN * fmin(all_gpu / gpu, all_host / host) / entry->configuration.pipeline_parallel;
     return part * entry->ms_per_sample <= t->entries[slot * t->capacity + t->counts[slot] - 1].ms_per_sample;
 }
 

@@ -195,7 +195,7 @@ static void collect_pipelines(const mdot_job *job)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_resolved_configuration r = resolve(job, cases[i].c);
-        put_result(cases[i].name, "micro-steps", r.micro_steps);
+        put_result(cases[i].name, "micro-steps", r.steps + rt_waiting_steps(&r.configuration.c));
         put_result(cases[i].name, "micro-batches in flight", r.in_flight);
     }
 }

@@ -1,8 +1,10 @@
 /* test_framework.c — the host time of a launch, and fusion, by framework and GPU model. */
+#include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 #include "tests/support/assertions.h"
+#include "tests/support/network_fixture.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -95,9 +97,52 @@ static void megatron_has_host_time_beyond_launches(void **state)
     assert_float_equal(rt_framework_step_ms(&c) + rt_framework_pass_ms(&c, 4, 12), 0, 0);
 }
 
+/* Times of a loss behind a head of `classes`. */
+static void loss_ms(int64_t classes, rt_configuration configuration, double out_ms[MDOT_PHASE_COUNT])
+{
+    network n = {0};
+    network_add_matmul(&n, 64, classes, "");
+    mdot_job_operator *loss = network_add(&n, "SoftmaxCrossEntropyLoss", 0, "0");
+    loss->per_sample[MDOT_PHASE_FORWARD].bytes_read = 4 * (double)classes;
+    loss->per_sample[MDOT_PHASE_FORWARD].bytes_written = 0;
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    rt_resolved_configuration r;
+    assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &r);
+    rt_fused_operator_ms(job, 1, &r, out_ms);
+    mdot_job_destroy(job);
+}
+
+/* Transformer Engine's frameworks compute a whole loss in 52 bytes for a logit at .8 of the bandwidth, in any precision
+ * and at any batch and size. Other losses and compiled ones do not depend on the framework. */
+static void megatrons_loss_has_a_kernel_for_each_term(void **state)
+{
+    (void)state;
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP, MDOT_PRECISION_MIXED_BF16};
+    for (int kind = 0; kind < 3 * 3 * 2 * 3; kind++) {
+        rt_configuration c = read("A100", MDOT_FRAMEWORK_MEGATRON, MDOT_MODE_TRAIN), other = c;
+        c.c.precision = precisions[kind % 3];
+        c.c.loss = (mdot_loss)(kind / 3 % 3);
+        c.c.compiled = kind / 9 % 2;
+        c.c.batch = 1 + kind;
+        int64_t classes = 1000 * (1 + kind / 18 * 20);
+        double ms[MDOT_PHASE_COUNT], others[MDOT_PHASE_COUNT];
+        loss_ms(classes, c, ms);
+        other = c;
+        other.c.framework = MDOT_FRAMEWORK_LIGER;
+        loss_ms(classes, other, others);
+        double ms_per_logit = (double)c.c.batch * (double)classes / (0.8 * c.gpu.memory_gbps * RT_BYTES_PER_MS);
+        bool is_whole = c.c.loss == MDOT_LOSS_WHOLE && c.c.compiled == 0;
+        assert_within(ms[MDOT_PHASE_FORWARD], is_whole ? 38 * ms_per_logit : others[MDOT_PHASE_FORWARD], 1e-9);
+        assert_within(ms[MDOT_PHASE_DATA_GRADIENT], is_whole ? 14 * ms_per_logit : others[MDOT_PHASE_DATA_GRADIENT],
+                      1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(megatrons_loss_has_a_kernel_for_each_term),
         cmocka_unit_test(hosts_of_newer_gpus_launch_faster),
         cmocka_unit_test(megatron_launches_slowest),
         cmocka_unit_test(evaluation_launches_faster),
