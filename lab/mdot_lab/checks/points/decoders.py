@@ -17,7 +17,7 @@ def vtrain(row: dict[str, str]) -> Point:
     way = {"batch": batch * passes, "micro_batches": passes} if stages > 1 else {"batch": batch, "accumulate": passes}
     options = {**way, **on_nodes(tensor * stages * workers), "data_parallel": workers, "tensor_parallel": tensor,
                "pipeline_parallel": stages, "precision": "bf16", "attention": "eager", "checkpoint": "blocks",
-               "optimizer": "adam", "torch": "1.11", "framework": "liger"}
+               "optimizer": "adam", "torch": "1.11", "framework": "megatron", "host_launch_us": 50}
     return Point("vTrain: GPT", published.network(row), "A100-SXM-80GB", options, note["iteration_ms"],
                  tensor == 1 and stages == 1)
 
