@@ -37,9 +37,6 @@ class FixedBatch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.Tensor.backward:  # it may run the forward function of checkpointed regions again
-            with self:
-                return torch.autograd.backward(args[0], kwargs.pop("gradient", None), **kwargs)
         name = getattr(func, "__name__", "")
         if not _names(func, name) or not self._is_above(func):
             return func(*args, **kwargs)

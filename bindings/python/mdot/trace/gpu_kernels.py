@@ -43,14 +43,7 @@ class GpuKernels(TorchFunctionMode):
         super().__exit__(*reason)  # type: ignore[no-untyped-call]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func is torch.Tensor.backward:  # it may run the forward function of checkpointed regions again
-            super().__enter__()  # type: ignore[no-untyped-call]
-            try:
-                return torch.autograd.backward(args[0], kwargs.pop("gradient", None), **kwargs)
-            finally:
-                super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        return self._call(func, *args, **kwargs)
+        return self._call(func, *args, **(kwargs or {}))
 
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func in (self._originals["dropout"], torch.dropout):

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from typing import Any, Iterator, Mapping, Sequence
+from unittest import mock
 
 import torch
-from torch import nn
+from torch import nn, overrides
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.modules import module as hooks
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from mdot.trace import functions, modules
@@ -122,12 +124,14 @@ def _run(
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
         calls, recomputed = stack.enter_context(_calls(model, timeline))
         stack.enter_context(unpacked_sequences())
-        stack.enter_context(GpuKernels())
+        changes: list[TorchFunctionMode] = [GpuKernels(), *([sizes] if sizes is not None else [])]
+        stack.enter_context(changes[0])
         if counts_work:
             stack.enter_context(functions.counted(timeline.work))
         stack.enter_context(timeline)
-        if sizes is not None:
-            stack.enter_context(sizes)
+        for change in changes[1:]:
+            stack.enter_context(change)
+        stack.enter_context(_in_backward(changes))
         with torch.enable_grad():
             with torch.autocast("cpu", dtype=torch.bfloat16) if autocast else contextlib.nullcontext():
                 scalar: Any = loss_of(model(*inputs, **named))
@@ -137,6 +141,24 @@ def _run(
         timeline.finish(parameters)
     timeline.close()
     return TrainingRun(timeline, calls, list(recomputed), sizes)
+
+
+@contextlib.contextmanager
+def _in_backward(changes: Sequence[TorchFunctionMode]) -> Iterator[None]:
+    """Functions are changed in the backward pass, too, because it may run the forward function of checkpointed regions
+    again. PyTorch takes the modes off the stack, one for each of its own functions above the engine."""
+    engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        active = overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        with contextlib.ExitStack() as stack:
+            for change in changes:
+                if not any(change is one for one in active):
+                    stack.enter_context(change)
+            return engine(*args, **kwargs)
+
+    with mock.patch.object(torch.autograd, "_engine_run_backward", run):
+        yield
 
 
 def loss_of(out: Any) -> torch.Tensor | None:
