@@ -25,6 +25,7 @@ from mdot.trace.known_calls import KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
 from mdot.trace.operators.prices import has_price, is_view, price
+from mdot.trace.selections import Selection, note
 from mdot.trace.work import Work, formula_of
 
 MOST_DATA = 64
@@ -49,6 +50,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known = KnownContents()
         self._parents: Any = WeakIdKeyDictionary()
         """The base tensor of each view."""
+        self.selections: list[Selection] = []
+        """Of a run with values."""
         self.gradient_mode = GradientMode()
         self._taking_apart = 0
         """Kernels that the trace records as several operators."""
@@ -112,6 +115,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             out = self._known.run(func, args, kwargs)
         else:
             out = self.budget.run(func, args, kwargs)
+            note(self.selections, func, args, out)
             if func._schema.name == "aten::rand" and out.numel() == 1:
                 out.fill_(1)  # so that stochastic depth keeps every layer
         self.work.path = self.graph.scope

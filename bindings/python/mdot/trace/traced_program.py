@@ -18,7 +18,9 @@ from mdot.trace.batch import other_than
 from mdot.trace.compiled import as_compiled
 from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import Graph
+from mdot.trace.known_calls import DataDependent
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
+from mdot.trace.selections import Selection
 from mdot.trace.timeline import Kind, Timeline
 from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
 
@@ -39,6 +41,8 @@ class Program:
     notes: list[str]
     framework: int = 0
     """The number of the choice, from the modules' packages."""
+    selects: bool = False
+    """Whether a step on tensors without data failed because the module selects by data."""
     at_batch: TrainingRun | None = None
     """The program's own step at the batch of the examples."""
     times: dict[tuple[str, str], list[int]] = dataclasses.field(default_factory=dict)
@@ -56,16 +60,21 @@ class Program:
 
 
 def record(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, sizes: FixedBatch | None = None
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    batch: int,
+    sizes: FixedBatch | None = None,
+    selections: list[Selection] | None = None,
 ) -> Program:
     """Runs training steps of the module on fake tensors, in the program's types and in a configuration's possible
-    types. `sizes` are those of `run`. The module's state is restored afterwards."""
+    types. `sizes` and `selections` are those of `run`. The module's state is restored afterwards."""
     trained, frozen, halves = _weights(model)
     buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
     is_half = 2 * halves > trained + frozen
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [], _framework_of(model))
-    first = _attempt(model, args, kwargs, batch, sizes=sizes)
-    second = _attempt(model, args, kwargs, batch, sizes=sizes, autocast=True) if is_half else first
+    first = _attempt(model, args, kwargs, batch, sizes=sizes, selections=selections)
+    second = _attempt(model, args, kwargs, batch, sizes=sizes, selections=selections, autocast=True) if is_half else first
     if isinstance(first, TrainingRun) and not is_half and first.timeline.autocast_dtype is not None:
         program.precision = "amp-fp16" if first.timeline.autocast_dtype == torch.float16 else "amp-bf16"
     key = program.key
@@ -73,6 +82,7 @@ def record(
         program.runs["amp-fp16"] = second
         first = second if isinstance(first, Exception) else first
     if isinstance(first, Exception):
+        program.selects = isinstance(first, DataDependent)
         program.notes.append(
             "its memory is estimated from the operators, because a training step on tensors without data failed: "
             f"{type(first).__name__}: {next(iter(str(first).splitlines()), '')[:200]}"
@@ -112,7 +122,7 @@ def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: 
             if moved or (precision == own and len(second.timeline.allocations) != len(one.timeline.allocations)):
                 moved, one = True, second
                 program.runs[precision] = one
-        if second is one and not moved and one.timeline.samples != SAMPLES:
+        if second is one and not moved and one.timeline.samples != SAMPLES and one.selections is None:
             return  # other batches failed
         if second is one or isinstance(second, Exception):
             second = step(samples=other_than(one.timeline.samples))
@@ -123,7 +133,7 @@ def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: 
 
 def _compare(one: Timeline, twin: Timeline) -> bool:
     """Sets the kinds of allocations from those of a step at another batch. Returns whether any changed."""
-    if len(twin.allocations) != len(one.allocations):
+    if len(twin.allocations) != len(one.allocations) or twin.samples == one.samples:
         return False
     changed = False
     batch, other = one.samples, twin.samples

@@ -24,6 +24,7 @@ from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.known_calls import DataDependent
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
+from mdot.trace.selections import noted_lists
 from mdot.trace.traced_program import Program, find_kinds, record
 from mdot.trace.call_recorder import Recorder
 
@@ -123,11 +124,16 @@ def trace(
     above = batches.above_square(graph, *(far or other), batch) if other is not None else None
     notes += [above] if above is not None else []
     with replacements.active([], has_backward=True), failures.quiet():
-        program = record(model, args, kwargs, batch, sizes) if is_fake else None
+        selections = None if is_fake else recorder.selections
+        program: Program | None = record(model, args, kwargs, batch, sizes, selections)
+        if is_fake and program is not None and program.selects:
+            program = _with_selections(model, args, kwargs, batch, name) or program
         if program is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 find_kinds(program, model, args, kwargs, batch)
+    if program is not None and not is_fake and not program.runs:
+        program = None
     if program is not None:
         notes += program.notes
         graph.recomputed = program.recomputed
@@ -140,6 +146,20 @@ def trace(
         work, scale = step.timeline.work, batch
         gradients.price(graph, work, batch, [one[0] for one in (other, far) if one is not None])
     return Traced(graph, batch, unused, notes, work.at(scale), program, other, far)
+
+
+def _with_selections(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, name: str
+) -> Program | None:
+    """The program of a module whose loss selects by data, after a run with values; None if that fails."""
+    try:
+        _check_runs(model, None)
+        with replacements.active([]):
+            _, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+        program = record(model, args, kwargs, batch, selections=recorder.selections)
+    except Exception:  # a module can raise any exception
+        return None
+    return program if program.runs else None
 
 
 def _at_far_prime(
@@ -311,6 +331,8 @@ def _run(
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
+        if not fake:
+            stack.enter_context(noted_lists(recorder.selections))
         with recorder.gradient_mode.observed(), functions.recorded(recorder), recorder, sizes or contextlib.nullcontext():
             out = model(*inputs, **named)
         _add_outputs(out, recorder)
@@ -412,10 +434,10 @@ def _scopes(model: nn.Module, graph: Graph) -> Iterator[None]:
 # ---- Modules whose control flow depends on data ----------------------------------------------------------------------
 
 
-def _check_runs(model: nn.Module, reason: Exception) -> None:
+def _check_runs(model: nn.Module, reason: Exception | None) -> None:
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if any(p.device.type == "meta" for p in model.parameters()) and size > MOST_REAL_BYTES:
-        detail = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        detail = str(reason).splitlines()[0] if str(reason or "") else type(reason).__name__
         remedy = experts.remedy_for_loop(model) or "pass a module with weights on the CPU"
         raise UnsupportedError(
             f"{type(model).__name__}: the operators depend on computed values ({detail}), but its "

@@ -26,6 +26,7 @@ from mdot.trace.known_calls import DataDependent, KnownContents, outside
 from mdot.trace.losses import own_loss
 from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
+from mdot.trace.selections import Recalled, Selection
 from mdot.trace.timeline import NEVER, Timeline, TooLong, storages
 
 SAMPLES = 23
@@ -51,6 +52,8 @@ class TrainingRun:
     """Modules whose forward pass ran again in the backward pass, without the modules inside them."""
     sizes: FixedBatch | None = None
     """Replaced the batch that the module holds as a number."""
+    selections: list[Selection] | None = None
+    """Of a run with values, if the module selects by data."""
 
 
 def run(
@@ -62,19 +65,28 @@ def run(
     like: TrainingRun | None = None,
     samples: int | None = None,
     sizes: FixedBatch | None = None,
+    selections: list[Selection] | None = None,
     **options: Any,
 ) -> TrainingRun:
     """Runs a step, with `samples` samples or a number that mdot chooses. The options are `dtype`, for the module's
     floating-point parameters, buffers and inputs, `autocast`, which runs the forward pass in bf16 autocast, and
-    `counts_work`. `sizes` tells how the operators' trace replaced a batch that the module holds as a number. `like` is an earlier run; the new one begins with its batch, sizes and known contents, because other attempts failed. Raises the
+    `counts_work`. `sizes` tells how the operators' trace replaced a batch that the module holds as a number, and `selections` what it selected by data. `like` is an earlier run; the new one begins with its batch, sizes and known contents, because other attempts failed. Raises the
     module's exception if the module fails on fake tensors."""
     fixed = samples is not None
     if samples is None:
         samples = like.timeline.samples if like is not None else SAMPLES
     needs_contents = like is not None and like.timeline.known is not None
+    if like is not None:
+        selections = like.selections
+    elif selections is not None:
+        samples = batch  # the selections are exact there
 
     def attempt(count: int, sizes: FixedBatch | None = None) -> TrainingRun:
         nonlocal needs_contents
+        if selections is not None:
+            made = _run(count, Recalled(selections), model, args, kwargs, batch, sizes=sizes, **options)
+            made.selections = selections
+            return made
         if not needs_contents:
             try:
                 return _run(count, None, model, args, kwargs, batch, sizes=sizes, **options)
@@ -92,8 +104,11 @@ def run(
     for way in ways:
         try:
             return attempt(samples, way)
-        except (*DataDependent, TooLong):
+        except TooLong:
             raise
+        except DataDependent:
+            if selections is None:
+                raise
         except Exception as reason:  # for example a shape with the batch as a number
             failed = failed or reason
     if fixed and failed is not None:

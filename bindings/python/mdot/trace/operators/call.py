@@ -106,6 +106,11 @@ class Call:
             return 1
         return (floats or [dtype for dtype in dtypes if dtype != BOOL] or [INT64])[0]
 
+    def places(self) -> list[Value]:
+        """Places of the elements other than 0: a prefix sum over the elements gives each place."""
+        outputs = [(tuple(tensor.shape), INT64) for tensor in self.outputs]
+        return self.graph.node("nonzero", [self.x], outputs, domain="mdot.call", flops=float(self.x.count), type="CumSum")
+
     def as_it_is(self, namespace: str, name: str) -> list[Value]:
         """Adds an operator of unknown type, with tensor sizes only."""
         outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in self.outputs]

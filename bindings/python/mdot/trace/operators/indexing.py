@@ -169,12 +169,6 @@ def _argsort(call: Call) -> Value:
     return call.graph.node("TopK", [call.x, k], shapes, axis=axis)[1]
 
 
-def _nonzero(call: Call) -> Any:
-    """mdot lacks this operator, therefore the node has an unknown type with ONNX's name."""
-    outputs = [(tuple(tensor.shape), INT64) for tensor in call.outputs]
-    return call.graph.node("NonZero", call.operands[:1], outputs, domain="aten")
-
-
 def _arg(op: str) -> Callable[[Call], Value]:
     def translate(call: Call) -> Value:
         x, axis = call.x, call["dim"]
@@ -198,9 +192,9 @@ TRANSLATIONS: dict[str, Callable[[Call], Any]] = {
     "embedding_bag": _embedding_bag,
     "_embedding_bag": _embedding_bag,
     "gather": _gather,
-    "nonzero": _nonzero,
-    "nonzero_numpy": _nonzero,
-    "argwhere": _nonzero,
+    "nonzero": Call.places,
+    "nonzero_numpy": Call.places,
+    "argwhere": Call.places,
     "index_select": _index_select,
     "index": _index,
     "index_put": _index_put,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from mdot.trace.graph import BOOL, FLOATS, INT64, Value
+from mdot.trace.graph import BOOL, FLOATS, Value
 from mdot.trace.operators.call import Call
 
 Translation = Callable[[Call], Any]
@@ -147,8 +147,7 @@ def _glu(call: Call) -> Value:
 
 def _where(call: Call) -> Value | list[Value]:
     if call.get("self", "input") is None or call.get("other") is None:  # where(condition) returns coordinates
-        outputs = [(tuple(tensor.shape), INT64) for tensor in call.outputs]
-        return call.graph.node("NonZero", [call["condition"]], outputs, domain="aten")
+        return call.places()
     left, right = call.get("self", "input"), call["other"]
     condition = call.operand(call["condition"], BOOL)
     return call.result("Where", [condition, call.operand(left, call.dtype), call.operand(right, call.dtype)])

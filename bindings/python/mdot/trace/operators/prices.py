@@ -18,7 +18,7 @@ _LIKE = {
         "kthvalue median nanmedian mode searchsorted bincount histc histogram _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
         "_histogramdd_bin_edges unique_consecutive unique_dim unique_dim_consecutive _unique _unique2 qnms box_iou_rotated"
     ),
-    "ScatterElements": "masked_scatter put index_reduce segment_reduce embedding_renorm _spdiags _coalesce",
+    "ScatterElements": "masked_scatter put index_put index_fill index_add index_copy index_reduce segment_reduce embedding_renorm _spdiags _coalesce",
     "GatherElements": "masked_select nonzero_static _sparse_mask_projection sparse_mask",
     "ReduceSum": "_aminmax _is_all_true _is_any_true native_norm multinomial hash_tensor _sparse_csr_sum _sparse_csr_prod _sparse_sum",
     "Erf": (

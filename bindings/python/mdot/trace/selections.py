@@ -1,0 +1,145 @@
+"""Selections by data: results whose sizes or numbers depend on computed values, such as `x[x > 0]`, nonzero and item.
+
+A run with values notes them in order, and later runs on fake tensors recall them. At another batch, as large a part of the
+operand is selected, and numbers stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Iterator
+from unittest import mock
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.weak import WeakIdKeyDictionary
+
+from mdot.trace.known_calls import DataDependent, KnownContents, outside, tensors_of
+
+_PLACES = {"nonzero", "nonzero_numpy", "argwhere", "where"}
+_INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_"}
+_NUMBERS = {"_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"}
+_OTHERS = {"masked_select", "unique", "_unique", "_unique2", "unique_dim", "unique_consecutive", "bincount", "nms"}
+
+
+@dataclasses.dataclass
+class Selection:
+    kind: str
+    elements: int
+    """Of the first operand."""
+    counts: list[int]
+    """Elements that each mask selects, or the result's rows."""
+    result: Any
+    """The number, or the shapes and types of the results."""
+
+
+def kind_of(func: Any, args: tuple[Any, ...]) -> str | None:
+    """The kind of selection, equal for all operators that a program may use for it. None: the call is no selection."""
+    name: str = func._schema.name.split("::")[-1]
+    if name in _PLACES:
+        return "nonzero" if name != "where" or len(args) == 1 else None
+    if name in _INDEXED:
+        return "index" if any(_is_mask(index) for index in args[1]) else None
+    if name in _NUMBERS or torch.Tag.data_dependent_output in func.tags:
+        return "number"
+    return name if name in _OTHERS or torch.Tag.dynamic_output_shape in func.tags else None
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _elements(kind: str, args: tuple[Any, ...]) -> int:
+    operands = [index for index in args[1] if _is_mask(index)] if kind == "index" else tensors_of(args)
+    return operands[0].numel() if operands else 0
+
+
+def note(found: list[Selection], func: Any, args: tuple[Any, ...], out: Any) -> None:
+    """Appends the call if it is a selection."""
+    kind = kind_of(func, args)
+    if kind is None:
+        return
+    with outside():
+        masks = [index for index in args[1] if _is_mask(index)] if kind == "index" else []
+        rows = [result.shape[0] for result in tensors_of(out)[:1] if result.ndim > 0]
+        counts = [int(mask.count_nonzero()) for mask in masks] or rows
+        result = pytree.tree_map(lambda leaf: (tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf, out)
+    found.append(Selection(kind, _elements(kind, args), counts, result))
+
+
+@contextlib.contextmanager
+def noted_lists(found: list[Selection]) -> Iterator[None]:
+    """Notes the numbers of `tolist`, which reads them without an operator."""
+    original = torch.Tensor.tolist
+
+    def tolist(tensor: torch.Tensor) -> Any:
+        numbers = original(tensor)
+        found.extend(Selection("number", 1, [], number) for number in pytree.tree_leaves(numbers))
+        return numbers
+
+    with mock.patch.object(torch.Tensor, "tolist", tolist):
+        yield
+
+
+class Recalled(KnownContents):
+    """Known contents, and the selections of an earlier run."""
+
+    def __init__(self, found: list[Selection]) -> None:
+        super().__init__()
+        self._found, self._left = found, iter(found)
+        self._masks: Any = WeakIdKeyDictionary()
+        """Elements that a mask selects: the backward pass reads the same masks."""
+
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        kind = kind_of(func, args)
+        if kind is None:
+            return super().run(func, args, kwargs)
+        elements = _elements(kind, args)
+        one = self._next(kind, elements)
+        if one is None:
+            raise DataDependent[1](func)
+        known = self._compute(func, args, kwargs)
+        if known is not None:
+            return self._pretend(known)
+        if kind == "number":
+            return one.result
+        counts = [round(count * elements / one.elements) if one.elements else count for count in one.counts]
+        if kind == "index":
+            return func(args[0], self._places(args[1], counts), *args[2:], **kwargs)
+        if kind == "nonzero":
+            is_matrix = func._schema.name.split("::")[-1] in ("nonzero", "argwhere")
+            shape = (counts[0], args[0].ndim) if is_matrix else (counts[0],)
+            made = [torch.empty(shape, dtype=torch.int64) for _ in range(1 if is_matrix else args[0].ndim)]
+            return made[0] if is_matrix else made
+        return self._resized(one, elements, counts[0])
+
+    def _next(self, kind: str, elements: int) -> Selection | None:
+        """The next selection. A backward pass repeats earlier ones, in gradients and checkpointed regions."""
+        if torch._C._current_autograd_node() is None:  # fake tensors need fewer: a place in an index is no number
+            return next((one for one in self._left if one.kind == kind), None)
+        return next((one for one in self._found if (one.kind, one.elements) == (kind, elements)), None) or next(
+            (one for one in self._found if one.kind == kind), None
+        )
+
+    def _places(self, indices: Any, counts: list[int]) -> list[Any]:
+        """Places in the dimensions of each mask."""
+        made: list[Any] = []
+        left = iter(counts)
+        for index in indices:
+            if _is_mask(index):
+                count = self._masks.setdefault(index, next(left))
+                made += [torch.empty(count, dtype=torch.int64) for _ in range(index.ndim)]
+            else:
+                made.append(index)
+        return made
+
+    def _resized(self, one: Selection, elements: int, count: int) -> Any:
+        extents = {one.elements: elements, one.counts[0]: count}
+
+        def make(leaf: Any) -> Any:
+            shape, dtype = leaf
+            return torch.empty([extents.get(n, n) for n in shape], dtype=dtype)
+
+        is_leaf = lambda leaf: isinstance(leaf, tuple) and len(leaf) == 2 and isinstance(leaf[1], torch.dtype)  # noqa: E731
+        return pytree.tree_map(make, one.result, is_leaf=is_leaf)
