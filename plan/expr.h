@@ -70,6 +70,8 @@ typedef enum pl_expr_op {
 } pl_expr_op;
 
 int pl_expr_operand_count(pl_expr_op op);
+/* True for exp to gelu_tanh and pow, which a backend computes by a polynomial or a library call. */
+bool pl_expr_op_is_function(pl_expr_op op);
 const char *pl_expr_op_name(pl_expr_op op);
 
 typedef struct pl_expr pl_expr;

@@ -193,6 +193,8 @@ double pl_elements(const pl_builder *b, const ir_value *v)
 
 /* Rough costs in simple vector operations. The essential point is that an addition is cheap and an exponential
  * expensive. */
+bool pl_expr_op_is_function(pl_expr_op op) { return (op >= PL_EXP && op <= PL_GELU_TANH) || op == PL_POW; }
+
 static double operator_cost(const pl_expr *expr)
 {
     switch (expr->op) {
@@ -205,18 +207,9 @@ static double operator_cost(const pl_expr *expr)
     case PL_SQRT:
     case PL_FLOORDIV:
     case PL_PYMOD: return 4;
-    case PL_EXP:
-    case PL_LOG:
-    case PL_SIN:
-    case PL_COS:
-    case PL_TANH:
-    case PL_ERF:
-    case PL_SIGMOID:
-    case PL_GELU:
-    case PL_GELU_TANH:
     case PL_FMOD: return 12;
     case PL_POW: return 30;
-    default: return 1;
+    default: return pl_expr_op_is_function(expr->op) ? 12 : 1;
     }
 }
 

@@ -67,19 +67,7 @@ static bool only_adds(const pl_expr *expr)
 /* True if the expression costs enough that overlapping it with multiplications pays off. */
 static bool is_expensive(const pl_expr *expr)
 {
-    switch (expr->op) {
-    case PL_EXP:
-    case PL_LOG:
-    case PL_SIN:
-    case PL_COS:
-    case PL_TANH:
-    case PL_ERF:
-    case PL_SIGMOID:
-    case PL_GELU:
-    case PL_GELU_TANH:
-    case PL_POW: return true;
-    default: break;
-    }
+    if (pl_expr_op_is_function(expr->op)) return true;
     for (int i = 0; i < pl_expr_operand_count(expr->op); i++)
         if (is_expensive(expr->arg[i])) return true;
     return false;

@@ -25,8 +25,6 @@ typedef struct cost_estimate { /* an expression's cost along one loop, for `lane
     double vector_cost; /* of `lanes` points */
 } cost_estimate;
 
-static bool is_function(pl_expr_op op) { return (op >= PL_EXP && op <= PL_GELU_TANH) || op == PL_POW; }
-
 static bool is_integer_division(const pl_expr *expr)
 {
     bool divides = expr->op == PL_DIV || expr->op == PL_FLOORDIV || expr->op == PL_PYMOD || expr->op == PL_FMOD;
@@ -40,7 +38,8 @@ static void count_node(cost_estimate *s, const pl_expr *expr)
         s->scalar_cost += cost;
         s->vector_cost += cost * s->lanes;
     } else {
-        int cost = is_function(expr->op) ? FUNCTION_COST : expr->op <= PL_LENGTH || expr->op == PL_ACC ? 0 : 1;
+        bool is_free = expr->op <= PL_LENGTH || expr->op == PL_ACC;
+        int cost = is_free ? 0 : pl_expr_op_is_function(expr->op) ? FUNCTION_COST : 1;
         s->scalar_cost += cost;
         s->vector_cost += cost * (double)mdot_dtype_size_bytes(expr->dtype) / 4;
     }
