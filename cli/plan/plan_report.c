@@ -56,15 +56,14 @@ static void draw_ticks(FILE *out, const axis *x, const axis *y, bool is_time)
     }
 }
 
-static void draw_front(FILE *out, const plan_answers *answers, bool is_narrow)
+static void draw_front(FILE *out, const plan_answers *answers, const char *class, int width)
 {
-    enum { WIDE = 860, NARROW = 360, HEIGHT = 380, LEFT = 60, RIGHT = 20, TOP = 30, BELOW = 64 };
-    int width = is_narrow ? NARROW : WIDE;
+    enum { HEIGHT = 380, LEFT = 60, RIGHT = 20, TOP = 30, BELOW = 64, LEAST_WITH_NAMES = 500 };
     const axis x = make_axis(answers, false, LEFT, width - LEFT - RIGHT);
     const axis y = make_axis(answers, true, HEIGHT - BELOW, -(HEIGHT - BELOW - TOP));
     char number[REPORT_NUMBER_BYTES];
-    fprintf(out, "<svg class=\"%s\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Time against cost\">\n",
-            is_narrow ? "narrow" : "wide", width, HEIGHT);
+    fprintf(out, "<svg class=\"%s\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Time against cost\">\n", class,
+            width, HEIGHT);
     draw_ticks(out, &x, &y, false);
     draw_ticks(out, &x, &y, true);
     fprintf(out, "<text class=\"tick\" x=\"%d\" y=\"16\">hours</text><text class=\"tick\" x=\"%d\" y=\"%d\" ",
@@ -88,7 +87,7 @@ static void draw_front(FILE *out, const plan_answers *answers, bool is_narrow)
         report_text(out, plan_name_row(row, &name));
         fprintf(out, ": %s hours, ", report_number(row->cost.hours, number));
         fprintf(out, "%s</title></circle>", report_number(row->money, number));
-        if (!is_narrow && is_shown(answers, row))
+        if (width >= LEAST_WITH_NAMES && is_shown(answers, row))
             fprintf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%d</text>",
                     at > width - 80 ? at - 10 : at + 9, height - 6, at > width - 80 ? "end" : "start",
                     row->layout.configuration.gpu_count);
@@ -139,8 +138,9 @@ void plan_write_report(FILE *out, const plan_request *r, const plan_answers *ans
     report_text(out, r->job_path);
     fputs("</h1>\n<div class=\"sheet\"><h2>Time against cost</h2>\n", out);
     if (answers->count > 0) {
-        draw_front(out, answers, false);
-        draw_front(out, answers, true);
+        draw_front(out, answers, "narrow", 360);
+        draw_front(out, answers, "wide", 860);
+        draw_front(out, answers, "large", 1180);
         fputs("<ul>", out);
         for (size_t g = 0; g < r->gpus.count; g++) {
             fprintf(out, "<li class=\"c%zu\" style=\"color:var(--c)\">", g % 8);

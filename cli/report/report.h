@@ -49,7 +49,7 @@ void report_text(FILE *out, const char *text);
 enum { REPORT_NUMBER_BYTES = 40 };
 const char *report_number(double value, char out[REPORT_NUMBER_BYTES]);
 
-/* ---- report_svg.c: drawings, an <svg> for wide pages and one for narrow pages ------------------------------------ */
+/* ---- report_svg.c: drawings, an <svg> for large, wide and narrow pages each ------------------------------------ */
 
 /* Draws step time against batch, with one line per GPU model and two logarithmic axes. */
 void report_draw_batches(FILE *out, const report_job *job);

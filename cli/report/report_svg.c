@@ -4,14 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-/* Each drawing exists for wide and for narrow pages, and the page's style shows one. In narrow bars, name and value
+/* Each drawing exists for large, wide and narrow pages, and the page's style shows one. In narrow bars, name and value
  * stand above the bar. Narrow lines have names in rows below the plot. */
 typedef struct layout {
     const char *class;
     bool is_narrow;
     int width, name_width, value_width, row_height, bar_top;
 } layout;
-static const layout layouts[] = {{"wide", false, 860, 170, 120, 30, 6}, {"narrow", true, 360, 0, 0, 44, 20}};
+static const layout layouts[] = {{"wide", false, 860, 170, 120, 30, 6},
+                                 {"narrow", true, 360, 0, 0, 44, 20},
+                                 {"large", false, 1180, 170, 120, 30, 6}};
 
 enum { BAR_HEIGHT = 18, LEGEND_ROW = 18 };
 

@@ -355,13 +355,13 @@ static void a_page_draws_each_layout(void **state)
         for (const char *cursor = page; (cursor = strstr(cursor, "<circle cx=\"")) != NULL; points++) {
             assert_int_equal(sscanf(cursor += strlen("<circle cx=\""), "%lf", &x), 1);
             assert_compare(x, >, 0);
-            assert_compare(x, <, 860);
+            assert_compare(x, <, 1180);
         }
         for (const char *cursor = page; (cursor = strstr(cursor, "aria-label=\"Time against cost\"")) != NULL;
              drawings++)
             cursor++;
-        assert_int_equal(points, 2 * layouts);
-        assert_int_equal(drawings, layouts > 0 ? 2 : 0);
+        assert_int_equal(points, 3 * layouts);
+        assert_int_equal(drawings, layouts > 0 ? 3 : 0);
         for (size_t k = 0; k < sizeof forbidden / sizeof *forbidden; k++)
             if (strstr(page, forbidden[k]) != NULL) fail_msg("case %zu has %s", i, forbidden[k]);
         free(bytes);

@@ -107,6 +107,9 @@ static void numbers_and_widths_suit_readers(void **state)
     size_t wide = 0, narrow = 0;
     for (const char *at = page; (at = strstr(at, "<svg class=\"wide\" viewBox=\"0 0 860 ")) != NULL; at++) wide++;
     for (const char *at = page; (at = strstr(at, "<svg class=\"narrow\" viewBox=\"0 0 360 ")) != NULL; at++) narrow++;
+    size_t large = 0;
+    for (const char *at = page; (at = strstr(at, "<svg class=\"large\" viewBox=\"0 0 1180 ")) != NULL; at++) large++;
+    assert_int_equal(large, 4);
     assert_int_equal(wide, 4);
     assert_int_equal(narrow, 4);
     const char *drawing = strstr(page, "<svg class=\"narrow\""), *end = strstr(drawing, "</svg>");
