@@ -143,6 +143,9 @@ static const char *with_word(const char *text, int number, int k, const char *wo
     for (int i = 1; i < number; i++) at = strchr(at, '\n') + 1;
     for (int i = 0; i < k; i++) at += strcspn(at, " \n") + 1;
     assert_true(strtod(at, NULL) == strtod(word, NULL));
+    size_t before = (size_t)(at - saved[0]); /* and all else is as it was */
+    assert_int_equal(strncmp(saved[0], changed, before), 0);
+    assert_string_equal(at + strcspn(at, " \n"), changed + before + strcspn(changed + before, " \n"));
     return "";
 }
 
@@ -150,7 +153,7 @@ static const char *with_word(const char *text, int number, int k, const char *wo
 static void every_number_has_its_limits(void **state)
 {
     (void)state;
-    static const char whole[] = HEAD JOB_1 GPU STEP;
+    static const char whole[] = HEAD JOB_1 "job 00000000000000b2" SHARES " 1\n" GPU STEP; /* the second one waits */
     enum { ROWS = 1 << 24 };
     static const column gpu[] = {{0, ROWS, true}, {0, ROWS, true}, {0, ROWS, true}, {0, 1, true}},
                         scales[] = {{1e-6, 16, false}, {0, 1, false}},
@@ -162,7 +165,7 @@ static void every_number_has_its_limits(void **state)
         int line, first;
         const column *columns;
         int count;
-    } lines[] = {{5, 1, gpu, 4}, {6, 1, scales, 2}, {7, 1, scales, 2}, {8, 2, step, 16}};
+    } lines[] = {{6, 1, gpu, 4}, {7, 1, scales, 2}, {8, 1, scales, 2}, {9, 2, step, 16}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         for (int k = 0; k < lines[i].count; k++) {
             const column *c = &lines[i].columns[k];
