@@ -111,17 +111,12 @@ static void clear_type(packing *p, unsigned type)
         if (p->shares[i].type == type) p->number[i] = 0;
 }
 
-/* A stable sort by width, the widest first. Shares come nearly sorted from round to round. */
-static void sort_by_width(packing *p)
+/* The widest share first, then the first one. */
+static int by_width(const void *left, const void *right, void *shares)
 {
-    size_t position = 0;
-    for (size_t i = 0; i < p->count; i++) p->order[i] = i;
-    for (size_t i = 1; i < p->count; i++) {
-        size_t share = p->order[i];
-        for (position = i; position > 0 && p->shares[p->order[position - 1]].gpus < p->shares[share].gpus; position--)
-            p->order[position] = p->order[position - 1];
-        p->order[position] = share;
-    }
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+    int x = ((const sc_share *)shares)[a].gpus, y = ((const sc_share *)shares)[b].gpus;
+    return x != y ? (x < y) - (x > y) : (a > b) - (a < b);
 }
 
 mdot_status sc_pack(const sc_view *view, sc_plan *plan, const sc_share *shares, size_t count, mdot_error *err)
@@ -129,7 +124,8 @@ mdot_status sc_pack(const sc_view *view, sc_plan *plan, const sc_share *shares, 
     packing *p;
     mdot_status status = create(view, shares, count, &p, err);
     if (status != MDOT_OK) return status;
-    sort_by_width(p);
+    for (size_t i = 0; i < count; i++) p->order[i] = i;
+    qsort_r(p->order, count, sizeof *p->order, by_width, (void *)(uintptr_t)shares);
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
         size_t before = p->part_count;
         clear_type(p, type);
