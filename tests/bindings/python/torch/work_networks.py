@@ -568,28 +568,6 @@ def _diffuser(kind: str, **options: Any) -> nn.Module:
     return meta(getattr(diffusers, kind), **options)
 
 
-def _adapters() -> Iterator[tuple[str, Make]]:
-    linears = ["q_proj", "v_proj", "down_proj"]
-    kinds: dict[str, dict[str, Any]] = {
-        "LoraConfig": {"r": 4, "target_modules": linears}, "LoraConfig_dora": {"r": 4, "target_modules": linears, "use_dora": True},
-        "IA3Config": {"target_modules": linears, "feedforward_modules": ["down_proj"]}, "LoHaConfig": {"r": 4, "target_modules": linears},
-        "LoKrConfig": {"r": 4, "target_modules": linears}, "AdaLoraConfig": {"target_modules": linears, "total_step": 10},
-        "VeraConfig": {"r": 4, "target_modules": ["q_proj", "o_proj"]}, "OFTConfig": {"target_modules": ["q_proj"], "oft_block_size": 8, "r": 0},
-        "PrefixTuningConfig": {"num_virtual_tokens": 4}, "PromptTuningConfig": {"num_virtual_tokens": 4}, "FourierFTConfig": {"n_frequency": 16, "target_modules": linears},
-        "BOFTConfig": {"boft_block_size": 4, "target_modules": ["q_proj"]}, "HRAConfig": {"r": 4, "target_modules": ["q_proj"]},
-    }  # fmt: skip
-    for name, options in kinds.items():
-        yield f"peft_{name}", lambda n=name.split("_")[0], o=options: _adapted(n, o)
-
-
-def _adapted(kind: str, options: dict[str, Any]) -> Called:
-    import peft
-
-    model, args, kwargs = text("LlamaForCausalLM", num_key_value_heads=4)()
-    model = model.to_empty(device="cpu")
-    return peft.get_peft_model(model, getattr(peft, kind)(task_type="CAUSAL_LM", **options)), args, kwargs  # type: ignore[return-value]
-
-
 # ---- All -------------------------------------------------------------------------------------------------------------
 
 
@@ -603,8 +581,10 @@ def _inference(make: Make) -> Make:
 
 def networks() -> dict[str, Make]:
     """All of them by name. Names with the suffix _inference run without gradients."""
+    from work_adapters import adapters
+
     found: dict[str, Make] = {}
-    for family in (_layers, _functions, _graphs, _recommenders, _images, _transformers, _diffusers, _adapters):
+    for family in (_layers, _functions, _graphs, _recommenders, _images, _transformers, _diffusers, adapters):
         found.update(family())
     quiet = ("LSTM", "GRU_packed", "Transformer", "Conv2d", "rfft", "graph_gat", "recommender_dlrm", "torchvision_resnet18", "torchvision_swin_t",
              "timm_convnext_atto", "transformers_GPT2LMHeadModel", "transformers_LlamaForCausalLM", "transformers_MixtralForCausalLM",
