@@ -6,13 +6,20 @@
 /* Smaller results that do not depend on the batch, for example a loss, are left out of the memory. */
 enum { LARGE_CONSTANT_BYTES = 1 << 20 };
 
-/* Attention reads queries, keys and values, and writes a result of the queries' size. */
-static void add_attention(rt_job_totals *t, const mdot_load *forward)
+/* Attention reads queries, keys and values, and writes a result of the queries' size. A job that was traced at one
+ * batch also reads a causal mask for each sample, which does not pass around a ring. */
+static void add_attention(rt_job_totals *t, const mdot_job_operator *op)
 {
+    const mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD];
+    const int64_t *setting = op->setting;
+    double keys = (double)setting[MDOT_SETTING_KEYS],
+           mask = sizeof(float) * keys * (double)setting[MDOT_SETTING_QUERIES];
+    double width = (double)setting[MDOT_SETTING_HEADS] * (double)setting[MDOT_SETTING_HEAD_SIZE];
     t->has_attention = true;
     t->attention_count++;
     t->attention_flops += forward->flops;
     double key_values = forward->bytes_read - forward->bytes_written;
+    if (width > 0 && key_values > 2 * sizeof(float) * keys * width) key_values -= mask;
     t->key_value_bytes += key_values > 0 ? key_values : forward->bytes_read;
 }
 
@@ -62,7 +69,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         t.is_recomputed = t.is_recomputed || (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0;
         t.mixes_types = t.mixes_types || rt_ran_in_other_type(op);
         if (rt_is_loss(op)) t.logits = larger_logits(job, t.logits, find_logits(job, i));
-        if (rt_score_bytes(op) > 0) add_attention(&t, &op->per_sample[MDOT_PHASE_FORWARD]);
+        if (rt_score_bytes(op) > 0) add_attention(&t, op);
         uint32_t type_id = op->traits.number;
         t.lacks_type_id = t.lacks_type_id || type_id == 0;
         if (type_id > t.highest_type_id) t.highest_type_id = type_id;

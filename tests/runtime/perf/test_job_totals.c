@@ -82,6 +82,27 @@ static void attention_reads_keys_and_values(void **state)
     }
 }
 
+/* At any length, and with any number of heads for keys, a causal mask that the job reads for each sample is no key. */
+static void masks_are_no_keys(void **state)
+{
+    (void)state;
+    for (int64_t length = 4096; length <= 262144; length *= 2)
+        for (int64_t key_heads = 1; key_heads <= 16; key_heads *= 2)
+            for (int has_mask = 0; has_mask < 2; has_mask++) {
+                double queries = 4.0 * 16 * 64 * (double)length, keys = 2 * 4.0 * 64 * (double)(key_heads * length);
+                double mask = has_mask * 4 * (double)length * (double)length;
+                network n = {0};
+                mdot_job_operator *op = network_add(&n, "Attention", 0, "");
+                op->setting[MDOT_SETTING_HEADS] = 16;
+                op->setting[MDOT_SETTING_HEAD_SIZE] = 64;
+                op->setting[MDOT_SETTING_QUERIES] = op->setting[MDOT_SETTING_KEYS] = length;
+                op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){21, queries + keys + mask, queries};
+                mdot_job *job = predict_make_job(n.operators, n.count);
+                assert_compare(job->analysis->totals.key_value_bytes, ==, keys);
+                mdot_job_destroy(job);
+            }
+}
+
 /* A loss reads a matmul's result directly or through operators that write as much or less. */
 static void logits_are_of_the_matmul_before_the_loss(void **state)
 {
@@ -137,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flops_of_all_phases_and_costs_are_summed),
+        cmocka_unit_test(masks_are_no_keys),
         cmocka_unit_test(attention_reads_keys_and_values),
         cmocka_unit_test(logits_are_of_the_matmul_before_the_loss),
         cmocka_unit_test(convolutional_jobs_have_most_flops_in_convolutions),
