@@ -7,7 +7,7 @@
 #ifndef MDOT_PLAN_H
 #define MDOT_PLAN_H
 
-#include "mdot_calibrate.h"
+#include "mdot_predict.h"
 
 MDOT_BEGIN_DECLARATIONS
 
@@ -62,8 +62,8 @@ typedef struct mdot_plan_space {
     /* Called about every 10,000 layouts from the caller's thread, with the finished part, 0 to 1. The search ends early
      * if it returns false. NULL: never called */
     bool (*progress)(void *state, double finished);
-    void *progress_state;                /* first argument of progress */
-    const mdot_calibration *calibration; /* corrects each prediction; NULL: none */
+    void *progress_state;                       /* first argument of progress */
+    const struct mdot_calibration *calibration; /* corrects each prediction; NULL: none */
 } mdot_plan_space;
 
 /* One layout with its prediction. */
