@@ -4,6 +4,7 @@
  * Threads take items one after the other. */
 #pragma once
 
+#include "mdot/mdot_calibrate.h"
 #include "mdot/mdot_plan.h"
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_model.h"
