@@ -74,9 +74,12 @@ static bool is_safetensors(const unsigned char *bytes, size_t size)
 
 static bool is_blank(unsigned char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
 
+/* A cut job file is no text. */
 static const format *format_of_text(const unsigned char *bytes, size_t size)
 {
+    static const char job[] = "MDOTJOB";
     size_t first = 0;
+    if (memcmp(bytes, job, size < sizeof job ? size : sizeof job) == 0) return NULL;
     for (size_t i = 0; i < size; i++)
         if (bytes[i] < ' ' && !is_blank(bytes[i])) return NULL;
     while (first < size && is_blank(bytes[first])) first++;

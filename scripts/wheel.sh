@@ -19,7 +19,7 @@ mkdir -p build
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMDOT_TESTS=OFF -DMDOT_STATIC_LLVM=ON -DMDOT_CLUSTER=ON > "$build.log" 2>&1 ||
     { cat "$build.log"; exit 1; }
 rm -f "$build.log"
-cmake --build "$build" --target mdot_shared mdotjob_shared mdotstore_shared mdotc_shared predictor \
+cmake --build "$build" --target mdot_shared mdotjob_shared mdotstore_shared mdotc_shared predictor interference \
     mdot_cli_without_compiler mdot_cli mdot_store_command -- --quiet
 
 [ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"

@@ -51,7 +51,7 @@ static void wrong_submissions_give_a_reason_and_leave_later_ones_intact(void **s
     refuses(c, (const char *[]){"MDOT_PROBLEM=no\nfile\033"}, 1, "error on the submit host: no?file?");
     refuses(c, (const char *[]){"MDOT_SETTINGS=steps=1"}, 1, "the request has no job");
     refuses(c, (const char *[]){"MDOT_SETTINGS=batch=1,nonsense", job_text}, 2, "must have the form KEY=VALUE");
-    refuses(c, (const char *[]){"MDOT_JOB_1=QUJD"}, 1, "header of a job file");
+    refuses(c, (const char *[]){"MDOT_JOB_1=QUJD"}, 1, "no ONNX or .job file");
     refuses(c, (const char *[]){"MDOT_JOB_1=QUJ"}, 1, "not valid base64");
     char flipped[sizeof job_text];
     strcpy(flipped, job_text);

@@ -175,7 +175,7 @@ static void damaged_bytes_have_a_remedy(void **state)
     (void)state;
     static const char remedy[] = "; the file is damaged, cut off or no ONNX model: copy or export it again";
     pb_buffer text = {0};
-    pb_raw(&text, "some text", 9);
+    pb_raw(&text, "some text\1", 10);
     expect_refused_bytes(text, MDOT_MALFORMED, remedy);
     onnx_builder *b = onnx_begin(17);
     onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
