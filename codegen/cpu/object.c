@@ -8,6 +8,7 @@
 
 #include "codegen/cpu/object.h"
 
+#include <llvm-c/Analysis.h> // LLVMVerifyModule, with MDOT_VERIFY
 #include <llvm-c/Error.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
