@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-import sys
-from typing import Any, Iterator, Sequence
-from unittest import mock
+from typing import Any, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -90,18 +87,6 @@ def _normalise(func: Any, input: Any, normalized_shape: Any, weight: Any = None,
     if not has_kernel or (weight is not None and weight.dtype != input.dtype):
         return func(input, normalized_shape, weight, eps)
     return _FusedNorm.apply(input, weight, len(normalized_shape))
-
-
-@contextlib.contextmanager
-def unpacked_sequences() -> Iterator[None]:
-    """transformers reads the positions to find out whether sequences are packed. Fake tensors hide them, so that it
-    would build a mask for each pair of positions. A run on fake tensors takes sequences as unpacked."""
-    masks = sys.modules.get("transformers.masking_utils")
-    if not hasattr(masks, "find_packed_sequence_indices"):
-        yield
-        return
-    with mock.patch.object(masks, "find_packed_sequence_indices", lambda *_, **__: None):
-        yield
 
 
 # ---- Recurrences and norms ---------------------------------------------------------------------------------------------

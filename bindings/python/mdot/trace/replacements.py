@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import OrderedDict
 from typing import Any, Iterator
 from unittest import mock
@@ -31,9 +32,18 @@ def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
             stack.enter_context(mock.patch.object(target, name, value))
         if hasattr(torch.compiler, "set_stance"):  # PyTorch 2.6: compiled functions run as they were written
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        for target, name, value in _flex_attention(notes):
+        for target, name, value in [*_flex_attention(notes), *_unpacked_sequences()]:
             stack.enter_context(mock.patch.object(target, name, value))
         yield
+
+
+def _unpacked_sequences() -> Iterator[tuple[Any, str, Any]]:
+    """transformers reads the positions to find out whether sequences are packed. Fake tensors hide them, so that it
+    would build a mask for each pair of positions of each sample. A run on fake tensors takes sequences as unpacked."""
+    masks = sys.modules.get("transformers.masking_utils")
+    original = getattr(masks, "find_packed_sequence_indices", None)
+    if original is not None:
+        yield masks, "find_packed_sequence_indices", lambda ids: None if isinstance(ids, FakeTensor) else original(ids)
 
 
 def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from mdot.trace import functions, modules
 from mdot.trace.autocast import like_cuda
 from mdot.trace.fixed_batch import FixedBatch
-from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
+from mdot.trace.gpu_kernels import GpuKernels
 from mdot.trace.known_calls import DataDependent, KnownContents, outside
 from mdot.trace.losses import own_loss
 from mdot.trace.meta_kernels import MetaKernels
@@ -138,7 +138,6 @@ def _run(
         inputs, named = _make_inputs((list(args), dict(kwargs)), batch, timeline, mode, dtype)
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
         calls, recomputed = stack.enter_context(_calls(model, timeline))
-        stack.enter_context(unpacked_sequences())
         changes: list[TorchFunctionMode] = [GpuKernels(), *([sizes] if sizes is not None else [])]
         stack.enter_context(changes[0])
         if counts_work:

@@ -144,6 +144,31 @@ class Wrappers(support.TestCase):
                 self.assertEqual(list(mdot.Job.from_torch(Attends().to(dtype), torch.zeros(2, 128, 64, dtype=dtype))), expected)
 
 
+class Caches(support.TestCase):
+    def test_a_model_without_a_cache_has_the_operators_of_one_with_it(self) -> None:
+        """transformers asks for packed sequences only without a cache of keys, and no example has any."""
+        import transformers
+
+        small = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4,
+                 "num_key_value_heads": 4, "vocab_size": 99}  # fmt: skip
+        older = {"n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 99}
+        networks = {"Llama": small, "Qwen2": small, "Mistral": small | {"sliding_window": None}, "Olmo2": small,
+                    "GPTBigCode": older, "GPT2": older}  # fmt: skip
+        for kind, values in networks.items():
+            names = f"{kind}{'LMHeadModel' if kind == 'GPT2' else 'ForCausalLM'}", f"{kind}Config"
+            model, config = (getattr(transformers, name) for name in names)
+            for dtype in (torch.float32, torch.bfloat16):
+                jobs = []
+                for keeps in (True, False):
+                    tokens = torch.zeros(2, 64, dtype=torch.int64)
+                    network = model(config(**values, use_cache=keeps)).to(dtype)
+                    jobs.append(mdot.Job.from_torch(network, example_kwargs={"input_ids": tokens, "labels": tokens}))
+                with self.subTest(kind, dtype=dtype):
+                    for batch in (1, 8):
+                        with_cache, without = (mdot.predict(job, "A100-SXM-80GB", batch, precision="bf16") for job in jobs)
+                        self.assertEqual(with_cache.step_ms, without.step_ms)
+
+
 class Refused(support.TestCase):
     def refuse(self, pattern: str, model: Any, *args: Any, kind: type[Exception] = mdot.InvalidArgumentError) -> None:
         with self.subTest(pattern), self.assertRaisesRegex(kind, pattern):
