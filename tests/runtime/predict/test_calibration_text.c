@@ -226,6 +226,8 @@ static void files_respect_their_limits(void **state)
     memset(text, 'x', MOST_BYTES + 1);
     assert_int_equal(mdot_calibration_parse(text, MOST_BYTES + 1, &calibration, &err), MDOT_MALFORMED);
     assert_non_null(strstr(err.message, "size limit"));
+    assert_int_equal(mdot_calibration_parse(NULL, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_parse(text, 1, NULL, &err), MDOT_INVALID_ARGUMENT);
     free(text);
 }
 
