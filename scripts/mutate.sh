@@ -90,10 +90,10 @@ own_tests() {
 }
 
 # Prints the names of programs including the header of $1, and of those of its folder. Small source files share a folder
-# header.
+# header. test_unload loads a built plugin, not the mutant.
 other_tests() {
     [ $only_own = yes ] || find "$(echo "tests/$(dirname "$1")" | sed 's|^tests/cluster/|cluster/tests/|')" -maxdepth 1 \
-        -name 'test_*.c' 2> /dev/null | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
+        -name 'test_*.c' ! -name test_unload.c 2> /dev/null | LC_ALL=C sort | sed 's|.*/||; s|\.c$||'
     header="#include \"$(echo "${1%.c}" | sed 's|^cluster/||').h\""
     [ -e "${1%.c}.h" ] || header=$(grep -m 1 "^#include \"$(dirname "$1" | sed 's|^cluster/||')/" "$1") || return 0
     [ $only_own = yes ] || find tests cluster/tests -path tests/growth -prune -o -name 'test_*.c' \
