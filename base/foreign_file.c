@@ -79,7 +79,7 @@ static const format *format_of_text(const unsigned char *bytes, size_t size)
 {
     static const char job[] = "MDOTJOB";
     size_t first = 0;
-    if (memcmp(bytes, job, size < sizeof job ? size : sizeof job) == 0) return NULL;
+    if (size == 0 || memcmp(bytes, job, size < sizeof job ? size : sizeof job) == 0) return NULL;
     for (size_t i = 0; i < size; i++)
         if (bytes[i] < ' ' && !is_blank(bytes[i])) return NULL;
     while (first < size && is_blank(bytes[first])) first++;

@@ -1,10 +1,10 @@
 /* cuda_images.h — plans → images for GPUs: a cubin for each architecture, weights for each precision. This is the
- * folder's interface. The other headers are internal, except nvrtc.h and nvrtc.h, which stand alone.
+ * folder's interface. The other headers are internal, except nvrtc.h, which stands alone.
  *
- *   cuda_target.c    the architectures as data
- *   cuda_program.h  plans → CUDA C and weights, one program per precision
- *   nvrtc.h          CUDA C → cubin; nvrtc.h reads the resources of its kernels
- *   cuda_images.c    runs all of it in order, architectures in parallel
+ *   cuda_target.c   the architectures as data
+ *   cuda_program.h  plans → CUDA C and weights, one program per precision and schedule
+ *   nvrtc.h         CUDA C → cubin, and the resources of its kernels
+ *   cuda_images.c   runs all of it in order, architectures in parallel
  *
  * mdot_abi.h (mdot_abi_cuda_call) specifies how a kernel is launched.
  */

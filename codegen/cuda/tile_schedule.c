@@ -3,7 +3,7 @@
 #include "codegen/cuda/cuda_stages.h"
 #include "codegen/cuda/cuda_text.h"
 
-/* Clusters that a GPU holds, times their blocks: Hopper and Blackwell have 132 and more multiprocessors. */
+/* Blocks that run at once, one on each multiprocessor: an H100 has 132, and clusters fill 128 of them. */
 enum { MULTIPROCESSORS = 128 };
 
 static void put_once(const cu_schedule *s, cu_text *target)

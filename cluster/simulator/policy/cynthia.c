@@ -6,8 +6,8 @@
  *             last; the least GPU time that meets the deadline. Left out: the profiler, which an estimate replaces, and
  *             placement, which the simulator chooses.
  *
- * A job of which no choice is in time has the fastest one that is free. Costs are prices of the cluster's file, or GPU
- * time without them. */
+ * If no choice meets a job's deadline, the job takes the fastest free one. Costs are prices of the cluster's file.
+ * Without prices, they are GPU time. */
 #include "simulator/policy/adaptive.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"

@@ -98,7 +98,7 @@ static void an_estimate_follows_the_answers_to_its_row(void **state)
     }
 }
 
-/* A history that is certain on a side has no tail to rescale, and answers that are not finite say nothing. */
+/* If the scale of a side is 0, no tail is rescaled. An infinite answer changes no estimate. */
 static void an_estimate_stays_without_a_tail_or_an_answer(void **state)
 {
     (void)state;
