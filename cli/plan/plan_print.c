@@ -276,13 +276,14 @@ static void print_recommendation(const plan_request *r, const plan_answers *answ
                  {"checkpoints", k->checkpoint_hours},
                  {"failures", k->failure_hours},
                  {"start", k->startup_hours}};
+    enum { CHECKPOINTS = 1 }; /* among the parts */
     const char *between = NULL;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].hours <= 0) continue;
         if (between == NULL) printf("Beside %s of steps: ", hours_text(&time, k->step_hours));
         printf("%s%s %s", between != NULL ? between : "", parts[i].name, hours_text(&low, parts[i].hours));
         between = ", ";
-        if (parts[i].hours == k->checkpoint_hours && k->checkpoint_minutes > 0)
+        if (i == CHECKPOINTS && k->checkpoint_minutes > 0)
             printf(" (every %s)", hours_text(&high, k->checkpoint_minutes / 60));
     }
     if (between != NULL) puts(".");
