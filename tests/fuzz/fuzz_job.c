@@ -41,9 +41,10 @@ static void write_rows(const mdot_job *job)
     float setting[CAPACITY * MDOT_SETTING_COUNT], load[CAPACITY * RT_LOAD_COLUMNS];
     float position[CAPACITY * RT_POSITION_COLUMNS];
     const rt_sharding *sharding = &job->analysis->sharding;
-    const rt_shard shard = {sharding->common > 0 ? (double)sharding->common : 1,
-                            sharding->experts.common_count > 0 ? (double)sharding->experts.common_count : 1,
-                            {1, 0.5, 0}};
+    const rt_shard shard = {.tensor = sharding->common > 0 ? (double)sharding->common : 1,
+                            .experts = sharding->experts.common_count > 0 ? (double)sharding->experts.common_count : 1,
+                            .of = {1, 0.5, 0},
+                            .square_batch = 2};
     for (int in_order = 0; in_order < 2; in_order++) {
         rt_job_tensors tensors = {
             .schema =

@@ -31,7 +31,7 @@ static void read_cluster(const uint8_t *data, size_t size)
     }
     for (unsigned type = 0; type < cluster.type_count; type++) {
         of_types += cluster.types[type].gpus;
-        if (sc_cluster_widest_node(&cluster, type) < 1 || !(cluster.types[type].watts >= 0)) abort();
+        if (cluster.types[type].widest_node < 1 || !(cluster.types[type].watts >= 0)) abort();
     }
     if (of_nodes != cluster.gpus || of_types != cluster.gpus || cluster.gpus < 1) abort();
     sc_cluster_free(&cluster);
