@@ -36,7 +36,7 @@ static void save(corpus *c, const char *path, const void *first, size_t first_by
 {
     FILE *file = fopen(path, "wb");
     bool written = file != NULL && fwrite(first, 1, first_bytes, file) == first_bytes &&
-                   fwrite(second, 1, second_bytes, file) == second_bytes;
+                   (second_bytes == 0 || fwrite(second, 1, second_bytes, file) == second_bytes);
     if (file == NULL || fclose(file) != 0 || !written) {
         perror(path);
         c->failed = 1;
