@@ -70,8 +70,8 @@ static mdot_status pack(mdot_context *context, const mdot_job *job, const char *
 }
 /* [end of example] */
 
-/* [example: mdot_plan_create, mdot_plan_get_info, mdot_plan_get_layout, mdot_training_cost_of, mdot_steps_to_loss,
- * mdot_plan_destroy] */
+/* [example: mdot_plan_create, mdot_plan_get_info, mdot_plan_get_layout, mdot_training_cost_of,
+ * mdot_training_cost_of_phases, mdot_steps_to_loss, mdot_plan_destroy] */
 static mdot_status plan(mdot_context *context, const mdot_job *job, mdot_error *err)
 {
     const mdot_configuration base = {.struct_size = sizeof base, .precision = MDOT_PRECISION_AMP};
@@ -97,6 +97,11 @@ static mdot_status plan(mdot_context *context, const mdot_job *job, mdot_error *
         if (status == MDOT_OK) status = mdot_training_cost_of(&run, &layout, &cost, err);
         if (status == MDOT_OK)
             printf("%u GPUs: %.1f hours, cost %.0f\n", layout.configuration.gpu_count, cost.hours, cost.cost);
+        mdot_plan_layout smaller = layout; /* the first fifth has half the batch, and steps that take .6 of the time */
+        smaller.samples /= 2;
+        smaller.prediction.step_ms *= .6;
+        const mdot_training_phase phases[] = {{&smaller, .2}, {&layout, .8}};
+        if (status == MDOT_OK) status = mdot_training_cost_of_phases(&run, phases, 2, &cost, err);
     }
     mdot_plan_destroy(found);
     const double steps[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, losses[] = {9, 5, 3.7, 3, 2.6, 2.3, 2.1, 2, 1.9, 1.8};

@@ -173,6 +173,24 @@ typedef struct mdot_training_cost {
 mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_layout *layout,
                                   mdot_training_cost *out_cost, mdot_error *err);
 
+/* Epochs with one batch and one set of GPUs. */
+typedef struct mdot_training_phase {
+    const mdot_plan_layout *layout; /* mdot_training_cost_of's */
+    double epochs;                  /* passes over mdot_training_run.samples, above 0; parts count */
+} mdot_training_phase;
+
+/* Prices a training whose batch or GPUs change: a schedule by epochs, or a trajectory that Accordion, SimiGrad or
+ * Shockwave foresees. Each epoch has whole steps. A phase on another number of GPUs begins with a start of its own.
+ * Bounds add up, because the errors of one job's steps agree. checkpoint_minutes are the last phase's.
+ *
+ * @param run the training; its samples are one epoch's
+ * @param phases in order
+ * @param count at least 1
+ * @param out_cost receives time and cost of all phases
+ * @errors those of mdot_training_cost_of, and INVALID_ARGUMENT for a phase without epochs */
+mdot_status mdot_training_cost_of_phases(const mdot_training_run *run, const mdot_training_phase *phases, size_t count,
+                                         mdot_training_cost *out_cost, mdot_error *err);
+
 /* Steps of a training until its loss is at a target, by curves fitted to its first losses. */
 typedef struct mdot_convergence {
     size_t struct_size;

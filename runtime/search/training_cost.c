@@ -70,28 +70,78 @@ static double checkpoint_interval(const mdot_training_run *run, double hours_to_
     return failure_rate > 0 ? sqrt(2 * hours_to_write / failure_rate) : 0;
 }
 
-/* Fills the hours for a step of this many hours. Returns false if failures leave no time for progress. */
-static bool add_hours(const mdot_training_run *run, const mdot_plan_layout *layout, double step_hours,
-                      mdot_training_cost *out)
+/* One step time of a prediction: the median, or a bound of its interval. */
+typedef double step_time(const mdot_prediction *p);
+
+static double median_ms(const mdot_prediction *p) { return p->step_ms; }
+static double lower_ms(const mdot_prediction *p) { return p->lower_ms; }
+static double upper_ms(const mdot_prediction *p) { return p->upper_ms; }
+
+static double gpus_of(const mdot_plan_layout *layout)
 {
-    const mdot_configuration *c = &layout->configuration;
-    double gpus = c->gpu_count > 0 ? c->gpu_count : 1, rate = failures_per_hour(run, gpus);
-    out->step_hours = out->steps * step_hours;
-    double evaluations = run->evaluation_steps > 0 ? floor(out->steps / run->evaluation_steps) : 0;
-    out->evaluation_hours =
-        evaluations * run->evaluation_samples / layout->samples * step_hours * forward_part(c->recompute);
+    return layout->configuration.gpu_count > 0 ? layout->configuration.gpu_count : 1;
+}
+
+/* Each epoch has whole steps. */
+static double steps_of(const mdot_training_run *run, double epochs, double samples_per_step)
+{
+    double whole = floor(epochs), steps = run->samples / samples_per_step;
+    return whole * ceil(steps) + ceil((epochs - whole) * steps * (1 - 1e-12));
+}
+
+/* Adds a phase without its failures and start, and returns its hours. */
+static double add_phase(const mdot_training_run *run, double epochs, const mdot_plan_layout *layout, step_time *time_of,
+                        mdot_training_cost *out)
+{
+    double steps = steps_of(run, epochs, layout->samples), evaluations = 0;
+    double step_hours = time_of(&layout->prediction) / MS_PER_HOUR;
+    if (run->evaluation_steps > 0)
+        evaluations = floor((out->steps + steps) / run->evaluation_steps) - floor(out->steps / run->evaluation_steps);
+    double evaluation_hours = evaluations * run->evaluation_samples / layout->samples * step_hours *
+                              forward_part(layout->configuration.recompute);
     double write = checkpoint_hours(run, layout->prediction.parameters),
-           interval = checkpoint_interval(run, write, rate);
-    double useful = out->step_hours + out->evaluation_hours;
+           interval = checkpoint_interval(run, write, failures_per_hour(run, gpus_of(layout)));
+    double useful = steps * step_hours + evaluation_hours, writing = interval > 0 ? useful / interval * write : 0;
+    out->steps += steps;
+    out->step_hours += steps * step_hours;
+    out->evaluation_hours += evaluation_hours;
     out->checkpoint_minutes = interval * MINUTES_PER_HOUR;
-    out->checkpoint_hours = interval > 0 ? useful / interval * write : 0;
-    out->startup_hours = run->startup_minutes / MINUTES_PER_HOUR;
-    double uninterrupted = useful + out->checkpoint_hours, undone = interval > 0 ? interval / 2 : uninterrupted / 2;
-    double lost = rate * (run->restart_minutes / MINUTES_PER_HOUR + undone); /* part of the time */
-    if (lost >= 1) return false;
-    out->failure_hours = uninterrupted * lost / (1 - lost);
-    out->hours = uninterrupted + out->failure_hours + out->startup_hours;
-    return true;
+    out->checkpoint_hours += writing;
+    return useful + writing;
+}
+
+/* Fills all members but intervals and probabilities. Without checkpoints, a failure undoes half the training. */
+static mdot_status add_hours(const mdot_training_run *run, const mdot_training_phase *phases, size_t count,
+                             step_time *time_of, mdot_training_cost *out, mdot_error *err)
+{
+    mdot_plan_layout layout;
+    mdot_training_cost unused = {.steps = 0};
+    double whole = 0, last_gpus = 0;
+    for (size_t i = 0; i < count; i++) {
+        BS_TRY(bs_read_struct(&layout_type, phases[i].layout, &layout, err));
+        whole += add_phase(run, phases[i].epochs, &layout, time_of, &unused);
+    }
+    *out = (mdot_training_cost){.steps = 0};
+    for (size_t i = 0; i < count; i++) {
+        BS_TRY(bs_read_struct(&layout_type, phases[i].layout, &layout, err));
+        double gpus = gpus_of(&layout), uninterrupted = add_phase(run, phases[i].epochs, &layout, time_of, out);
+        double startup = gpus != last_gpus ? run->startup_minutes / MINUTES_PER_HOUR : 0;
+        double undone = (out->checkpoint_minutes > 0 ? out->checkpoint_minutes / MINUTES_PER_HOUR : whole) / 2;
+        double lost = failures_per_hour(run, gpus) * (run->restart_minutes / MINUTES_PER_HOUR + undone);
+        if (lost >= 1)
+            return BS_INVALID(err,
+                              "%.0f GPUs fail so often that training makes no progress: set storage_gbps for "
+                              "checkpoints, shorten checkpoint_minutes and restart_minutes, or use fewer GPUs",
+                              gpus);
+        double failures = uninterrupted * lost / (1 - lost), hours = uninterrupted + failures + startup;
+        out->startup_hours += startup;
+        out->failure_hours += failures;
+        out->hours += hours;
+        out->gpu_hours += gpus * hours;
+        out->kwh += layout.prediction.average_watts * gpus * hours * SECONDS_PER_HOUR / JOULES_PER_KWH;
+        last_gpus = gpus;
+    }
+    return MDOT_OK;
 }
 
 /* Probability that a log-normal value with this median and upper 95 % quantile is at most `limit`; 1 without a
@@ -104,47 +154,47 @@ static double probability_below(double limit, double median, double upper)
     return 0.5 * erfc(-log(limit / median) / deviation / sqrt(2));
 }
 
-static mdot_status compute(const mdot_training_run *run, const mdot_plan_layout *layout, mdot_training_cost *out,
-                           mdot_error *err)
+static mdot_status check_phases(const mdot_training_phase *phases, size_t count, mdot_error *err)
 {
-    const mdot_prediction *p = &layout->prediction;
-    mdot_training_cost lower, upper;
-    double gpus = layout->configuration.gpu_count > 0 ? layout->configuration.gpu_count : 1;
-    *out = (mdot_training_cost){.steps = ceil(run->samples / layout->samples)};
-    lower = upper = *out;
-    if (!add_hours(run, layout, p->step_ms / MS_PER_HOUR, out) ||
-        !add_hours(run, layout, p->lower_ms / MS_PER_HOUR, &lower) ||
-        !add_hours(run, layout, p->upper_ms / MS_PER_HOUR, &upper))
-        return BS_INVALID(err,
-                          "%.0f GPUs fail so often that training makes no progress: set storage_gbps for checkpoints, "
-                          "shorten checkpoint_minutes and restart_minutes, or use fewer GPUs",
-                          gpus);
-    out->lower_hours = lower.hours;
-    out->upper_hours = upper.hours;
-    out->gpu_hours = out->hours * gpus;
-    out->cost = out->gpu_hours * run->price;
-    out->lower_cost = lower.hours * gpus * run->price;
-    out->upper_cost = upper.hours * gpus * run->price;
-    out->kwh = p->average_watts * gpus * out->hours * SECONDS_PER_HOUR / JOULES_PER_KWH;
-    out->co2_kg = out->kwh * run->grid_grams_per_kwh / GRAMS_PER_KG;
-    out->in_time = probability_below(run->deadline_hours, out->hours, out->upper_hours);
-    out->in_budget = run->price > 0 ? probability_below(run->budget, out->cost, out->upper_cost) : 1;
+    mdot_plan_layout layout;
+    if (phases == NULL || count == 0) return BS_INVALID(err, "the training has no phases");
+    for (size_t i = 0; i < count; i++) {
+        BS_TRY(bs_read_struct(&layout_type, phases[i].layout, &layout, err));
+        if (!(layout.samples > 0 && layout.prediction.step_ms > 0))
+            return BS_INVALID(err, "the layout has %g samples and a step of %g ms; both must be above 0",
+                              layout.samples, layout.prediction.step_ms);
+        if (!(phases[i].epochs > 0 && isfinite(phases[i].epochs)))
+            return BS_INVALID(err, "phase %zu has %g epochs; they must be a finite number above 0", i + 1,
+                              phases[i].epochs);
+    }
     return MDOT_OK;
+}
+
+mdot_status mdot_training_cost_of_phases(const mdot_training_run *run, const mdot_training_phase *phases, size_t count,
+                                         mdot_training_cost *out_cost, mdot_error *err)
+{
+    mdot_training_run read;
+    mdot_training_cost cost, lower, upper;
+    BS_TRY(bs_read_struct(&run_type, run, &read, err));
+    BS_TRY(bs_check_struct(&cost_type, out_cost, err));
+    BS_TRY(check_run(&read, err));
+    BS_TRY(check_phases(phases, count, err));
+    BS_TRY(add_hours(&read, phases, count, median_ms, &cost, err));
+    BS_TRY(add_hours(&read, phases, count, lower_ms, &lower, err));
+    BS_TRY(add_hours(&read, phases, count, upper_ms, &upper, err));
+    cost.lower_hours = lower.hours;
+    cost.upper_hours = upper.hours;
+    cost.cost = cost.gpu_hours * read.price;
+    cost.lower_cost = lower.gpu_hours * read.price;
+    cost.upper_cost = upper.gpu_hours * read.price;
+    cost.co2_kg = cost.kwh * read.grid_grams_per_kwh / GRAMS_PER_KG;
+    cost.in_time = probability_below(read.deadline_hours, cost.hours, cost.upper_hours);
+    cost.in_budget = read.price > 0 ? probability_below(read.budget, cost.cost, cost.upper_cost) : 1;
+    return bs_fill_struct(&cost_type, &cost, out_cost, err);
 }
 
 mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_layout *layout,
                                   mdot_training_cost *out_cost, mdot_error *err)
 {
-    mdot_training_run read;
-    mdot_plan_layout priced;
-    mdot_training_cost cost;
-    BS_TRY(bs_read_struct(&run_type, run, &read, err));
-    BS_TRY(bs_read_struct(&layout_type, layout, &priced, err));
-    BS_TRY(bs_check_struct(&cost_type, out_cost, err));
-    BS_TRY(check_run(&read, err));
-    if (!(priced.samples > 0 && priced.prediction.step_ms > 0))
-        return BS_INVALID(err, "the layout has %g samples and a step of %g ms; both must be above 0", priced.samples,
-                          priced.prediction.step_ms);
-    BS_TRY(compute(&read, &priced, &cost, err));
-    return bs_fill_struct(&cost_type, &cost, out_cost, err);
+    return mdot_training_cost_of_phases(run, &(mdot_training_phase){layout, 1}, 1, out_cost, err);
 }

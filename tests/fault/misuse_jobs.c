@@ -407,6 +407,14 @@ static void plan(void)
     EXPECT_REFUSAL(mdot_training_cost_of(&run, NULL, &cost, &misuse_err));
     EXPECT_REFUSAL(mdot_training_cost_of(&run, &layout, NULL, &misuse_err));
     EXPECT_REFUSAL(mdot_training_cost_of(&run, &layout, &unsized_cost, &misuse_err));
+    const mdot_training_phase phase = {&layout, 1}, none_of_it = {NULL, 1}, unsized_phase = {&unsized_layout, 1};
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(NULL, &phase, 1, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(&run, NULL, 1, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(&run, &phase, 0, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(&run, &none_of_it, 1, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(&run, &unsized_phase, 1, &cost, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(&run, &phase, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_training_cost_of_phases(&run, &phase, 1, &unsized_cost, &misuse_err));
     const double points[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     mdot_convergence convergence = MDOT_INIT(mdot_convergence), unsized_convergence = {0};
     EXPECT_REFUSAL(mdot_steps_to_loss(NULL, points, 10, 1, &convergence, &misuse_err));
@@ -437,7 +445,7 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_measured_append mdot_recorder_create mdot_recorder_destroy mdot_recorder_finish mdot_recorder_step", record},
     {"mdot_encoding_create mdot_encoding_destroy mdot_evaluate", encode},
     {"mdot_plan_create mdot_plan_destroy mdot_plan_get_info mdot_plan_get_layout mdot_steps_to_loss "
-     "mdot_training_cost_of",
+     "mdot_training_cost_of mdot_training_cost_of_phases",
      plan},
     {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},

@@ -1,4 +1,5 @@
 /* test_training_cost.c — the hours of a training add up, and each of its options changes the part that it names. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,6 +153,112 @@ static void wrong_trainings_are_refused_by_name(void **state)
     assert_non_null(strstr(err.message, "storage_gbps"));
 }
 
+static double unit(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005 + 1442695040888963407;
+    return (double)(*seed >> 33) / (1u << 31);
+}
+
+static mdot_training_cost cost_of_phases(const mdot_training_run *run, const mdot_training_phase *phases, size_t count)
+{
+    mdot_training_cost cost = MDOT_INIT(mdot_training_cost);
+    mdot_error err = {0};
+    if (mdot_training_cost_of_phases(run, phases, count, &cost, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return cost;
+}
+
+/* Over random trainings: a training equals its parts, in any order, where its epochs are cut; and steps, hours and cost
+ * are the sums over phases. */
+static void phases_add_up(void **state)
+{
+    (void)state;
+    uint64_t seed = 50;
+    for (int round = 0; round < 300; round++) {
+        mdot_training_run run = plain_run();
+        mdot_plan_layout layouts[4];
+        mdot_training_phase phases[4], parts[8];
+        run.samples = 1 + floor(unit(&seed) * 1e5);
+        run.price = 2;
+        run.grid_grams_per_kwh = 300;
+        if (round % 2 == 0) run.storage_gbps = 1, run.gpu_failure_hours = 1e4, run.restart_minutes = 3;
+        double steps = 0, hours = 0, lower = 0, upper = 0, gpu_hours = 0, kwh = 0;
+        for (size_t i = 0; i < 4; i++) {
+            layouts[i] = layout_of_an_hour();
+            layouts[i].configuration.gpu_count = 1 + (uint32_t)(8 * unit(&seed));
+            layouts[i].samples = 1 + floor(unit(&seed) * 1000);
+            layouts[i].prediction.step_ms = 310 + 100 * unit(&seed);
+            double epochs = 1 + floor(unit(&seed) * 20), first = floor(epochs * unit(&seed));
+            phases[i] = (mdot_training_phase){&layouts[i], epochs};
+            parts[2 * i] = (mdot_training_phase){&layouts[i], first > 0 ? first : epochs / 2};
+            parts[2 * i + 1] = (mdot_training_phase){&layouts[i], epochs - parts[2 * i].epochs};
+            if (first == 0) { /* half an epoch ends with a smaller step */
+                parts[2 * i].epochs = epochs;
+                parts[2 * i + 1].epochs = 1;
+                phases[i].epochs = epochs + 1;
+            }
+            mdot_training_cost alone = cost_of_phases(&run, &phases[i], 1);
+            assert_compare(alone.steps, ==, phases[i].epochs * ceil(run.samples / layouts[i].samples));
+            steps += alone.steps;
+            hours += alone.hours;
+            lower += alone.lower_hours;
+            upper += alone.upper_hours;
+            gpu_hours += alone.gpu_hours;
+            kwh += alone.kwh;
+        }
+        mdot_training_cost whole = cost_of_phases(&run, phases, 4), cut = cost_of_phases(&run, parts, 8);
+        const double expected[] = {steps, hours, lower, upper, gpu_hours, 2 * gpu_hours, kwh, .3 * kwh};
+        const double got[][2] = {{whole.steps, cut.steps},
+                                 {whole.hours, cut.hours},
+                                 {whole.lower_hours, cut.lower_hours},
+                                 {whole.upper_hours, cut.upper_hours},
+                                 {whole.gpu_hours, cut.gpu_hours},
+                                 {whole.cost, cut.cost},
+                                 {whole.kwh, cut.kwh},
+                                 {whole.co2_kg, cut.co2_kg}};
+        for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+            for (size_t j = 0; j < 2; j++) assert_within(got[i][j], expected[i], 1e-9 * expected[i]);
+    }
+}
+
+/* Evaluations follow the whole training's steps; a start belongs to each change of GPUs; a failure without checkpoints
+ * undoes half of all phases. */
+static void phases_are_one_training(void **state)
+{
+    (void)state;
+    mdot_training_run run = plain_run();
+    mdot_plan_layout layout = layout_of_an_hour(), single = layout;
+    single.configuration.gpu_count = 1;
+    const mdot_training_phase tenth[10] = {{&layout, .1}, {&layout, .1}, {&layout, .1}, {&layout, .1}, {&layout, .1},
+                                           {&layout, .1}, {&layout, .1}, {&layout, .1}, {&layout, .1}, {&layout, .1}};
+    run.evaluation_steps = 3000; /* of 10,000: three evaluations, and none within a tenth */
+    run.evaluation_samples = 3e5;
+    run.startup_minutes = 6;
+    run.gpu_failure_hours = 100;
+    mdot_training_cost whole = cost_of(&run), cut = cost_of_phases(&run, tenth, 10);
+    assert_within(cut.evaluation_hours, whole.evaluation_hours, 1e-12);
+    assert_within(cut.startup_hours, .1, 1e-12);
+    assert_within(cut.failure_hours, whole.failure_hours, 1e-9);
+    assert_within(cut.hours, whole.hours, 1e-9);
+    const mdot_training_phase elastic[] = {{&single, 1}, {&single, 1}, {&layout, 1}, {&single, 1}};
+    assert_within(cost_of_phases(&run, elastic, 4).startup_hours, .3, 1e-12);
+}
+
+static void phases_without_epochs_are_refused(void **state)
+{
+    (void)state;
+    mdot_plan_layout layout = layout_of_an_hour();
+    mdot_training_run run = plain_run();
+    mdot_training_cost cost = MDOT_INIT(mdot_training_cost);
+    static const double wrong[] = {0, -1, INFINITY, NAN};
+    for (size_t i = 0; i < 4; i++) {
+        const mdot_training_phase phases[] = {{&layout, 1}, {&layout, wrong[i]}};
+        mdot_error err = {0};
+        assert_int_equal(mdot_training_cost_of_phases(&run, phases, 2, &cost, &err), MDOT_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, "phase 2"));
+        assert_compare(cost.hours, ==, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +268,9 @@ int main(void)
         cmocka_unit_test(failures_and_starts_add_time),
         cmocka_unit_test(a_deadline_is_met_as_often_as_the_interval_says),
         cmocka_unit_test(wrong_trainings_are_refused_by_name),
+        cmocka_unit_test(phases_add_up),
+        cmocka_unit_test(phases_are_one_training),
+        cmocka_unit_test(phases_without_epochs_are_refused),
     };
     return cmocka_run_group_tests_name("training cost", tests, NULL, NULL);
 }
