@@ -69,6 +69,10 @@ class TrainingCost:
     in_budget: float
 
 
+def cost_of_struct(total: c.mdot_training_cost) -> TrainingCost:
+    return TrainingCost(**{f.name: getattr(total, f.name) for f in dataclasses.fields(TrainingCost)})
+
+
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """A way to train the job, with its prediction and, for a whole training, its cost."""
@@ -273,7 +277,7 @@ def _read_plan(
             except InvalidArgumentError as fault:  # failures leave no time for progress
                 refused.append(fault)
                 continue
-            cost = TrainingCost(**{f.name: getattr(total, f.name) for f in dataclasses.fields(TrainingCost)})
+            cost = cost_of_struct(total)
         layouts.append(Layout(prediction, found.samples, found.pipeline_share, cost))
     if refused and not layouts:
         raise refused[0]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
 
+from mdot.configuration import fill
+from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
+from mdot.library.libraries import call, runtime
+from mdot.planning import Training, TrainingCost, cost_of_struct
 from mdot.prediction import Prediction
 from mdot.predictor import JobLike, sweep
 
@@ -35,29 +40,52 @@ class Trajectory:
     steps: int
     fits: bool
     """The largest batch fits, too."""
+    cost: TrainingCost
+    """All phases' time and cost."""
 
 
-def trajectory(job: JobLike, gpu: Any, phases: Sequence[tuple[int, float]], samples: int, **options: Any) -> Trajectory:
+def trajectory(
+    job: JobLike, gpu: Any, phases: Sequence[tuple[int, float]], samples: float | Training, price: float = 0, **options: Any
+) -> Trajectory:
     """Predicts a training's duration from its (batch, epochs) in order, over a data set of so many samples:
 
         mdot.trajectory("resnet50", "A100", [(32, 30), (64, 30), (256, 30)], samples=50_000, precision="amp")
 
     A batch is that of one pass and GPU, as in `mdot.predict`, whose options follow. Schedules that let batches grow with
     the gradients' noise or similarity (Accordion, SimiGrad, Pollux) give such phases, as does a schedule by epochs. A
-    phase may have a part of an epoch.
+    phase may have a part of an epoch. A `Training` in place of samples adds evaluations, checkpoints and failures.
     """
-    if not phases or samples < 1 or not all(batch >= 1 and 0 < epochs < math.inf for batch, epochs in phases):
+    training = samples if isinstance(samples, Training) else Training(samples)
+    if not phases or not training.samples >= 1 or not all(batch >= 1 and 0 < epochs < math.inf for batch, epochs in phases):
         raise InvalidArgumentError("a trajectory takes samples of 1 or more, and pairs of a batch and epochs above 0")
     batches = sorted({batch for batch, _ in phases})
     found = {answer.configuration.batch: answer for answer in sweep(job, [gpu], batches, **options)}
+    keep: list[Any] = []
+    layouts = {batch: _layout(answer, keep) for batch, answer in found.items()}
+    run = c.new(c.mdot_training_run, price=price, **dataclasses.asdict(training))
+    plain = c.new(c.mdot_training_run, samples=training.samples)
     done = []
     for batch, epochs in phases:
-        answer = found[batch]
-        whole, part = divmod(epochs, 1)
-        each = answer.configuration.samples
-        steps = int(whole) * math.ceil(samples / each) + math.ceil(round(part * samples / each, 9))
-        done.append(Phase(answer, epochs, steps, answer.hours(steps=steps)))
-    lower = sum(phase.hours * phase.prediction.lower_ms / phase.prediction.step_ms for phase in done)
-    upper = sum(phase.hours * phase.prediction.upper_ms / phase.prediction.step_ms for phase in done)
-    return Trajectory(tuple(done), sum(phase.hours for phase in done), lower, upper, sum(phase.steps for phase in done),
-                      all(phase.prediction.fits for phase in done))  # fmt: skip
+        alone = _cost(plain, [(layouts[batch], epochs)])
+        done.append(Phase(found[batch], epochs, int(alone.steps), alone.hours))
+    cost = _cost(run, [(layouts[batch], epochs) for batch, epochs in phases])
+    return Trajectory(tuple(done), cost.hours, cost.lower_hours, cost.upper_hours, int(cost.steps),
+                      all(phase.prediction.fits for phase in done), cost)  # fmt: skip
+
+
+def _layout(answer: Prediction, keep: list[Any]) -> c.mdot_plan_layout:
+    layout = c.new(c.mdot_plan_layout, samples=answer.configuration.samples)
+    fill(layout.configuration, answer.configuration, keep)
+    layout.configuration.gpu_count = answer.configuration.gpu_total
+    for name in ("step_ms", "lower_ms", "upper_ms", "average_watts", "parameters"):
+        setattr(layout.prediction, name, getattr(answer, name) or 0)
+    return layout
+
+
+def _cost(run: c.mdot_training_run, phases: Sequence[tuple[c.mdot_plan_layout, float]]) -> TrainingCost:
+    array = (c.mdot_training_phase * len(phases))(
+        *(c.mdot_training_phase(ctypes.pointer(layout), epochs) for layout, epochs in phases)
+    )
+    total = c.new(c.mdot_training_cost)
+    call(runtime().mdot_training_cost_of_phases, ctypes.byref(run), array, len(phases), ctypes.byref(total))
+    return cost_of_struct(total)

@@ -31,6 +31,19 @@ class Trajectories(support.TestCase):
         halves = mdot.trajectory("gpt2", "H100", [(8, 1), (8, 1), (8, 1)], samples=800)
         self.assertAlmostEqual(halves.hours, found.hours, delta=1e-9)
 
+    def test_a_whole_training_has_its_plan_s_cost(self) -> None:
+        """One phase costs what `mdot plan` says of the same layout, with starts, checkpoints and failures."""
+        training = mdot.Training(2**20, evaluation_samples=1e4, evaluation_steps=500, storage_gbps=2, gpu_failure_hours=1e4,
+                                 restart_minutes=5, startup_minutes=10, grid_grams_per_kwh=300, deadline_hours=3, budget=50)  # fmt: skip
+        layout = mdot.plan("gpt2", "A100", [8], training=training, price=2, data_parallel=8)[0]
+        options = {row: getattr(layout.configuration, row) for row in ("accumulate", "zero", "checkpoint")}
+        for parts in (1, 4):
+            found = mdot.trajectory("gpt2", "A100", [(layout.configuration.batch, 1 / parts)] * parts, training, 2, gpus=8, **options)
+            assert layout.cost is not None
+            for field in dataclasses.fields(layout.cost):
+                expected = getattr(layout.cost, field.name)
+                self.assertAlmostEqual(getattr(found.cost, field.name), expected, delta=1e-6 * abs(expected), msg=field.name)
+
     def test_a_batch_that_does_not_fit_is_stated(self) -> None:
         self.assertTrue(mdot.trajectory("resnet50", "T4", [(8, 1)], samples=8).fits)
         self.assertFalse(mdot.trajectory("resnet50", "T4", [(8, 1), (4096, 1)], samples=4096).fits)

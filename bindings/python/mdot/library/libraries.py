@@ -155,6 +155,16 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [POINTER(c.mdot_training_run), POINTER(c.mdot_plan_layout), POINTER(c.mdot_training_cost), _ERROR],
     ),
+    "mdot_training_cost_of_phases": (
+        c_int,
+        [
+            POINTER(c.mdot_training_run),
+            POINTER(c.mdot_training_phase),
+            c_size_t,
+            POINTER(c.mdot_training_cost),
+            _ERROR,
+        ],
+    ),
     "mdot_sweep": (
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],

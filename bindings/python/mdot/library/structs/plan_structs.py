@@ -103,6 +103,10 @@ class mdot_training_cost(Sized):
     _fields_ = [("struct_size", c_size_t), *((name, c_double) for name in _COST)]
 
 
+class mdot_training_phase(Struct):
+    _fields_ = [("layout", POINTER(mdot_plan_layout)), ("epochs", c_double)]
+
+
 class mdot_convergence(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
