@@ -42,7 +42,7 @@ else:
     (cd / && PATH=$fresh/bin mdot-store --version > /dev/null)
     for test in tests/bindings/python/test_*.py cluster/tests/python/test_*.py; do
         echo "$test"
-        MDOT_JOBS=$PWD/examples/jobs MDOT_INCLUDE=$PWD/include MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PATH="$fresh/bin:$PATH" "$fresh/bin/python" "$test"
+        MDOT_EXAMPLE_JOBS=$PWD/examples/jobs MDOT_INCLUDE=$PWD/include MDOT_CLI="$build/cli/mdot" MDOT_CC="${CC:-cc}" PATH="$fresh/bin:$PATH" "$fresh/bin/python" "$test"
     done
     tested="$tested $version"
 done

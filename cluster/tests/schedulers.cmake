@@ -17,6 +17,6 @@ function(mdot_schedulers_test name folder label test)
                 "MDOT_LIBRARIES=$<TARGET_FILE_DIR:mdot::mdot>:$<TARGET_FILE_DIR:mdot::mdotjob>"
                 "MDOT_PREDICTOR=${mdot_PREDICTOR}"
                 "MDOT_CLI=${mdot_COMMAND}"
-                "MDOT_JOBS=${mdot_JOBS}"
+                "MDOT_EXAMPLE_JOBS=${mdot_JOBS}"
     COMMAND ${PROJECT_SOURCE_DIR}/tests/python/run.sh "${python}" ${CMAKE_CURRENT_SOURCE_DIR}/${test} ${ARGN})
 endfunction()

@@ -40,7 +40,7 @@ def resnet() -> bytes:
     if not RESNET:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "resnet50.job"
-            mdot.Job.from_onnx(Path(os.environ["MDOT_JOBS"]) / "resnet50.onnx").save(path)
+            mdot.Job.from_onnx(Path(os.environ["MDOT_EXAMPLE_JOBS"]) / "resnet50.onnx").save(path)
             RESNET = path.read_bytes()
     return RESNET
 

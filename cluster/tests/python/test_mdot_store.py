@@ -1,5 +1,5 @@
 """mdot_store: rows, jobs, outcomes, calibrations and drift, as mdot-store has them; structs as the C compiler has them. The
-environment names the libraries (MDOT_LIBRARIES), the command (MDOT_CLI), the compiler (MDOT_CC) and the jobs (MDOT_JOBS)."""
+environment names the libraries (MDOT_LIBRARIES), the command (MDOT_CLI), the compiler (MDOT_CC) and the jobs (MDOT_EXAMPLE_JOBS)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mdot_store import structs
 from mdot_store.library import FUNCTIONS
 
 CLUSTER = Path(__file__).resolve().parents[2]
-JOBS = Path(os.environ["MDOT_JOBS"])
+JOBS = Path(os.environ["MDOT_EXAMPLE_JOBS"])
 RESNET = JOBS / "resnet50.onnx"
 STEPS = JOBS / "steps_gavel.csv"
 

@@ -20,7 +20,7 @@ from mdot_schedulers import Answer, Outcomes, Place, Request, Site, Unpredictabl
 from mdot_schedulers.decision import DOUBTFUL, priority, step_quantile_ms
 from mdot_schedulers.request import InvalidRequest
 
-JOBS = Path(os.environ["MDOT_JOBS"])
+JOBS = Path(os.environ["MDOT_EXAMPLE_JOBS"])
 PLACES = (Place("a100", "A100-SXM-40GB", 2.0), Place("t4", "T4", 0.3), Place("v100", "V100-SXM2-16GB", 1.0))
 
 

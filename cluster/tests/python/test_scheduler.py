@@ -26,7 +26,7 @@ class Round(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.job = mdot.Job.from_onnx(Path(os.environ["MDOT_JOBS"]) / "bert_base.onnx", dims={"sequence": 128})
+        self.job = mdot.Job.from_onnx(Path(os.environ["MDOT_EXAMPLE_JOBS"]) / "bert_base.onnx", dims={"sequence": 128})
         self.job.save(self.folder / "bert.job")
 
     def request(self, job_id: str, steps: int, gpus: int = 1, **options: object) -> estimates.Submission:

@@ -23,7 +23,7 @@ from mdot_schedulers.request import InvalidRequest  # noqa: E402
 from ray import tune  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 
-JOBS = Path(os.environ["MDOT_JOBS"])
+JOBS = Path(os.environ["MDOT_EXAMPLE_JOBS"])
 AVAILABLE = {"A100": 2, "T4": 4}
 
 

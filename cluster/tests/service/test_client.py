@@ -13,7 +13,7 @@ import unittest
 
 from mdot_client import AsyncClient, Client, MdotError, Unavailable
 
-MDOTD, PREDICTOR, JOBS = (os.environ[name] for name in ("MDOTD", "MDOT_PREDICTOR", "MDOT_JOBS"))
+MDOTD, PREDICTOR, JOBS = (os.environ[name] for name in ("MDOTD", "MDOT_PREDICTOR", "MDOT_EXAMPLE_JOBS"))
 RESNET, BERT = JOBS + "/resnet50.onnx", JOBS + "/bert_base.onnx"
 
 

@@ -69,7 +69,7 @@ class Case(unittest.TestCase):
             assert HOME.name in str(path), path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        cls.job = mdot.Job.from_onnx(Path(os.environ["MDOT_JOBS"]) / "resnet50.onnx")
+        cls.job = mdot.Job.from_onnx(Path(os.environ["MDOT_EXAMPLE_JOBS"]) / "resnet50.onnx")
         cls.path = Path(HOME.name) / "resnet50.job"
         cls.job.save(cls.path)
 
