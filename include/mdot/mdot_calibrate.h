@@ -38,6 +38,7 @@ typedef struct mdot_measurement {
     /* uncalibrated prediction of the step, for example one stored with the measurement; NULL: the step is predicted
      * now */
     const mdot_prediction *prediction;
+    const char *place; /* the row's place in messages, for example "steps.csv:3"; NULL: its number, as in "row 0" */
 } mdot_measurement;
 
 /* A calibration as a whole. */

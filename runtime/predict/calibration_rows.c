@@ -19,7 +19,7 @@
 
 #define QUANTILE_95 1.6448536 /* 95 % quantile of the normal distribution */
 
-static const bs_struct_version measurement_type = BS_SIZED(mdot_measurement, prediction);
+static const bs_struct_version measurement_type = BS_SIZED(mdot_measurement, place);
 static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
 
 static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_name, mdot_error *err)
@@ -446,10 +446,11 @@ mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measureme
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};
-        mdot_measurement m;
+        mdot_measurement m = {.place = NULL};
         status = bs_read_element(&measurement_type, measured, i, &m, &reason);
         if (status == MDOT_OK) status = read_row(context, &m, function, calibration, &rows[i], &reason);
-        if (status != MDOT_OK) mdot_fail(err, status, "row %zu: %s", i, reason.message);
+        if (status != MDOT_OK && m.place != NULL) mdot_fail(err, status, "%s: %s", m.place, reason.message);
+        if (status != MDOT_OK && m.place == NULL) mdot_fail(err, status, "row %zu: %s", i, reason.message);
     }
     if (status == MDOT_OK) status = collect_jobs(calibration, rows, count, err);
     if (status == MDOT_OK) {

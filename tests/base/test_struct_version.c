@@ -141,7 +141,7 @@ ENDS_WITH(mdot_prediction, loader_ms);
 ENDS_WITH(mdot_calibration_info, job_count);
 ENDS_WITH(mdot_calibration_gpu, half_interval);
 ENDS_WITH(mdot_calibration_factors, carried_factor);
-ENDS_WITH(mdot_measurement, prediction);
+ENDS_WITH(mdot_measurement, place);
 ENDS_WITH(mdot_explanation_info, data_ms);
 ENDS_WITH(mdot_operator_time, activation_bytes);
 ENDS_WITH(mdot_job_adapters, target_count);

@@ -34,6 +34,7 @@ class mdot_measurement(Sized):
         ("step_ms", c_double),
         ("memory_bytes", c_double),
         ("prediction", POINTER(mdot_prediction)),
+        ("place", c_char_p),
     ]
 
 
