@@ -219,7 +219,10 @@ bool cli_read_line(const cli_command *command, int argc, char **argv, void *requ
 {
     line l = {.command = command, .request = request, .argc = argc, .at = 1, .argv = argv};
     cli_operands operands = {.item = argv};
-    bool read = command->option_count + 1 < MAX_OPTIONS && read_arguments(&l, &operands);
+    bool has_space = command->option_count + 1 < MAX_OPTIONS;
+    if (!has_space)
+        cli_usage_error(command->name, "a table of %zu options exceeds %d", command->option_count, MAX_OPTIONS - 2);
+    bool read = has_space && read_arguments(&l, &operands);
     if (read && !l.helped) {
         *out_operands = operands;
         return true;

@@ -194,7 +194,20 @@ static mdot_status read_measured_cell(const table *t, const char *column, const 
     return MDOT_OK;
 }
 
-/* Reads the cells as options. Options that they omit stay as they are in *io_request. */
+/* Sets an option, or the members of a group, to the default. */
+static void reset(cli_training *t, const char *name)
+{
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        bool is_degree = rt_options[i].section == RT_SECTION_DEGREE && strcmp(name, "parallel") == 0;
+        if (!is_degree && strcmp(rt_options[i].command, name) != 0) continue;
+        t->value[i] = (cli_training_value){0};
+        if (rt_options[i].kind == RT_KIND_CHOICE) t->value[i].choice = CLI_NO_CHOICE;
+        if (rt_options[i].kind == RT_KIND_VERSION) t->torch_count = 0;
+        t->by_parallel[i] = false;
+    }
+}
+
+/* Reads the cells as options. Options without a cell stay as they are in *io_request; an empty cell is the default. */
 static mdot_status read_options(const table *t, row_request *io_request)
 {
     enum { LINE_BYTES = 4096 };
@@ -202,7 +215,7 @@ static mdot_status read_options(const table *t, row_request *io_request)
     char *argv[BS_CSV_MAX_FIELDS + 2];
     int argc, usage;
     cli_operands operands;
-    if (*cell_of(t, "torch") != '\0') io_request->training.torch_count = 0;
+    for (int i = 0; i < t->csv.header_count; i++) reset(&io_request->training, t->csv.header[i]);
     if (!write_line(t, text, sizeof text, argv, &argc))
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or a flag is neither yes nor no");
     cli_command command = row_command;
@@ -244,8 +257,12 @@ static mdot_status store_row(const table *t, row_request *r, const mdot_gpu *def
     *c = (mdot_configuration){.struct_size = sizeof *c, .batch = r->batch, .gpu_spec = gpu};
     cli_training_apply(&r->training, &info, c);
     c->torch = r->training.torch_count > 0 ? r->training.torch[0] : 0;
-    m->count++;
-    return MDOT_OK;
+    char **place = &m->places[m->count++];
+    if (t->csv.line == 0)
+        *place = strdup(t->csv.path);
+    else if (asprintf(place, "%s:%zu", t->csv.path, t->csv.line) < 0)
+        *place = NULL;
+    return *place != NULL ? MDOT_OK : mdot_fail(t->err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 static mdot_status read_row(const table *t, measured_steps *m)
@@ -320,10 +337,11 @@ bool measured_allocate(size_t count, measured_steps *out)
                             .gpus = calloc(count, sizeof *out->gpus),
                             .ms = calloc(count, sizeof *out->ms),
                             .gib = calloc(count, sizeof *out->gib),
+                            .places = calloc(count, sizeof *out->places),
                             .owned = calloc(count, sizeof *out->owned),
                             .owned_by = calloc(count, sizeof *out->owned_by)};
     return out->jobs != NULL && out->configurations != NULL && out->gpus != NULL && out->ms != NULL &&
-           out->gib != NULL && out->owned != NULL && out->owned_by != NULL;
+           out->gib != NULL && out->places != NULL && out->owned != NULL && out->owned_by != NULL;
 }
 
 mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, size_t first, size_t stride,
@@ -337,7 +355,8 @@ mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, s
                                            .job = m->jobs[i],
                                            .configuration = &m->configurations[i],
                                            .step_ms = m->ms[i],
-                                           .memory_bytes = m->gib[i] * CLI_GIB};
+                                           .memory_bytes = m->gib[i] * CLI_GIB,
+                                           .place = m->places[i]};
     mdot_status status = mdot_calibrate_measured(context, rows, count, out_calibration, err);
     free(rows);
     return status;
@@ -355,28 +374,20 @@ bool measured_keep_step(const char *command, char *text, void *measured)
 
 mdot_status measured_make_calibration(const char *command, const measured_options *measured,
                                       const measured_defaults *defaults, mdot_predictor *predictor,
-                                      mdot_context *context, const mdot_job *job, mdot_calibration **out_calibration,
-                                      mdot_error *err)
+                                      mdot_context *context, const mdot_job *job, measured_steps *out_steps,
+                                      mdot_calibration **out_calibration, mdot_error *err)
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
-    measured_steps steps = {0};
-    mdot_error reason = {0};
+    *out_steps = (measured_steps){0};
     if (measured->calibration_path != NULL) {
         BS_TRY(mdot_predictor_get_info(predictor, &info));
         return predict_load_calibration(measured->calibration_path, info.name, out_calibration, err);
     }
     if (measured->step_count == 0) return MDOT_OK;
-    mdot_status status =
-        measured_allocate(measured->step_count, &steps) ? MDOT_OK : BS_OUT_OF_MEMORY(err, "--measured");
-    for (size_t i = 0; status == MDOT_OK && i < measured->step_count; i++)
-        status = read_step(command, measured->steps[i], defaults, job, &steps, err);
-    if (status == MDOT_OK && measured_calibrate(context, &steps, 0, 1, out_calibration, &reason) != MDOT_OK) {
-        int skipped = 0; /* of the library's message, which counts rows */
-        sscanf(reason.message, "row %*u: %n", &skipped);
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--measured: %s", reason.message + skipped);
-    }
-    measured_free(&steps);
-    return status;
+    if (!measured_allocate(measured->step_count, out_steps)) return BS_OUT_OF_MEMORY(err, "--measured");
+    for (size_t i = 0; i < measured->step_count; i++)
+        BS_TRY(read_step(command, measured->steps[i], defaults, job, out_steps, err));
+    return measured_calibrate(context, out_steps, 0, 1, out_calibration, err);
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
@@ -427,6 +438,7 @@ mdot_status measured_read(const char *command, const char *path, const char *out
 
 void measured_free(measured_steps *m)
 {
+    for (size_t i = 0; i < m->count; i++) free(m->places[i]);
     for (size_t i = 0; i < m->owned_count; i++) {
         mdot_job_destroy(m->owned[i]);
         free(m->owned_by[i]);
@@ -436,6 +448,7 @@ void measured_free(measured_steps *m)
     free(m->gpus);
     free(m->ms);
     free(m->gib);
+    free(m->places);
     free(m->owned);
     free(m->owned_by);
 }

@@ -15,6 +15,7 @@ typedef struct measured_steps {
     mdot_configuration *configurations;
     mdot_gpu *gpus; /* referenced by the configurations */
     double *ms, *gib;
+    char **places; /* for messages, as "steps.csv:3" */
     size_t count;
     mdot_job **owned; /* each job once */
     char **owned_by;  /* for each owned job, the row cells that selected it */
@@ -52,11 +53,11 @@ bool measured_keep_step(const char *command, char *text, void *measured);
             "are those of the command line",                                                                           \
             .at = offsetof(request, member), .repeats = true, .excludes = "calibration")
 /* Makes the calibration of the options from steps of `job`; NULL if both options are absent. The caller destroys it,
- * also after a failure. */
+ * and frees the steps, also after a failure. */
 mdot_status measured_make_calibration(const char *command, const measured_options *measured,
                                       const measured_defaults *defaults, mdot_predictor *predictor,
-                                      mdot_context *context, const mdot_job *job, mdot_calibration **out_calibration,
-                                      mdot_error *err);
+                                      mdot_context *context, const mdot_job *job, measured_steps *out_steps,
+                                      mdot_calibration **out_calibration, mdot_error *err);
 
 /* Space for `count` steps. The caller frees it in either case. */
 bool measured_allocate(size_t count, measured_steps *out_steps);

@@ -9,6 +9,7 @@ enum { CLI_MAX_GPUS = 256, CLI_GPU_NAME_BYTES = 64 };
 typedef struct cli_gpus {
     mdot_gpu item[CLI_MAX_GPUS]; /* names point into the GPU table or into `names` */
     char names[CLI_MAX_GPUS][CLI_GPU_NAME_BYTES];
+    const char *spec[CLI_MAX_GPUS]; /* argument of --gpu-spec, borrowed; NULL: a GPU of the table */
     size_t count;
 } cli_gpus;
 
@@ -48,7 +49,8 @@ typedef struct cli_gpu_price {
 
 typedef struct cli_gpu_prices {
     bool is_set;
-    double of_all; /* hourly price for any GPU; 0: prices are by name */
+    const char *text; /* the argument, borrowed */
+    double of_all;    /* hourly price for any GPU; 0: prices are by name */
     cli_gpu_price item[CLI_MAX_PRICES];
     size_t count;
     char currency[8]; /* of all rows; may be empty */

@@ -97,11 +97,16 @@ static mdot_status read_table(const char *path, char *filters, cli_gpu_prices *p
 
 bool cli_read_gpu_prices(const char *command, char *text, void *out_prices)
 {
+    enum { MAX_TEXT_BYTES = 8192 };
+    char copy[MAX_TEXT_BYTES];
     cli_gpu_prices *prices = out_prices;
     prices->is_set = true;
+    prices->text = text;
     const char *reason = cli_read_price(text, &prices->of_all);
     if (reason == NULL) return true;
     prices->of_all = 0;
+    if (strlen(text) >= sizeof copy) return cli_refuse(command, "--price takes at most %zu bytes", sizeof copy - 1);
+    text = strcpy(copy, text);
     char *filters = access(text, F_OK) == 0 ? NULL : strchr(text, ',');
     if (filters != NULL) *filters++ = '\0';
     if (strchr("$+-.0123456789", *text) != NULL && access(text, F_OK) != 0)

@@ -57,8 +57,8 @@ enum {
 };
 
 typedef struct spec {
-    const char *command;
-    const char *like; /* name of a GPU in the table */
+    const char *command, *text; /* the whole argument */
+    const char *like;           /* name of a GPU in the table */
     char name[CLI_GPU_NAME_BYTES];
     double value[COLUMN_COUNT];
     bool is_set[KEY_COUNT];
@@ -178,6 +178,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     else
         snprintf(name, CLI_GPU_NAME_BYTES, "like %s", gpu.name);
     gpu.name = name;
+    gpus->spec[gpus->count] = s->text;
     gpus->item[gpus->count++] = gpu;
     return true;
 }
@@ -208,12 +209,14 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
 
 bool cli_add_gpu_spec(const char *command, char *text, void *gpus)
 {
-    spec s = {.command = command};
+    spec s = {.command = command, .text = text};
     char content[4096]; /* storage of the strings in the spec */
     if (strchr(text, '=') == NULL) return read_file(&s, text, content, sizeof content) && add_spec(&s, gpus);
     const char *items[COLUMN_COUNT + 2];
     size_t count;
-    if (!cli_split_list(command, "--gpu-spec", text, COLUMN_COUNT + 2, items, &count)) return false;
+    if (strlen(text) >= sizeof content)
+        return cli_refuse(command, "--gpu-spec takes at most %zu bytes", sizeof content - 1);
+    if (!cli_split_list(command, "--gpu-spec", strcpy(content, text), COLUMN_COUNT + 2, items, &count)) return false;
     for (size_t i = 0; i < count; i++)
         if (!read_setting(&s, (char *)(uintptr_t)items[i])) return false;
     return add_spec(&s, gpus);

@@ -232,7 +232,7 @@ static mdot_status search(plan_request *r, plan_answers *answers, mdot_error *er
         .training = &assumed, .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL, .batch = base.batch};
     if (status == MDOT_OK)
         status = measured_make_calibration("plan", &r->measured, &defaults, predictor, contexts[0], answers->job,
-                                           &calibration, err);
+                                           &answers->measured, &calibration, err);
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     if (calibration != NULL) mdot_calibration_get_info(calibration, &info);
     answers->calibrated_rows = info.row_count;
@@ -281,8 +281,10 @@ static mdot_status keep_priced(plan_request *r, mdot_error *err)
     for (size_t i = 0; r->prices.is_set && i < count; i++) {
         if (isnan(cli_gpu_hour_price(&r->prices, r->gpus.item[i].name)))
             left_out = r->gpus.item[i].name;
-        else
+        else {
+            r->gpus.spec[kept] = r->gpus.spec[i];
             r->gpus.item[kept++] = r->gpus.item[i];
+        }
     }
     if (left_out == NULL) return MDOT_OK;
     if (kept == 0) return BS_INVALID(err, "--price has no price of %s: add a row for it", left_out);
@@ -448,6 +450,7 @@ static int run(int argc, char **argv)
     else if (status == MDOT_OK)
         plan_print(&request, &answers);
     free(answers.rows);
+    measured_free(&answers.measured);
     mdot_plan_destroy(answers.plan);
     mdot_job_destroy(answers.job);
     return status == MDOT_OK ? CLI_OK : cli_report("plan", &err);

@@ -1,5 +1,4 @@
-/* plan_print.c — prints a plan: a table of the Pareto front, a recommendation with its reason, and the command that
- * predicts the recommended layout; or JSON. */
+/* plan_print.c — prints a plan: a table of the Pareto front and a recommendation with its reason, or JSON. */
 #include "base/text.h"
 #include "base/training/prediction_json.h"
 #include "cli/plan/plan_request.h"
@@ -30,57 +29,11 @@ static bool has_goal(const plan_request *r) { return r->run.deadline_hours > 0 |
 
 /* ---- Layouts in words -------------------------------------------------------------------------------------------- */
 
-/* The degrees as --parallel takes them: "dp=8,tp=4,zero=1". */
-static const char *degrees(cell *out, const mdot_configuration *c)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
-        const rt_option *option = &rt_options[i];
-        double value = rt_option_get(c, option);
-        if (option->section != RT_SECTION_DEGREE || value <= (option->kind == RT_KIND_COUNT ? 1 : 0)) continue;
-        used += (size_t)snprintf(out->text + used, sizeof out->text - used, "%s%s=%.0f", used > 0 ? "," : "",
-                                 option->command, value);
-    }
-    if (used == 0) snprintf(out->text, sizeof out->text, "dp=1");
-    return out->text;
-}
-
 static const char *micro_batch(cell *out, const mdot_configuration *c)
 {
     uint32_t micro = c->micro_batches > 0 ? c->micro_batches : 1, passes = c->accumulate > 1 ? c->accumulate : micro;
     snprintf(out->text, sizeof out->text, "%" PRId64 " x %u", c->batch / micro, passes);
     return out->text;
-}
-
-/* The command that predicts a layout. Options at their defaults are left out. */
-static void print_command(const plan_request *r, const mdot_configuration *c)
-{
-    cell text;
-    printf("mdot predict ");
-    cli_print_text(stdout, r->job_path);
-    printf(" --gpu \"%s\" --gpus %d", c->gpu_spec->name, c->gpu_count);
-    if (c->gpu_count > 1) printf(" --parallel %s", degrees(&text, c));
-    printf(" --batch %" PRId64, c->batch);
-    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
-        const rt_option *option = &rt_options[i];
-        bool is_printed = option->section == RT_SECTION_TRAINING || option->section == RT_SECTION_CLUSTER;
-        double value = rt_option_get(c, option);
-        if (!is_printed || i == RT_OPTION_gpu_count || !rt_option_is_set(c, option)) continue;
-        printf(" --%s", option->command);
-        if (option->kind == RT_KIND_CHOICE)
-            printf("%s%s", option->bare != NULL ? "=" : " ", option->choices[(int)value]);
-        else if (option->kind == RT_KIND_VERSION)
-            printf(" " RT_VERSION_FORMAT, RT_VERSION_PARTS(value));
-        else if (option->kind != RT_KIND_FLAG)
-            printf(" %g", value);
-    }
-    for (size_t i = 0; i < r->reading.dims.count; i++)
-        printf(" --dim %s=%" PRId64, r->reading.dims.item[i].name, r->reading.dims.item[i].value);
-    if (r->reading.lora != NULL) printf(" --lora %s", r->reading.lora);
-    for (size_t i = 0; i < r->reading.frozen.count; i++) printf(" --frozen '%s'", r->reading.frozen.item[i]);
-    for (size_t i = 0; i < r->reading.trained.count; i++) printf(" --trained '%s'", r->reading.trained.item[i]);
-    if (r->measured.calibration_path != NULL) printf(" --calibration '%s'", r->measured.calibration_path);
-    puts("");
 }
 
 /* ---- Table ------------------------------------------------------------------------------------------------------- */
@@ -116,7 +69,7 @@ static void fill_line(const plan_request *r, const plan_answers *answers, const 
     small_cell first, second;
     snprintf(out[GPU].text, sizeof out->text, "%s", c->gpu_spec->name);
     snprintf(out[COUNT].text, sizeof out->text, "%d", c->gpu_count);
-    degrees(&out[PARALLEL], c);
+    if (*plan_degrees(c, &out[PARALLEL]) == '\0') strcpy(out[PARALLEL].text, "dp=1");
     listed(r, c, &out[LISTED]);
     micro_batch(&out[MICRO], c);
     snprintf(out[RECOMPUTE].text, sizeof out->text, "%s", rt_recompute_names[c->recompute]);
@@ -134,7 +87,9 @@ const char *plan_name_row(const plan_row *row, cell *out)
 {
     const mdot_configuration *c = &row->layout.configuration;
     cell text;
-    snprintf(out->text, sizeof out->text, "%d %s %.120s", c->gpu_count, c->gpu_spec->name, degrees(&text, c));
+    plan_degrees(c, &text);
+    snprintf(out->text, sizeof out->text, "%d %s %.120s", c->gpu_count, c->gpu_spec->name,
+             *text.text != '\0' ? text.text : "dp=1");
     return out->text;
 }
 
@@ -294,7 +249,7 @@ static void print_recommendation(const plan_request *r, const plan_answers *answ
                answers->calibrated_rows == 1 ? "" : "s");
     else
         printf("One measured step narrows the interval most: time this layout, and add --measured.\n  ");
-    print_command(r, c);
+    plan_print_command(r, answers, best);
 }
 
 static void print_counts(const plan_answers *answers)

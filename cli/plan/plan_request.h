@@ -43,6 +43,7 @@ typedef struct plan_answers {
     mdot_plan_info search;
     plan_row *rows; /* by cost; for JSON, by GPU model, size and time */
     size_t count;
+    measured_steps measured;     /* of --measured */
     size_t calibrated_rows;      /* 0: uncalibrated */
     const plan_row *recommended; /* NULL: no layout fits */
     bool has_prices;             /* each GPU model has a price */
@@ -61,6 +62,11 @@ void plan_write_rows(FILE *out, const plan_request *request, const plan_answers 
 void plan_write_report(FILE *out, const plan_request *request, const plan_answers *answers);
 /* Prints the answers as text or JSON. */
 void plan_print(const plan_request *request, const plan_answers *answers);
+
+/* Prints the command that predicts a layout, as a line for a shell. */
+void plan_print_command(const plan_request *request, const plan_answers *answers, const plan_row *row);
+/* The degrees as --parallel takes them, for example "dp=8,tp=4,zero=1"; empty for the defaults. */
+const char *plan_degrees(const mdot_configuration *configuration, cell *out);
 
 /* Programs for plan_emit, terminated by NULL. */
 extern const char *const plan_emit_names[];

@@ -234,7 +234,7 @@ static mdot_status calibrate_all(const predict_request *r, mdot_predictor *predi
                                         .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
                                         .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
     mdot_status status = measured_make_calibration("predict", &r->measured, &defaults, predictor, context,
-                                                   answers->first_job, &answers->calibration, err);
+                                                   answers->first_job, &answers->measured, &answers->calibration, err);
     const mdot_calibration *calibration = answers->calibration;
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
@@ -367,6 +367,7 @@ static int run(int argc, char **argv)
     free(answers.factors);
     free(answers.servings);
     mdot_calibration_destroy(answers.calibration);
+    measured_free(&answers.measured);
     free(answers.configurations);
     free(answers.predictions);
     free(answers.variant);

@@ -71,6 +71,7 @@ typedef struct predict_answers {
     mdot_prediction *predictions;
     mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
     mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
+    measured_steps measured;           /* of --measured */
     mdot_calibration *calibration;     /* corrected the predictions; owns names in `factors`; NULL: uncalibrated */
     size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
     predict_serving *servings;         /* one per prediction; NULL: not requested */

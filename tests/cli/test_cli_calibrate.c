@@ -350,6 +350,51 @@ static void impossible_steps_are_refused_with_the_bound(void **state)
     snprintf(measured, sizeof measured, "ms=%g", 1.01 * bound);
     RUN(f, resnet, "--gpu", "A100", "--batch", "64", "-q", "--measured", measured);
     assert_int_equal(f->result.status, OK);
+    char *table = path_in(f, "table.csv"), *output = path_in(f, "x.cal");
+    for (int wrong = 0; wrong < 4; wrong++) { /* the line is named, whichever it is */
+        char place[32];
+        FILE *file = fopen(table, "w");
+        fputs("# a comment\njob,gpu,batch,ms\n", file);
+        for (int i = 0; i < 4; i++) fprintf(file, "%s,A100,64,%s\n", resnet, i == wrong ? ".05" : "100");
+        fclose(file);
+        run_calibrate(f, table, output);
+        assert_int_equal(f->result.status, FAILED);
+        snprintf(place, sizeof place, "table.csv:%d: the measured", wrong + 3);
+        expect_contains(f->result.err, place);
+        assert_null(strstr(f->result.err, "row "));
+    }
+    free(table);
+    free(output);
+}
+
+static double ms_of(predict_command *f, const char *option, const char *step)
+{
+    double ms;
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "-q", "--json", "--measured", step, option);
+    if (f->result.status != OK) fail_msg("%s %s: %s", option, step, f->result.err);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &ms, 1), 1);
+    return ms;
+}
+
+/* A step's empty key is the option's default, whatever the command line states; "no" is that of a flag. */
+static void an_empty_key_of_a_step_is_the_default(void **state)
+{
+    static const char *const rows[][3] = {{"--compile", "compile=no", "compile=yes"},
+                                          {"--torch=1.12", "torch=", "torch=1.12"},
+                                          {"--accumulate=4", "accumulate=", "accumulate=4"},
+                                          {"--parallel=dp=8", "parallel=", "parallel=dp=8"},
+                                          {"--stages=8,8", "parallel=", "parallel=pp=2,blocks=16"},
+                                          {"--gpus=8", "gpus=", "gpus=8"},
+                                          {"--precision=amp", "precision=", "precision=amp"},
+                                          {"--power-limit=200", "power-limit=", "power-limit=200"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char empty[64], stated[64], left[] = "ms=120";
+        snprintf(empty, sizeof empty, "%s,ms=120", rows[i][1]);
+        snprintf(stated, sizeof stated, "%s,ms=120", rows[i][2]);
+        double by_default = ms_of(*state, rows[i][0], empty), by_command = ms_of(*state, rows[i][0], left);
+        assert_compare(by_default, !=, by_command);
+        if (i != 4) assert_within(ms_of(*state, rows[i][0], stated), by_command, 1e-9 * by_command);
+    }
 }
 
 int main(void)
@@ -369,6 +414,8 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(hostile_steps_are_refused, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(columns_match_the_options_of_predict, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_key_of_a_step_is_the_default, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(impossible_steps_are_refused_with_the_bound, predict_command_set_up,
                                         predict_command_tear_down),

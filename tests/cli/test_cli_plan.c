@@ -57,49 +57,123 @@ static void the_cheapest_layout_in_time_is_recommended(void **state)
     }
 }
 
-/* The printed command predicts the step of the recommended layout. */
+/* Options of the random sets: each group adds at most one of its words, "|" between two arguments. PRICES and CAL are
+ * replaced by files of the test. */
+static const char *const option_groups[][6] = {
+    {"--gpus|1", "--gpus|8", "--gpus|16", "--gpus|2"},
+    {"--gpu|A100", "--gpu|RTX 4090", "--gpu-spec|name=my card,tflops=300,memory=40,bandwidth=1500", "--gpu|H100,L40S",
+     "--gpu|A100:3g.20gb"},
+    {NULL, "--precision|fp32", "--precision|bf16", "--precision|amp,amp-bf16"},
+    {NULL, "--optimizer|sgd", "--optimizer|adam", "--optimizer-kernels|for-loop"},
+    {NULL, "--parallel|ps=2", "--parallel|pp=2", "--parallel|tp=2,sp=1", "--parallel|zero=3",
+     "--parallel|pp=2,micro=4"},
+    {NULL, "--link|pcie", "--link|123.456", "--network|12.5", "--node-gpus|2"},
+    {NULL, "--torch|2.4", "--compile", "--framework|megatron"},
+    {NULL, "--checkpoint|blocks", "--checkpoint", "--offload|optimizer", "--offload"},
+    {NULL, "--frozen|bert.embeddings*", "--ema", "--loader-rate|333.25", "--power-limit|251.5"},
+    {NULL, "--host-launch-us|7.123456789", "--step-in-backward", "--reduce-type|fp32", "--loss|fused"},
+    {NULL, "--measured|ms=41,batch=8,gpu=A100", "--measured|ms=19.5,batch=4,gpu=H100,parallel=dp=4,precision=fp32",
+     "--measured|gib=11.5,batch=8,gpu=A100,gpus=2,compile=no,torch=2.1,optimizer=sgd", "--calibration|CAL"},
+    {NULL, "--price|2.25", "--price|PRICES", "--price|PRICES,provider=one cloud"},
+    {NULL, "--global-batch|64", "--accumulate|2"},
+    {NULL, "--samples|1e6", "--tokens|1e9", "--epochs|3|--dataset|1000000"}};
+
+/* Adds the arguments of "--a|b". */
+static size_t add_words(const char *words, char *storage, const char **argv, size_t count)
+{
+    strcpy(storage, words);
+    for (char *word = strtok(storage, "|"); word != NULL; word = strtok(NULL, "|")) argv[count++] = word;
+    return count;
+}
+
+static const char *with_file(const predict_command *f, const char *words, char *out)
+{
+    const char *price = strstr(words, "PRICES"), *cal = strstr(words, "CAL");
+    if (price != NULL)
+        sprintf(out, "%.*s%s/my prices.csv%s", (int)(price - words), words, f->folder, price + strlen("PRICES"));
+    else if (cal != NULL)
+        sprintf(out, "%.*s%s/it's.cal", (int)(cal - words), words, f->folder);
+    else
+        strcpy(out, words);
+    return out;
+}
+
+static double recommended(const char *json, const char *key)
+{
+    double values[MOST];
+    size_t count = json_numbers(json, key, values, MOST), row = 0;
+    for (const char *at = json; (at = strstr(at, "\"is_recommended\": ")) != NULL; row++) {
+        at += strlen("\"is_recommended\": ");
+        if (*at == 't') return row < count ? values[row] : NAN;
+    }
+    return NAN;
+}
+
+/* Whatever options a plan has, the printed command is a shell's line that predicts the chosen layout's time, memory and
+ * cost. */
 static void the_printed_command_predicts_the_layout(void **state)
 {
+    enum { TRIED = 24, GROUPS = sizeof option_groups / sizeof *option_groups, WORDS = 1024 };
     predict_command *f = *state;
-    static const char *const cases[][3] = {{"--gpus=1", "--quiet", "--quiet"},
-                                           {"--gpus=8", "--quiet", "--quiet"},
-                                           {"--gpus=16", "--quiet", "--quiet"},
-                                           {"--gpus=8", "--parallel=ps=2", "--sync=bsp"},
-                                           {"--gpus=8", "--parallel=ps=2", "--sync=asp"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double planned[MOST], predicted[1];
-        const char *const *c = cases[i];
-        PLAN(f, "--gpu", "A100", c[0], c[1], c[2], "--samples", "1e6", "--global-batch", "128", "--json");
-        assert_compare(numbers(f, "step_ms", planned), ==, 1);
-        PLAN(f, "--gpu", "A100", c[0], c[1], c[2], "--samples", "1e6", "--global-batch", "128");
-        char *line = strstr(f->result.out, "mdot predict "), *words[64];
-        assert_non_null(line);
-        size_t count = 2;
-        for (char *word = strtok(line + strlen("mdot predict "), " \n"); word != NULL && count < 60;
-             word = strtok(NULL, " \n")) {
-            if (word[0] >= '0' && word[0] <= '9' && strstr(word, "layouts") != NULL) break;
-            if (strcmp(word, "layouts") == 0) {
-                count--; /* the line of counts begins with a number */
-                break;
-            }
-            size_t length = strlen(word);
-            if (word[0] == '"') {
-                word[length - 1] = '\0';
-                word++;
-            }
-            words[count++] = word;
+    static char storage[GROUPS + 1][WORDS], folder[GROUPS][WORDS];
+    unsigned seed = getenv("SEED") != NULL ? (unsigned)atoi(getenv("SEED")) : 48;
+    char *prices = NULL, *steps = NULL, *cal = NULL;
+    assert_compare(asprintf(&prices, "%s/my prices.csv", f->folder), >, 0);
+    assert_compare(asprintf(&steps, "%s/steps.csv", f->folder), >, 0);
+    assert_compare(asprintf(&cal, "%s/it's.cal", f->folder), >, 0);
+    FILE *file = fopen(prices, "w");
+    fputs("gpu,price,provider\nA100,2.125,one cloud\nH100,4.5,one cloud\nH100,3.5,two\nRTX-4090,.4,one cloud\n"
+          "L40S,1.1,one cloud\nmy card,1,one cloud\nA100-SXM-40GB:3g.20gb,1,one cloud\n",
+          file);
+    fclose(file);
+    file = fopen(steps, "w");
+    fprintf(file, "job,dim,gpu,batch,ms\n%s,sequence=128,A100,8,52\n", bert);
+    fclose(file);
+    process_run((const char *const[]){MDOT_CLI, "calibrate", steps, "-o", cal, NULL}, &f->result);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    size_t compared = 0;
+    for (int i = 0; i < TRIED; i++) {
+        const char *argv[64] = {MDOT_CLI, "plan", bert, "--dim", "sequence=128", "-q"};
+        size_t count = 6;
+        char shown[4096] = "";
+        for (size_t g = 0; g < GROUPS; g++) {
+            size_t choices = 0;
+            while (choices < 6 && (choices == 0 || option_groups[g][choices] != NULL)) choices++;
+            seed = seed * 1103515245 + 12345;
+            const char *words = option_groups[g][(seed >> 16) % choices];
+            if (words == NULL) continue;
+            sprintf(shown + strlen(shown), " %s", words);
+            count = add_words(with_file(f, words, folder[g]), storage[g], argv, count);
         }
-        words[0] = (char *)(uintptr_t)MDOT_CLI;
-        words[1] = (char *)(uintptr_t) "predict";
-        words[count] = (char *)(uintptr_t) "--json";
-        words[count + 1] = NULL;
-        process_result *again = calloc(1, sizeof *again);
-        process_run((const char *const *)words, again);
-        if (again->status != OK) fail_msg("%s", again->err);
-        assert_int_equal(json_numbers(again->out, "step_ms", predicted, 1), 1);
-        assert_within(predicted[0], planned[0], 1e-6 * planned[0]);
-        free(again);
+        argv[count] = "--json";
+        process_run(argv, &f->result);
+        double ms = recommended(f->result.out, "step_ms"), bytes = recommended(f->result.out, "reserved_bytes");
+        double cost = recommended(f->result.out, "cost");
+        argv[count] = NULL;
+        process_run(argv, &f->result);
+        char *line = f->result.status == OK ? strstr(f->result.out, "  mdot predict ") : NULL;
+        if (line == NULL) continue; /* refused options, or no layout fits */
+        line[strcspn(line, "\n")] = '\0';
+        char *command = NULL;
+        assert_compare(asprintf(&command, "%s %s --json", MDOT_CLI, line + strlen("  mdot ")), >, 0);
+        process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &f->result);
+        if (f->result.status != OK) fail_msg("%s:\n%s\n%s", shown, command, f->result.err);
+        const char *const keys[] = {"step_ms", "reserved_bytes", "cost"};
+        const double planned[] = {ms, bytes, cost};
+        for (int k = 0; k < 3; k++) {
+            double value;
+            if (isnan(planned[k]) && k == 2) continue; /* no price */
+            if (json_numbers(f->result.out, keys[k], &value, 1) != 1) fail_msg("%s lacks %s", command, keys[k]);
+            if (!(fabs(value - planned[k]) <= 1e-6 * planned[k]))
+                fail_msg("%s:\n%s\n%s is %g, planned %g", shown, command, keys[k], value, planned[k]);
+        }
+        compared++;
+        free(command);
     }
+    assert_compare(compared, >, TRIED / 5);
+    free(prices);
+    free(steps);
+    free(cal);
 }
 
 /* A batch in tokens is rounded to samples that workers can divide. */

@@ -469,6 +469,28 @@ static void misspelt_commands_get_a_suggestion(void **state)
     assert_ptr_equal(cli_find_command("predict"), &cli_predict);
 }
 
+/* A table without space for its options says so, instead of ending in silence. */
+static void too_many_options_are_refused_aloud(void **state)
+{
+    (void)state;
+    static capture output;
+    static cli_option many[200];
+    char program[] = "many", *argv[] = {program, NULL};
+    for (size_t i = 0; i < 200; i++) many[i] = (cli_option){.name = "a", .kind = CLI_FLAG};
+    for (size_t count = 90; count <= 200; count++) {
+        const cli_command command = {.name = "many", .options = many, .option_count = count};
+        cli_operands operands;
+        bool storage[8] = {false};
+        int status = CLI_OK;
+        capture_begin(&output);
+        bool read = cli_read_line(&command, 1, argv, storage, &operands, &status);
+        capture_end(&output);
+        if (read) continue;
+        assert_int_equal(status, CLI_USAGE);
+        expect_contains(output.err, "options exceeds");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +512,7 @@ int main(void)
         cmocka_unit_test(non_repeatable_options_are_refused_twice),
         cmocka_unit_test(tables_are_consistent),
         cmocka_unit_test(misspelt_commands_get_a_suggestion),
+        cmocka_unit_test(too_many_options_are_refused_aloud),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
