@@ -2,6 +2,7 @@
 #include "cli/predict/predict_request.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,23 @@ static mdot_status open_interference(const predict_request *r, mdot_predictor **
     return status;
 }
 
+/* Computes a load, and corrects it as the calibration corrects the step and the memory. */
+static mdot_status load_of(mdot_context *context, const mdot_job *job, const mdot_configuration *c,
+                           const mdot_calibration *calibration, mdot_gpu_load *out, mdot_error *err)
+{
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    BS_TRY(mdot_gpu_load_of(context, job, c, out, err));
+    if (calibration == NULL) return MDOT_OK;
+    BS_TRY(mdot_predict(context, job, c, &p, err));
+    BS_TRY(mdot_calibration_apply_to_job(calibration, job, c, &p, err));
+    out->compute_share = fmin(out->compute_share * out->step_ms / p.step_ms, 1);
+    out->memory_share = fmin(out->memory_share * out->step_ms / p.step_ms, 1);
+    out->step_ms = p.step_ms;
+    out->peak_memory_bytes = p.peak_memory_bytes;
+    out->reserved_bytes = p.reserved_bytes;
+    return MDOT_OK;
+}
+
 static mdot_status load_partner(const predict_request *r, mdot_context *context, predict_answers *answers,
                                 mdot_gpu_load *out_load, mdot_error *err)
 {
@@ -38,7 +56,7 @@ static mdot_status load_partner(const predict_request *r, mdot_context *context,
         cli_training_apply(&r->training, &info, &c);
         c.torch = answers->configurations[0].torch;
         answers->beside_batch = c.batch;
-        status = mdot_gpu_load_of(context, job, &c, out_load, err);
+        status = load_of(context, job, &c, answers->calibration, out_load, err);
     }
     mdot_job_destroy(job);
     return status;
@@ -51,8 +69,8 @@ mdot_status predict_beside(const predict_request *r, mdot_context *context, pred
     mdot_gpu_load loads[2] = {MDOT_INIT(mdot_gpu_load), MDOT_INIT(mdot_gpu_load)};
     mdot_status status = open_interference(r, &interference, &pairs, err);
     if (status == MDOT_OK)
-        status = mdot_gpu_load_of(context, answers->first_job, &answers->configurations[0], &loads[0], err);
-    loads[0].step_ms = answers->predictions[0].step_ms; /* after calibration */
+        status =
+            load_of(context, answers->first_job, &answers->configurations[0], answers->calibration, &loads[0], err);
     if (status == MDOT_OK) status = load_partner(r, context, answers, &loads[1], err);
     for (int side = 0; status == MDOT_OK && side < 2; side++) {
         answers->beside[side] = (mdot_beside)MDOT_INIT(mdot_beside);
@@ -68,6 +86,13 @@ static double gain_of(const predict_answers *answers)
     return 1 / answers->beside[0].slowdown + 1 / answers->beside[1].slowdown;
 }
 
+static void print_side(const char *name, const mdot_beside *side)
+{
+    int decimals = side->step_ms < 9.995 ? 2 : side->step_ms < 99.95 ? 1 : 0;
+    printf("  %s   %.*f ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", name, decimals, side->step_ms,
+           side->slowdown, side->lower_slowdown, side->upper_slowdown);
+}
+
 void predict_print_beside(const predict_request *r, const predict_answers *answers)
 {
     cli_text name;
@@ -75,14 +100,15 @@ void predict_print_beside(const predict_request *r, const predict_answers *answe
     double usable = (double)answers->predictions[0].usable_bytes / CLI_GIB, gain = gain_of(answers);
     printf("\n  beside      %s, batch %" PRId64 ", on the same GPU\n", cli_printable(&name, r->beside_path),
            answers->beside_batch);
-    printf("  this job    %.3g ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", own->step_ms, own->slowdown,
-           own->lower_slowdown, own->upper_slowdown);
-    printf("  the other   %.3g ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", partner->step_ms, partner->slowdown,
-           partner->lower_slowdown, partner->upper_slowdown);
+    print_side("this job ", own);
+    print_side("the other", partner);
     printf("  together    %.1f of %.1f GiB usable: %s\n", own->reserved_bytes / CLI_GIB, usable,
            own->fits ? "fit" : "do not fit");
     printf("  packing     %s: both do %.2f times the work of one after the other; %.2f to %.2f by the intervals\n",
-           own->fits && gain > 1 ? "pays" : "does not pay", gain, 1 / own->upper_slowdown + 1 / partner->upper_slowdown,
+           !own->fits ? "needs more memory"
+           : gain > 1 ? "pays"
+                      : "does not pay",
+           gain, 1 / own->upper_slowdown + 1 / partner->upper_slowdown,
            1 / own->lower_slowdown + 1 / partner->lower_slowdown);
 }
 

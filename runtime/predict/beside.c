@@ -63,11 +63,11 @@ static mdot_status read_load(const mdot_gpu_load *from, const char *name, mdot_g
 {
     BS_TRY(bs_read_struct(&load_type, from, out, err));
     const double all[LOAD_NUMBERS] = {out->step_ms,
-                                      out->gpu_busy_ms / out->step_ms,
+                                      fmin(out->gpu_busy_ms / out->step_ms, 1),
                                       out->gpu_busy_ms / fmax(out->operator_count, 1),
                                       out->compute_share,
                                       out->memory_share,
-                                      out->host_busy_ms / out->step_ms,
+                                      fmin(out->host_busy_ms / out->step_ms, 1),
                                       (double)out->peak_memory_bytes / (1u << 30),
                                       out->fp32_tflops,
                                       out->memory_gbps};

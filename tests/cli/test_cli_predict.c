@@ -60,7 +60,7 @@ static void a_job_beside_another_has_a_slowdown(void **state)
     assert_true(fabs(gain - 1 / slowdown[0] - 1 / slowdown[1]) < 1e-6);
     RUN(f, resnet, "--gpu", "V100-SXM-16GB", "--batch", "64", "--beside", resnet, "--beside-batch", "128", "-q");
     assert_int_equal(f->result.status, OK);
-    expect_contains(f->result.out, "of 15.8 GiB usable: do not fit\n  packing     does not pay");
+    expect_contains(f->result.out, "of 15.8 GiB usable: do not fit\n  packing     needs more memory");
     RUN(f, resnet, "--gpu", "V100,A100", "--beside", resnet);
     assert_int_equal(f->result.status, 2);
     expect_contains(f->result.err, "--beside requires a single prediction");

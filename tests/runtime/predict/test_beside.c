@@ -103,6 +103,22 @@ static void an_idle_partner_costs_nothing(void **state)
 }
 
 /* The model returns to one prior far from all measured pairs, and is least certain there. */
+/* A measured step may be shorter than the predicted times of GPU and host, which then are busy all the time. */
+static void no_part_of_a_step_is_longer_than_the_step(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        mdot_gpu_load own = random_load(14, 900), partner = random_load(14, 900);
+        own.step_ms = fmin(own.gpu_busy_ms, own.host_busy_ms) / between(1, 20);
+        mdot_gpu_load busy = own;
+        busy.operator_count = own.operator_count * own.step_ms / own.gpu_busy_ms; /* keeps the time of an operator */
+        busy.gpu_busy_ms = busy.host_busy_ms = own.step_ms;
+        if (busy.operator_count < 1) continue;
+        assert_within(beside(&own, &partner).slowdown, beside(&busy, &partner).slowdown, 1e-4);
+        assert_within(beside(&partner, &own).slowdown, beside(&partner, &busy).slowdown, 1e-4);
+    }
+}
+
 static void unfamiliar_loads_get_wide_intervals(void **state)
 {
     (void)state;
@@ -288,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_job_gets_faster_and_the_interval_ascends),
                                        cmocka_unit_test(an_idle_partner_costs_nothing),
+                                       cmocka_unit_test(no_part_of_a_step_is_longer_than_the_step),
                                        cmocka_unit_test(unfamiliar_loads_get_wide_intervals),
                                        cmocka_unit_test(loads_are_those_of_explanation_and_prediction),
                                        cmocka_unit_test(the_answers_are_those_of_onnx_runtime),
