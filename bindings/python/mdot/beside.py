@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from mdot.library.errors import NotFoundError
 from mdot.library.libraries import call, runtime, shipped_predictor
 
 if TYPE_CHECKING:
-    from mdot.configuration import Configuration
     from mdot.job import Job
+    from mdot.prediction import Prediction
     from mdot.predictor import Predictor
 
 
@@ -23,7 +24,7 @@ class GpuLoad:
     """One job alone on one GPU, as far as another job on this GPU feels it (mdot_gpu_load)."""
 
     step_ms: float
-    """Step time alone; a measured one may replace it: `dataclasses.replace(load, step_ms=…)`."""
+    """Step time alone; a measured one may replace it, and scales the two shares."""
     gpu_busy_ms: float
     host_busy_ms: float
     operator_count: float
@@ -94,9 +95,19 @@ def beside(load: GpuLoad, partner: GpuLoad) -> Beside:
     return Beside(*(getattr(out, field.name) for field in dataclasses.fields(Beside)))
 
 
-def pair(predictor: Predictor, jobs: tuple[Job, Job], configurations: tuple[Configuration, Configuration]) -> Pair:
-    from mdot.configuration import as_array
-
-    keep: list[Any] = []
-    loads = [load_of(predictor, job, as_array([asked], keep)[0]) for job, asked in zip(jobs, configurations)]
+def pair(predictor: Predictor, jobs: Sequence[Job], answers: Sequence[Prediction]) -> Pair:
+    """The pair of two jobs with these, possibly corrected, predictions."""
+    loads = [_corrected(predictor._load(job, answer.configuration), answer) for job, answer in zip(jobs, answers)]
     return Pair(beside(loads[0], loads[1]), beside(loads[1], loads[0]))
+
+
+def _corrected(load: GpuLoad, answer: Prediction) -> GpuLoad:
+    ratio = load.step_ms / answer.step_ms
+    return dataclasses.replace(
+        load,
+        step_ms=answer.step_ms,
+        compute_share=min(load.compute_share * ratio, 1),
+        memory_share=min(load.memory_share * ratio, 1),
+        peak_memory_bytes=answer.peak_memory_bytes,
+        reserved_bytes=answer.reserved_bytes,
+    )

@@ -251,21 +251,28 @@ class Predictor:
         read = as_job(job)
         asked = {"gpu": gpu, "batch": batch, **options}
         rows = [as_measurement(read, row, asked) for row in measured]
-        answer = self.predict_many([(read, configure(read, gpu, batch, options))], measured=rows)[0]
-        if isinstance(answer, Error):
-            raise answer
-        _warn_of([answer], read)
+        jobs = [(read, configure(read, gpu, batch, options))]
+        if beside is not None:
+            partner = as_job(beside)
+            jobs.append((partner, configure(partner, gpu, beside_batch, options)))
+        answers = []
+        for found in self.predict_many(jobs, measured=rows):
+            if isinstance(found, Error):
+                raise found
+            answers.append(found)
+        _warn_of(answers[:1], read)
         if beside is None:
-            return answer
-        partner = as_job(beside)
-        asked_beside = configure(partner, gpu, beside_batch, options)
-        return dataclasses.replace(answer, beside=pair(self, (read, partner), (answer.configuration, asked_beside)))
+            return answers[0]
+        return dataclasses.replace(answers[0], beside=pair(self, [job for job, _ in jobs], answers))
 
     def load(self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> GpuLoad:
         """The job's load on a GPU, of which `mdot.beside` predicts the slowdown of two jobs."""
         read = as_job(job)
+        return self._load(read, configure(read, gpu, batch, options))
+
+    def _load(self, job: Job, configuration: Configuration) -> GpuLoad:
         keep: list[Any] = []
-        return load_of(self, read, as_array([configure(read, gpu, batch, options)], keep)[0])
+        return load_of(self, job, as_array([configuration], keep)[0])
 
     def sweep(
         self,

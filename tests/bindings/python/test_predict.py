@@ -434,6 +434,24 @@ class Threads(support.TestCase):
         self.assertEqual(mdot.beside(*loads), answer.beside.own)
         self.assertIsNone(mdot.predict(support.RESNET, "T4", 1).beside)
 
+    def test_measured_steps_correct_both_jobs_of_a_pair(self) -> None:
+        """Exchanged jobs exchange their answers, with any measured step of either; a job beside itself has one answer."""
+        gpu, batches = "V100-SXM-16GB", (16, 64)
+        for factor in (0.7, 0.9, 1.5, 4):
+            rows = [{"gpu": gpu, "batch": 16, "ms": factor * mdot.predict(support.RESNET, gpu, 16).step_ms, "gib": 5}]
+            ask = [mdot.predict(support.RESNET, gpu, batches[i], beside=support.RESNET, beside_batch=batches[j], measured=rows).beside
+                   for i, j in ((0, 1), (1, 0), (0, 0))]  # fmt: skip
+            one, other, twin = (pair for pair in ask if pair is not None)
+            self.assertEqual((one.own, one.partner), (other.partner, other.own))
+            self.assertEqual(twin.own, twin.partner)
+            self.assertAlmostEqual(one.own.step_ms, rows[0]["ms"] * one.own.slowdown, delta=1e-3 * one.own.step_ms)
+            options = ("--gpu", gpu, "--batch", "16", "--beside", str(support.RESNET), "--beside-batch", "64")
+            measured = f"batch=16,ms={rows[0]['ms']},gib=5"
+            both = support.ask_command(str(support.RESNET), *options, "--measured", measured)["predictions"][0]["beside"]
+            for side, answer in (("own", one.own), ("partner", one.partner)):
+                self.assertAlmostEqual(both[side]["step_ms"], answer.step_ms, delta=1e-3 * answer.step_ms)
+            self.assertEqual(both["reserved_bytes"], one.own.reserved_bytes)
+
 
 if __name__ == "__main__":
     unittest.main()
