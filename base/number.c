@@ -10,8 +10,17 @@
 /* The C locale as an object. Creation always succeeds in glibc and musl; if it fails, reading finds no number. */
 static locale_t begin(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
+/* Returns where the 0 of a hexadecimal number ends, otherwise NULL. */
+static const char *end_of_zero(const char *text)
+{
+    text += strspn(text, " \t\n\v\f\r");
+    text += *text == '-' || *text == '+';
+    return text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? text + 1 : NULL;
+}
+
 double bs_number_read(const char *text, const char **out_end)
 {
+    if ((*out_end = end_of_zero(text)) != NULL) return 0;
     locale_t c = begin();
     char *end;
     *out_end = text;
@@ -24,6 +33,7 @@ double bs_number_read(const char *text, const char **out_end)
 
 float bs_number_read_f32(const char *text, const char **out_end)
 {
+    if ((*out_end = end_of_zero(text)) != NULL) return 0;
     locale_t c = begin();
     char *end;
     *out_end = text;

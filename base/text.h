@@ -11,7 +11,8 @@
 /* Text for people only, such as messages, may follow the locale. */
 enum { BS_NUMBER_BYTES = 40 }; /* buffer size for bs_number_print */
 
-/* Like strtod, including hexadecimal numbers, "inf" and "nan". `*out_end` is `text` if there is no number. */
+/* Like strtod, including "inf" and "nan", but numbers are decimal: of "0x1", the 0 is read. `*out_end` is `text` if
+ * there is no number. */
 double bs_number_read(const char *text, const char **out_end);
 /* Like bs_number_read, rounded once: to the f32 nearest to the written number. */
 float bs_number_read_f32(const char *text, const char **out_end);

@@ -150,7 +150,7 @@ typedef struct cli_operands {
 /* Reads options into `request` according to the command's table, and stores the operands in *out_operands, in order.
  * Options may stand anywhere, as `--name VALUE`, `--name=VALUE`, `-nVALUE` or `-n VALUE`. Short flags may be combined
  * (`-qk`) and names may be abbreviated while they are unambiguous. Arguments behind `--` are operands. Returns false
- * after help or a usage error; *out_status is the exit status then. */
+ * after help, the version or a usage error; *out_status is the exit status then. */
 bool cli_read_line(const cli_command *command, int argc, char **argv, void *request, cli_operands *out_operands,
                    int *out_status);
 

@@ -15,8 +15,8 @@ typedef struct line {
     bool is_set[MAX_OPTIONS];
     const char *values[MAX_VALUES]; /* values of options other than --output, for example file names */
     size_t value_count;
-    const char *output; /* value of --output; NULL if it is absent */
-    bool helped;
+    const char *output;      /* value of --output; NULL if it is absent */
+    const cli_option *shown; /* --help or --version; NULL: none is given yet */
 } line;
 
 /* "--name", as it appears in a usage error. */
@@ -109,8 +109,8 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
 {
     size_t index = 0;
     while (cli_option_at(l->command, index) != option) index++;
-    if (index >= l->command->option_count) { /* --help; --version is read where it is the only argument */
-        l->helped = true;
+    if (index >= l->command->option_count) {
+        l->shown = option;
         return true;
     }
     bool repeats = option->repeats || option->kind == CLI_FLAG ||
@@ -147,7 +147,7 @@ static bool read_long(line *l, char *argument)
 /* Reads "-q", "-qk" or "-bVALUE". */
 static bool read_letters(line *l, char *argument)
 {
-    for (char *letter = argument + 1; *letter != '\0' && !l->helped; letter++) {
+    for (char *letter = argument + 1; *letter != '\0' && l->shown == NULL; letter++) {
         const cli_option *option = find_letter(l, *letter);
         if (option == NULL) return cli_refuse(l->command->name, "unknown option -%c", *letter);
         const char spelling[] = {'-', *letter, '\0'};
@@ -197,7 +197,7 @@ static bool check_output(const line *l, const cli_operands *operands)
 static bool read_arguments(line *l, cli_operands *operands)
 {
     bool is_options_end = false;
-    while (l->at < l->argc && !l->helped) {
+    while (l->at < l->argc && l->shown == NULL) {
         char *argument = l->argv[l->at++];
         bool read = true;
         if (is_options_end || argument[0] != '-' || argument[1] == '\0')
@@ -211,7 +211,7 @@ static bool read_arguments(line *l, cli_operands *operands)
             is_options_end = true;
         if (!read) return false;
     }
-    return l->helped || (check_together(l) && check_output(l, operands));
+    return l->shown != NULL || (check_together(l) && check_output(l, operands));
 }
 
 bool cli_read_line(const cli_command *command, int argc, char **argv, void *request, cli_operands *out_operands,
@@ -223,11 +223,14 @@ bool cli_read_line(const cli_command *command, int argc, char **argv, void *requ
     if (!has_space)
         cli_usage_error(command->name, "a table of %zu options exceeds %d", command->option_count, MAX_OPTIONS - 2);
     bool read = has_space && read_arguments(&l, &operands);
-    if (read && !l.helped) {
+    if (read && l.shown == NULL) {
         *out_operands = operands;
         return true;
     }
-    if (read) cli_print_help(stdout, command);
+    if (read && strcmp(l.shown->name, "version") == 0)
+        printf("%s %s\n", command->name, MDOT_VERSION_STRING);
+    else if (read)
+        cli_print_help(stdout, command);
     *out_status = read ? CLI_OK : CLI_USAGE;
     return false;
 }

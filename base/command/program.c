@@ -12,9 +12,7 @@ int cli_run_program(int argc, char **argv)
         return CLI_USAGE;
     }
     int status = CLI_OK;
-    if (strcmp(only, "--version") == 0)
-        printf("%s %s\n", name, MDOT_VERSION_STRING);
-    else if (strcmp(only, "--markdown") == 0)
+    if (strcmp(only, "--markdown") == 0)
         cli_print_markdown(stdout, &cli_program);
     else if (strncmp(only, completion, strlen(completion)) != 0)
         status = cli_program.run(argc, argv);

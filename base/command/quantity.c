@@ -1,5 +1,6 @@
 /* quantity.c — see quantity.h. */
 #include "base/command/quantity.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -29,8 +30,8 @@ static const char *read_decimal(const char *text, double *out)
         digits[length++] = is_exponent ? 'e' : *cursor;
     }
     digits[length] = '\0';
-    char *end;
-    double value = strtod(digits, &end);
+    const char *end;
+    double value = bs_number_read(digits, &end);
     if (length == 0 || *end != '\0' || !isfinite(value)) return NULL;
     *out = value;
     return cursor;

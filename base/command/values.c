@@ -6,7 +6,6 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -150,8 +149,8 @@ static bool parse_dim(const char *command, char *text, int64_t minimum, cli_dims
 
 static bool read_real(const char *command, const char *what, const char *text, int64_t maximum, double *out)
 {
-    char *end;
-    double value = strtod(text, &end);
+    const char *end;
+    double value = bs_number_read(text, &end);
     if (end != text && *end == '\0' && value > 0 && isfinite(value) && (maximum == 0 || value <= (double)maximum)) {
         *out = value;
         return true;

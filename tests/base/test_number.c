@@ -72,6 +72,30 @@ static void the_locale_is_ignored(void **state)
     }
 }
 
+/* One grammar for all tables, options and files: of a hexadecimal number, the 0 is read. */
+static void numbers_are_decimal(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"0x1", "0X1", "0x", "0x.8", "0x1p3", "0xinf", "0x_1"};
+    static const char *const signs[] = {"", "+", "-", " ", "\n -", "\t+"};
+    uint64_t random = 1;
+    for (int i = 0; i < 2000; i++) {
+        char number[64], text[80];
+        random = random * UINT64_C(6364136223846793005) + 1;
+        if (i < 7)
+            snprintf(number, sizeof number, "%s", forms[i]);
+        else
+            snprintf(number, sizeof number, i % 2 == 0 ? "%a" : "%A",
+                     ldexp((double)(random >> 12), (int)(random % 99)));
+        snprintf(text, sizeof text, "%s%s", signs[(random >> 40) % 6], number);
+        const char *end, *x = strpbrk(text, "xX");
+        assert_true(bs_number_read(text, &end) == 0);
+        assert_ptr_equal(end, x);
+        assert_true(bs_number_read_f32(text, &end) == 0);
+        assert_ptr_equal(end, x);
+    }
+}
+
 /* The quick form prints what printf prints: random numbers of all sizes, numbers of few digits, and ties. */
 static void numbers_are_those_of_printf(void **state)
 {
@@ -103,9 +127,8 @@ static void f32_is_rounded_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_use_a_decimal_point),
-        cmocka_unit_test(the_locale_is_ignored),
-        cmocka_unit_test(numbers_are_those_of_printf),
+        cmocka_unit_test(numbers_use_a_decimal_point), cmocka_unit_test(the_locale_is_ignored),
+        cmocka_unit_test(numbers_are_decimal),         cmocka_unit_test(numbers_are_those_of_printf),
         cmocka_unit_test(f32_is_rounded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

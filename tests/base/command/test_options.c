@@ -430,6 +430,30 @@ static void non_repeatable_options_are_refused_twice(void **state)
     assert_compare(refused, >, 20);
 }
 
+/* Every option that reads a number, of whatever kind, refuses the same texts. */
+static void numbers_have_one_grammar(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"0x%s", "-0x%s", "%s 0", "inf", "nan", "%sx", "%s_", "1e400", "\xd9\xa3"};
+    size_t checked = 0;
+    EACH_OPTION(command, option)
+    {
+        bool is_text = option->value == NULL || (option->repeats && option->kind != CLI_DIM);
+        const char *example = is_text ? "" : example_of(option), *name = "";
+        if (option->kind == CLI_DIM) name = "n=", example = "1";
+        if (option->choices != NULL || *example < '0' || *example > '9') continue;
+        for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+            if (option->kind == CLI_DIM && strchr("in\xd9", forms[i][0]) != NULL) continue; /* names of dimensions */
+            char given[128];
+            int at = snprintf(given, sizeof given, "--%s=%s", option->name, name);
+            snprintf(given + at, sizeof given - (size_t)at, forms[i], example);
+            expect_command_refuses(*command, given, NULL, option->name);
+            checked++;
+        }
+    }
+    assert_compare(checked, >, 200);
+}
+
 /* Names and letters are unique, and options that refer to others refer to existing ones. */
 static void tables_are_consistent(void **state)
 {
@@ -510,6 +534,7 @@ int main(void)
         cmocka_unit_test(every_option_is_suggested_for_its_misspellings),
         cmocka_unit_test(every_option_with_a_value_requires_it),
         cmocka_unit_test(non_repeatable_options_are_refused_twice),
+        cmocka_unit_test(numbers_have_one_grammar),
         cmocka_unit_test(tables_are_consistent),
         cmocka_unit_test(misspelt_commands_get_a_suggestion),
         cmocka_unit_test(too_many_options_are_refused_aloud),
