@@ -65,6 +65,8 @@ const cli_command *cli_find_command(const char *name)
         if (strcmp(name, (*command)->name) == 0) return *command;
         bs_suggest_add(&suggestion, (*command)->name);
     }
+    bs_suggest_add(&suggestion, "--help");
+    bs_suggest_add(&suggestion, "--version");
 #ifndef MDOT_HAVE_COMPILER
     for (const char *const *missing = compiler_commands; *missing != NULL; missing++) {
         if (strcmp(name, *missing) != 0) continue;
@@ -87,7 +89,10 @@ const cli_command *cli_find_command(const char *name)
                     name);
         return NULL;
     }
-    cli_message(NULL, "there is no command \"%s\"%s; see `mdot --help`", name, bs_suggest_end(&suggestion).text);
+    cli_message(NULL,
+                *name == '-' ? "unknown option %s%s; see `mdot --help`"
+                             : "there is no command \"%s\"%s; see `mdot --help`",
+                name, bs_suggest_end(&suggestion).text);
     return NULL;
 }
 

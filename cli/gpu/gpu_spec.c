@@ -100,8 +100,8 @@ static int find_key(const char *key)
 
 static bool read_number(spec *s, int column, const char *key, const char *value)
 {
-    char *end;
-    s->value[column] = strtod(value, &end);
+    const char *end;
+    s->value[column] = bs_number_read(value, &end);
     if (end != value && *end == '\0' && isfinite(s->value[column]) && s->value[column] > 0) return true;
     return cli_refuse(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
 }

@@ -46,8 +46,8 @@ static bool parse_global_batch(const char *command, char *text, void *request)
 
 static bool parse_grid(const char *command, char *text, void *request)
 {
-    char *end;
-    double grams = strtod(text, &end);
+    const char *end;
+    double grams = bs_number_read(text, &end);
     ((plan_request *)request)->run.grid_grams_per_kwh = grams;
     if (end != text && grams > 0 && isfinite(grams) &&
         (*end == '\0' || strcmp(end, "g/kWh") == 0 || strcmp(end, "g") == 0))
