@@ -136,7 +136,7 @@ mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measuremen
  *
  * @param configuration the prediction's
  * @param prediction changed in place
- * @errors INVALID_ARGUMENT for a failed prediction, as in a call for many */
+ * @errors INVALID_ARGUMENT for a failed prediction, as in a call for many, and for bounds that do not ascend */
 mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, const mdot_job *job,
                                           const mdot_configuration *configuration, mdot_prediction *prediction,
                                           mdot_error *err);

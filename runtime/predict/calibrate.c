@@ -109,7 +109,10 @@ typedef struct question {
     mdot_prediction prediction;
 } question;
 
-static bool is_time(double ms) { return ms > 0 && isfinite(ms); }
+static bool are_bounds(double lower, double middle, double upper)
+{
+    return lower > 0 && lower <= middle && middle <= upper && isfinite(upper);
+}
 
 static void set_job(const mdot_calibration *calibration, const rt_job_identity *identity, rt_step *step)
 {
@@ -126,10 +129,13 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
     BS_TRY(rt_calibration_step(configuration, &out->step, &name, err));
     rt_complete_prediction(&out->prediction);
     const mdot_prediction *p = &out->prediction;
-    if (!is_time(p->step_ms) || !is_time(p->lower_ms) || !is_time(p->upper_ms) || !is_time(p->gpu_ms) ||
-        !is_time(p->gpu_lower_ms) || !is_time(p->gpu_upper_ms))
-        return BS_INVALID(err, "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
-                          p->step_ms, p->lower_ms, p->upper_ms);
+    bool is_step = are_bounds(p->lower_ms, p->step_ms, p->upper_ms);
+    if (!is_step || !are_bounds(p->gpu_lower_ms, p->gpu_ms, p->gpu_upper_ms))
+        return BS_INVALID(err,
+                          "a prediction of %g %sms, %g to %g, is invalid, because bounds ascend: calibrate only "
+                          "predictions that succeeded",
+                          is_step ? p->gpu_ms : p->step_ms, is_step ? "GPU " : "",
+                          is_step ? p->gpu_lower_ms : p->lower_ms, is_step ? p->gpu_upper_ms : p->upper_ms);
     rt_state_deviations(p, &out->step);
     out->gpu = rt_calibration_find_gpu(calibration, name);
     out->step.host_share = p->host_share;

@@ -526,6 +526,16 @@ static void invalid_arguments_are_refused(void **state)
             p = answered;
         }
     }
+    for (int i = 0; i < 2 * 27; i++) { /* three times of the step, or of the GPU, in any order and equal */
+        mdot_prediction asked = p;
+        if (i >= 27) asked.loader_ms = 1e-3;
+        const double ms[] = {2, 3, 5}, lower = ms[i % 3], middle = ms[i / 3 % 3], upper = ms[i / 9 % 3];
+        *(i < 27 ? &asked.lower_ms : &asked.gpu_lower_ms) = lower;
+        *(i < 27 ? &asked.step_ms : &asked.gpu_ms) = middle;
+        *(i < 27 ? &asked.upper_ms : &asked.gpu_upper_ms) = upper;
+        mdot_status status = mdot_calibration_apply_to_job(calibration, s->job, &s->c[0], &asked, &err);
+        assert_int_equal(status, lower <= middle && middle <= upper ? MDOT_OK : MDOT_INVALID_ARGUMENT);
+    }
     mdot_configuration unknown = predict_configuration(8, "B17");
     assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &unknown, &p, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_calibration_apply_to_job(NULL, s->job, &s->c[0], &p, &err), MDOT_INVALID_ARGUMENT);
