@@ -13,6 +13,7 @@ import argparse
 import collections
 import concurrent.futures
 import csv
+import difflib
 import json
 import math
 import os
@@ -366,7 +367,32 @@ def say(program, text):
         sys.exit(f"{program}: cannot write the output: {error.strerror}")
 
 
+class ShowVersion(argparse.Action):
+    """Prints the version of mdot-simulate, of which all these programs are a part."""
+
+    def __call__(self, parser, *_):
+        try:
+            run = subprocess.run([find_simulator(), "--version"], capture_output=True, check=True, text=True)
+        except (Failure, OSError, subprocess.CalledProcessError) as error:
+            sys.exit(f"{parser.prog}: {printable(str(error))}")
+        say(parser.prog, run.stdout.replace("mdot-simulate", parser.prog, 1))
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
+    def __init__(self, **texts):
+        super().__init__(**texts)
+        self.add_argument("--version", action=ShowVersion, nargs=0, help="show the version")
+
+    def parse_known_args(self, args=None, namespace=None):
+        options = list(self._option_string_actions)
+        for word in sys.argv[1:] if args is None else args:
+            name = word.partition("=")[0]
+            if name.startswith("--") and not any(option.startswith(name) for option in options):
+                nearest = difflib.get_close_matches(name, options, 1)
+                self.error(f"unknown option {name}" + (f" (did you mean {nearest[0]}?)" if nearest else ""))
+        return super().parse_known_args(args, namespace)
+
     def error(self, message):
         super().error(printable(message))
 

@@ -1,4 +1,5 @@
 /* make_estimate.c — makes an estimator from --estimate, --factors and --upper. */
+#include "base/text.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/simulate_options.h"
 
@@ -30,8 +31,8 @@ static mdot_status make_errors(const sc_request *request, const char *text, cons
                                sc_estimator *out_estimator, mdot_error *err)
 {
     static const char *const models[] = {"", ",log-normal", ",normal", ",two-point"};
-    char *end;
-    double error = strtod(text, &end);
+    const char *end;
+    double error = bs_number_read(text, &end);
     int model = 0;
     while (model < 4 && strcmp(end, models[model]) != 0) model++;
     if (end == text || model == 4 || !(error >= 0 && error <= 2))

@@ -2,24 +2,18 @@
  * they are submitted, and the history learns from each job's end. The output has one line per job in order of
  * submission, for comparisons with other estimates (cluster/durations). Outcome and key are the numbers in mdot_ended
  * and mdot_history_key. */
+#include "base/command/command.h"
 #include "base/csv.h"
-#include "base/text.h"
 #include "history/mdot_history.h"
 
 #include "simulator/core/simulator.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: mdot-durations TRACE\n"
-    "\n"
-    "Reads a trace in any form that mdot-simulate reads. Prints, for each job, quantiles of its duration as\n"
-    "a history of the jobs that ended before its submission estimates them.\n";
 static const char header[] =
     "job_id,user,group,name,gpu_type,gpus,submit_s,duration_s,outcome,limit_s,early_failure,key,weight,"
     "p5_s,p10_s,p25_s,p50_s,p75_s,p90_s,p95_s";
@@ -94,21 +88,29 @@ static mdot_status run(const char *path, mdot_error *err)
         status = replay(&workload, err);
     }
     sc_workload_free(&workload);
-    if (status == MDOT_OK && (fflush(stdout) != 0 || ferror(stdout) != 0))
-        status = mdot_fail(err, MDOT_IO, "standard output: %s", strerror(errno));
     return status;
 }
 
-int main(int argc, char **argv)
+static int run_program(int argc, char **argv)
 {
+    cli_operands operands;
     mdot_error err = {0};
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
-    if (argc != 2 || argv[1][0] == '-') {
-        fputs(usage, stderr);
-        return 2;
-    }
-    if (run(argv[1], &err) == MDOT_OK) return 0;
-    bs_make_printable(err.message); /* names of jobs may be anything */
-    fprintf(stderr, "mdot-durations: %s\n", err.message);
-    return 1;
+    int status;
+    if (!cli_read_line(&cli_program, argc, argv, NULL, &operands, &status)) return status;
+    if (operands.count != 1) return cli_usage_error(cli_program.name, "expected one trace");
+    return run(operands.item[0], &err) == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
 }
+
+static const char *const synopsis[] = {"TRACE", NULL};
+
+const cli_command cli_program = {
+    .name = "mdot-durations",
+    .summary = "estimate the durations of a trace's jobs from those that ended before",
+    .synopsis = synopsis,
+    .description =
+        "Reads a trace in any form that mdot-simulate reads. Prints, for each job, quantiles of its duration as "
+        "a history of the jobs that ended before its submission estimates them.",
+    .files = "csv|sacct",
+    .run = run_program};
+
+int main(int argc, char **argv) { return cli_run_program(argc, argv); }

@@ -9,7 +9,7 @@
  *              memory rate; summed, and multiplied by the constant that makes the median right over the table
  *   mean       the geometric mean of all measured steps: a guess that ignores the job
  */
-#include "base/text.h"
+#include "base/command/command.h"
 #include "mdot/mdotjob.h"
 
 #include "simulator/estimate/estimators.h"
@@ -106,32 +106,41 @@ static mdot_status print(const table *t, mdot_error *err)
         const row *r = &t->rows[i];
         printf("%s,%.6g,%.6g,%.6g,%.6g\n", r->network, r->step_ms, r->mdot_ms, constant * r->roofline_ms, exp(mean));
     }
-    return fflush(stdout) == 0 ? MDOT_OK : mdot_fail(err, MDOT_IO, "standard output cannot be written");
+    return MDOT_OK;
 }
 
-static const char usage[] =
-    "usage: mdot-predictions MEASURED.csv PREDICTOR.mdot\n"
-    "\n"
-    "Reads a table of measured steps like that of `mdot calibrate`. Prints, for each row, the measured time and those\n"
-    "by the predictor, by a roofline and by the mean, for `mdot-figure4 --predictions`.\n";
-
-int main(int argc, char **argv)
+static int run_program(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
-    if (argc != 3) return fputs(usage, stderr), 2;
     mdot_predictor *predictor = NULL;
     table t = {0};
     mdot_error err = {0};
-    mdot_status status = mdot_predictor_open(argv[2], NULL, &predictor, &err);
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_program, argc, argv, NULL, &operands, &usage)) return usage;
+    if (operands.count != 2) return cli_usage_error(cli_program.name, "expected a table and a predictor");
+    const char *path = operands.item[0];
+    mdot_status status = mdot_predictor_open(operands.item[1], NULL, &predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &t.context, &err);
-    if (status == MDOT_OK) status = sc_read_rows(argv[1], SC_JOB_NAMES ",note,gpu,gpus,ms", predict_row, &t, &err);
-    if (status == MDOT_OK && t.count == 0) status = mdot_fail(&err, MDOT_MALFORMED, "%s: holds no jobs", argv[1]);
+    if (status == MDOT_OK) status = sc_read_rows(path, SC_JOB_NAMES ",note,gpu,gpus,ms", predict_row, &t, &err);
+    if (status == MDOT_OK && t.count == 0) status = mdot_fail(&err, MDOT_MALFORMED, "%s: holds no jobs", path);
     if (status == MDOT_OK) status = print(&t, &err);
-    bs_make_printable(err.message);
-    if (status != MDOT_OK) fprintf(stderr, "mdot-predictions: %s\n", err.message);
     for (size_t i = 0; i < t.count; i++) free(t.rows[i].network);
     free(t.rows);
     mdot_context_destroy(t.context);
     mdot_predictor_close(predictor);
-    return status == MDOT_OK ? 0 : 1;
+    return status == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
 }
+
+static const char *const synopsis[] = {"MEASURED.csv PREDICTOR.mdot", NULL};
+
+const cli_command cli_program = {
+    .name = "mdot-predictions",
+    .summary = "predict measured steps, beside two simpler guesses",
+    .synopsis = synopsis,
+    .description =
+        "Reads a table of measured steps like that of `mdot calibrate`. Prints, for each row, the measured time "
+        "and those by the predictor, by a roofline and by the mean, for `mdot-figure4 --predictions`.",
+    .files = "csv|mdot",
+    .run = run_program};
+
+int main(int argc, char **argv) { return cli_run_program(argc, argv); }

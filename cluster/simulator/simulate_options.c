@@ -1,6 +1,7 @@
 /* simulate_options.c — mdot-simulate's command line, as a table. */
 #include "simulator/simulate_options.h"
 #include "base/command/command.h"
+#include "base/text.h"
 #include "simulator/policy/policies.h"
 #include "simulator/report/simulation_report.h"
 
@@ -21,8 +22,8 @@
 static bool parse_number(const char *option, const char *text, char end, double minimum, double maximum,
                          double *out_value, const char **out_end)
 {
-    char *behind;
-    double value = strtod(text, &behind);
+    const char *behind;
+    double value = bs_number_read(text, &behind);
     if (behind == text || (*behind != '\0' && *behind != end) || !isfinite(value))
         return refuse("%s: \"%s\" is not a number", option, text);
     if (value < minimum || value > maximum)

@@ -1,6 +1,7 @@
 #include "slurm/site.h"
 
 #include "base/status.h"
+#include "base/text.h"
 #include "slurm/request.h"
 
 #include <ctype.h>
@@ -62,8 +63,8 @@ bool sl_read_time_s(const char *text, double *out_s)
 static mdot_status read_number(const reader *r, const char *key, const char *text, double minimum, double maximum,
                                double *out)
 {
-    char *end;
-    double value = strtod(text, &end);
+    const char *end;
+    double value = bs_number_read(text, &end);
     if (end == text || *end != '\0' || !(value >= minimum && value <= maximum))
         return refuse(r, "%s must be a number from %g to %g, not \"%.40s\"", key, minimum, maximum, text);
     *out = value;

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "slurm/plugin.h"
 
 #include <slurm/slurm_errno.h>
@@ -11,11 +12,12 @@
 
 bool sl_plugin_read_comment(const char *comment, const char *key, double *out)
 {
-    char pattern[32], *end;
+    char pattern[32];
+    const char *end;
     snprintf(pattern, sizeof pattern, " %s=", key);
     const char *cursor = comment != NULL && strncmp(comment, "mdot: ", 6) == 0 ? strstr(comment, pattern) : NULL;
     if (cursor == NULL) return false;
-    *out = strtod(cursor + strlen(pattern), &end);
+    *out = bs_number_read(cursor + strlen(pattern), &end);
     return end != cursor + strlen(pattern) && isfinite(*out);
 }
 

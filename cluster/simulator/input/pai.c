@@ -13,6 +13,7 @@
  * PAI's simulator table, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has one line per job: num_gpu (a
  * fraction is allowed) for each of num_inst instances. `user` is both user and group, and the optional column `group`
  * is the name. */
+#include "base/text.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
@@ -151,8 +152,8 @@ static mdot_status add_side_facts(const side_table *jobs, const side_table *tags
                                                          row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
     job->gpu_type = sc_copy_text(source->gpu_type, &is_missing);
     if (row != NULL) {
-        char *end;
-        double submit_s = strtod(row[JOB_START], &end);
+        const char *end;
+        double submit_s = bs_number_read(row[JOB_START], &end);
         job->user = sc_copy_text(row[JOB_USER], &is_missing);
         job->group = sc_copy_text(row[JOB_USER], &is_missing);
         if (end != row[JOB_START] && submit_s >= 0 && submit_s <= source->start_s) job->submit_s = submit_s;

@@ -14,14 +14,34 @@ prefix=$work/installed
 cmake --install "$build" --prefix "$prefix" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
 # Each installed program says how to use it, and notices that nobody could read it.
 for program in "$prefix"/bin/*; do
-    "$program" --help > "$work/output" 2> "$work/errors" || fail "$program --help fails"
-    [ "$(wc -l < "$work/output")" -gt 2 ] && [ ! -s "$work/errors" ] || fail "$program --help prints $(cat "$work/output" "$work/errors")"
-    if "$program" --help > /dev/full 2> /dev/null; then fail "$program --help succeeds on a full disk"; fi
-    status=0
-    "$program" --no-such-option > /dev/null 2> "$work/errors" || status=$?
-    [ $status = 2 ] && [ -s "$work/errors" ] || fail "$program --no-such-option has status $status"
+    name=$(basename "$program")
+    for options in --help -h; do
+        "$program" $options > "$work/output" 2> "$work/errors" || fail "$program $options fails"
+        [ "$(wc -l < "$work/output")" -gt 2 ] && [ ! -s "$work/errors" ] || fail "$program $options prints $(cat "$work/output" "$work/errors")"
+        grep -q -- --version "$work/output" || fail "$program $options lacks --version"
+    done
+    for options in --version "--version --version"; do
+        # shellcheck disable=SC2086 # words
+        "$program" $options > "$work/output" 2> "$work/errors" || fail "$program $options fails"
+        [ "$(cut -d ' ' -f 1 "$work/output")" = "$name" ] && grep -qx '[a-z0-9-]* [0-9]*\.[0-9]*\.[0-9]*' "$work/output" && [ ! -s "$work/errors" ] ||
+            fail "$program $options prints $(cat "$work/output" "$work/errors")"
+    done
+    for option in --help --version; do
+        if "$program" $option > /dev/full 2> "$work/errors"; then fail "$program $option succeeds on a full disk"; fi
+        [ "$(cat "$work/errors")" = "$name: cannot write the output: No space left on device" ] || fail "$program $option: $(cat "$work/errors")"
+    done
+    for option in --no-such-option --hlep --verzion; do
+        status=0
+        "$program" $option > "$work/output" 2> "$work/errors" || status=$?
+        [ $status = 2 ] && [ ! -s "$work/output" ] && grep -q "unknown option $option" "$work/errors" || fail "$program $option: status $status, $(cat "$work/errors")"
+        case $option in
+        --hlep) nearest=--help ;;
+        --verzion) nearest=--version ;;
+        *) continue ;;
+        esac
+        grep -q "did you mean.*$nearest" "$work/errors" || fail "$program $option suggests nothing: $(cat "$work/errors")"
+    done
 done
-"$prefix/bin/mdot-store" --version > "$work/output" || fail "mdot-store does not run"
 libraries=$(dirname "$(find "$prefix" -name libmdot.a)")
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 # A folder that contains only the archives, because -l prefers shared libraries.
