@@ -188,7 +188,8 @@ mdot_status bs_csv_need(const bs_csv *csv, const char *column, int *out_index, m
             return bs_csv_fail(csv, err, MDOT_MALFORMED, "there are two columns %.64s", csv->header[i]);
     *out_index = bs_csv_find(csv, column);
     if (*out_index != BS_CSV_ABSENT) return MDOT_OK;
-    return bs_csv_fail(csv, err, MDOT_MALFORMED, "there is no column %s", column);
+    return bs_csv_fail(csv, err, MDOT_MALFORMED, "there is no column %s; the first, up to a \"%c\", is \"%.60s\"",
+                       column, csv->separator, csv->header[0]);
 }
 
 /* Reads a number whose digits underscores may group. Returns false for other text. */

@@ -175,7 +175,7 @@ static void columns_are_found_by_name(void **state)
     assert_int_equal(bs_csv_need(&csv, "a", &column, &err), MDOT_OK);
     assert_int_equal(column, 0);
     assert_int_equal(bs_csv_need(&csv, "c", &column, &err), MDOT_MALFORMED);
-    assert_string_equal(err.message, "t.csv:1: there is no column c");
+    assert_string_equal(err.message, "t.csv:1: there is no column c; the first, up to a \",\", is \"a\"");
     bs_csv_close(&csv);
     open_table("a,b,a\n", &csv);
     assert_int_equal(bs_csv_need(&csv, "b", &column, &err), MDOT_MALFORMED);
