@@ -67,33 +67,33 @@ static bool is_generated(const char *word, size_t length)
     return digits > 0 && ((length >= 6 && hexadecimals == length) || (length >= 8 && changes >= 4));
 }
 
-static bool is_number(const char *word, size_t length)
+static bool is_number(const char *word, size_t length) { return strspn(word, "0123456789") >= length; }
+
+/* Does the word have digits behind a word such as "run"? */
+static bool tells_run(const char *word, size_t length)
 {
-    for (size_t i = 0; i < length; i++)
-        if (!is_digit(word[i])) return false;
-    return true;
+    char letters[10] = " ";
+    size_t count = 0;
+    for (; count < length && count < 8 && !is_digit(word[count]); count++) letters[1 + count] = to_lower(word[count]);
+    letters[1 + count] = ' ';
+    return count < length && strstr(" attempt epoch exp fold iter job lr rep run seed task test trial try ", letters);
 }
 
-/* Returns the bytes of a name in which digits joined to letters belong to the name. A number, date or hash at the end
- * is the run; otherwise digits of the last of several words are. */
+/* Returns the bytes of a name in which digits joined to letters belong to the name: all if a word tells the run, or a
+ * number or a hash at the begin or the end does; otherwise those before the last of several words. */
 static size_t find_model_end(const char *name, size_t bytes)
 {
-    size_t ends[2] = {0}; /* of the last word but one, and of the last */
+    size_t before = 0, last = 0, end;
     bool ends_in_run = false;
-    for (size_t position = 0; position < bytes;) {
-        size_t end = position;
+    for (size_t position = 0; position < bytes; position = end + 1) {
+        end = position;
         while (end < bytes && is_of_word(name[end])) end++;
-        if (end > position && !is_number(name + position, end - position) &&
-            !is_generated(name + position, end - position)) {
-            ends[0] = ends[1];
-            ends[1] = end;
-            ends_in_run = false;
-        } else if (end > position) {
-            ends_in_run = true;
-        }
-        position = end + 1;
+        if (end == position) continue;
+        ends_in_run = is_number(name + position, end - position) || is_generated(name + position, end - position);
+        if (tells_run(name + position, end - position) || (ends_in_run && last == 0)) return bytes;
+        if (!ends_in_run) before = last, last = end;
     }
-    return ends[0] > 0 && !ends_in_run ? ends[0] : ends[1];
+    return ends_in_run ? bytes : before > 0 ? before : last;
 }
 
 /* Digits stay where they are joined to letters, in the name's first `model_bytes` bytes. */
@@ -103,13 +103,13 @@ static void normalise(const char *name, size_t bytes, size_t model_bytes, char o
     for (size_t position = 0; position < bytes;) {
         size_t end = position;
         while (end < bytes && is_of_word(name[end])) end++;
-        size_t begin = used;
-        if (!is_generated(name + position, end - position)) {
-            for (size_t i = position; i < end && used + 2 < MDOT_HISTORY_NAME_BYTES; i++) {
-                if (is_digit(name[i]) && (i >= model_bytes || is_number(name + position, end - position))) continue;
-                if (used == begin && begin > 0) out_name[used++] = '-';
-                out_name[used++] = to_lower(name[i]);
-            }
+        const char *word = name + position;
+        size_t begin = used, length = is_generated(word, end - position) ? 0 : end - position;
+        bool keeps = position + length <= model_bytes && !is_number(word, length) && !tells_run(word, length);
+        for (size_t i = 0; i < length && used + 2 < MDOT_HISTORY_NAME_BYTES; i++) {
+            if (is_digit(word[i]) && !keeps) continue;
+            if (used == begin && begin > 0) out_name[used++] = '-';
+            out_name[used++] = to_lower(word[i]);
         }
         position = end < bytes ? end + 1 : end;
     }
@@ -148,8 +148,7 @@ static uint64_t hour_class(double submit_s)
 
 static properties properties_of(const uint64_t seed[2], const mdot_history_job *job)
 {
-    char name[MDOT_HISTORY_NAME_BYTES];
-    char model[MDOT_HISTORY_NAME_BYTES];
+    char name[MDOT_HISTORY_NAME_BYTES], model[MDOT_HISTORY_NAME_BYTES];
     mdot_history_normalise_name(job->name, name);
     hs_model_name(job->name, model);
     properties p = {.user = hash_text(seed, job->user),

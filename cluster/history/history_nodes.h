@@ -16,9 +16,8 @@ typedef struct hs_keys {
  * choose texts with equal hashes. */
 uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count);
 
-/* Writes the name as the finest keys use it: as mdot_history_normalise_name does, but digits that are joined to letters
- * stay, except in the last of several words. "resnet18-run7" becomes "resnet18-run", and "vit-b16-20240501" "vit-b16".
- */
+/* Writes the name as the finest keys use it: as mdot_history_normalise_name does, but digits joined to letters stay,
+ * except those of the run: "run7-resnet18" becomes "run-resnet18", and "vit-b16-20240501" "vit-b16". */
 void hs_model_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES]);
 
 hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job);
