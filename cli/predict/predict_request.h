@@ -11,8 +11,8 @@ enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_ROWS = 1000000 };
 
 /* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
 typedef struct predict_request {
-    cli_training training; /* must be first, where option calls expect it */
-    const char *job_path, *model_path;
+    cli_training training;                       /* must be first, where option calls expect it */
+    const char *command, *job_path, *model_path; /* command: in messages */
     cli_reading reading;
     cli_gpus gpus;
     cli_lists lists; /* of training options */
@@ -72,13 +72,33 @@ typedef struct predict_answers {
     mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
     mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated, or without --explain */
     measured_steps measured;           /* of --measured */
-    mdot_calibration *calibration;     /* corrected the predictions; owns names in `factors`; NULL: uncalibrated */
+    mdot_calibration *calibration;     /* corrects the predictions; owns names in `factors`; NULL: made, if requested */
     size_t calibrated_rows;            /* calibration rows behind the predictions; 0: uncalibrated */
     predict_serving *servings;         /* one per prediction; NULL: not requested */
     size_t count;
     mdot_beside beside[2]; /* of the only prediction and its partner, with --beside */
     int64_t beside_batch;
 } predict_answers;
+
+/* ---- predict_answers.c ------------------------------------------------------------------------------------------- */
+
+/* Calls of options, which expect a predict_request, and the names of predict_order. */
+bool predict_parse_sweep(const char *command, char *text, void *request);
+bool predict_parse_batch(const char *command, char *text, void *request);
+extern const char *const predict_order_names[];
+
+/* Returns CLI_OK, or the status of a usage error. */
+int predict_check(const predict_request *request);
+/* Whether the request has several values of anything. */
+bool predict_has_several(const predict_request *request);
+/* Reads the job, once for each value of the swept dimension. */
+mdot_status predict_read(const predict_request *request, predict_answers *answers, mdot_error *err);
+/* Predicts every configuration of the request, for jobs that predict_read has read, in the order of --sort. Impossible
+ * combinations of lists are left out. */
+mdot_status predict_answer(predict_request *request, predict_answers *answers, mdot_error *err);
+/* Free the results of predict_answer and of predict_read, also after a failure. */
+void predict_free_rows(predict_answers *answers);
+void predict_free_jobs(predict_answers *answers);
 
 /* ---- predict_explain.c ------------------------------------------------------------------------------------------- */
 

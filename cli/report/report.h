@@ -6,35 +6,30 @@
 #include "base/training/training_options.h"
 #include "cli/gpu/gpu_argument.h"
 
-enum { REPORT_MAX_GPUS = 16, REPORT_MAX_BATCHES = 24 };
+enum { REPORT_MAX_ROWS = 48, REPORT_MAX_BATCHES = 24 };
 
-/* One job on one GPU. */
+/* One prediction. */
 typedef struct report_result {
-    const mdot_gpu *gpu;
+    char name[96]; /* the GPU, and the values that differ between rows */
     mdot_configuration configuration;
     mdot_prediction prediction;             /* at the page's batch */
     mdot_explanation *explanation;          /* before calibration, because predict_explained scales it */
     mdot_prediction at[REPORT_MAX_BATCHES]; /* at each of the batches; step_ms is 0 if the step does not fit */
-    mdot_prediction with[CLI_MAX_VERSIONS]; /* at the page's batch, with each requested version of PyTorch */
 } report_result;
 
 typedef struct report_job {
     const char *path;
-    mdot_job *job;
-    mdot_job_info info;
-    cli_job_choices choices;
+    const struct predict_answers *answers;
     const cli_total *total;
-    report_result results[REPORT_MAX_GPUS];
+    report_result results[REPORT_MAX_ROWS];
     size_t result_count;
     int64_t batches[REPORT_MAX_BATCHES];
     size_t batch_count;
-    size_t calibrated_rows; /* calibration rows behind the predictions; 0: uncalibrated */
 } report_job;
 
 extern const char cli_report_head[]; /* report_head.html */
 
-/* Write a document: the head, one part for each job, the end. With several PyTorch versions, one table compares them,
- * and the rest of the page describes the first. */
+/* Write a document: the head, one part for each job, the end. */
 void report_begin(FILE *out);
 bool report_write_job(FILE *out, const report_job *job, const cli_training *training); /* false: memory ran out */
 void report_end(FILE *out, const char *predictor);                                     /* NULL: not named */

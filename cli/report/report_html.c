@@ -70,10 +70,10 @@ static void write_tiles(FILE *out, const report_job *job)
     size_t equal = count_equal(job);
     fputs("<div class=\"tiles\">\n", out);
     if (equal > 1) {
-        snprintf(text, sizeof text, "%zu GPUs", equal);
+        snprintf(text, sizeof text, "%zu %s", equal, strchr(best->name, ',') == NULL ? "GPUs" : "rows");
         write_tile(out, text, "wait for the host, so that they are about equally fast");
     } else {
-        write_tile(out, best->gpu->name,
+        write_tile(out, best->name,
                    best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
     }
     snprintf(text, sizeof text, "%s ms", report_number(best->prediction.step_ms, figure));
@@ -128,7 +128,7 @@ static void write_table(FILE *out, const report_job *job)
         char lower[REPORT_NUMBER_BYTES], upper[REPORT_NUMBER_BYTES];
         bool is_best = several ? equals_best(job, i) : i == best && p->fits;
         fprintf(out, "<tr%s><td>", is_best ? " class=\"best\"" : "");
-        report_text(out, result->gpu->name);
+        report_text(out, result->name);
         fputs("</td>", out);
         write_number(out, always, p->step_ms);
         fprintf(out, "<td%s>%s to %s</td>", more, report_number(p->lower_ms, lower), report_number(p->upper_ms, upper));
@@ -144,29 +144,10 @@ static void write_table(FILE *out, const report_job *job)
     fputs("</table></div>\n", out);
 }
 
-/* Writes one line per GPU and one column per version of PyTorch. */
-static void write_versions(FILE *out, const report_job *job, const cli_training *t)
-{
-    if (t->torch_count < 2) return;
-    fputs("<div class=\"sheet\"><h2>Step time in ms by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
-    for (size_t v = 0; v < t->torch_count; v++)
-        fprintf(out, "<th>" RT_VERSION_FORMAT "</th>", RT_VERSION_PARTS(t->torch[v]));
-    fputs("</tr>\n", out);
-    for (size_t i = 0; i < job->result_count; i++) {
-        fputs("<tr><td>", out);
-        report_text(out, job->results[i].gpu->name);
-        fputs("</td>", out);
-        for (size_t v = 0; v < t->torch_count; v++) write_number(out, "", job->results[i].with[v].step_ms);
-        fputs("</tr>\n", out);
-    }
-    fprintf(out, "</table>\n<p class=\"soft\">All other sections use PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
-            t->torch[0] % 100);
-}
-
 static void write_times(FILE *out, const report_job *job)
 {
-    double values[REPORT_MAX_GPUS][REPORT_MAX_PARTS] = {{0}};
-    const char *names[REPORT_MAX_GPUS];
+    double values[REPORT_MAX_ROWS][REPORT_MAX_PARTS] = {{0}};
+    const char *names[REPORT_MAX_ROWS];
     bool estimated = false;
     for (size_t i = 0; i < job->result_count; i++) {
         mdot_explanation_info e = predict_explained(job->results[i].explanation, &job->results[i].prediction);
@@ -174,7 +155,7 @@ static void write_times(FILE *out, const report_job *job)
                              e.optimizer_ms, e.host_ms,          e.communication_ms,
                              e.idle_ms,      e.data_ms};
         memcpy(values[i], ms, sizeof ms);
-        names[i] = job->results[i].gpu->name;
+        names[i] = job->results[i].name;
         estimated = estimated || e.approximate != 0;
     }
     fprintf(out, "<div class=\"sheet\"><h2>Time by phase</h2>\n");
@@ -192,8 +173,8 @@ static void write_times(FILE *out, const report_job *job)
 
 static void write_memory(FILE *out, const report_job *job)
 {
-    double values[REPORT_MAX_GPUS][REPORT_MAX_PARTS] = {{0}}, limits[REPORT_MAX_GPUS];
-    const char *names[REPORT_MAX_GPUS];
+    double values[REPORT_MAX_ROWS][REPORT_MAX_PARTS] = {{0}}, limits[REPORT_MAX_ROWS];
+    const char *names[REPORT_MAX_ROWS];
     for (size_t i = 0; i < job->result_count; i++) {
         const mdot_prediction *p = &job->results[i].prediction;
         values[i][0] = p->weight_bytes / CLI_GIB;
@@ -202,7 +183,7 @@ static void write_memory(FILE *out, const report_job *job)
         values[i][3] = p->optimizer_bytes / CLI_GIB;
         values[i][4] = (double)(p->reserved_bytes - p->peak_memory_bytes) / CLI_GIB;
         limits[i] = (double)p->usable_bytes / CLI_GIB;
-        names[i] = job->results[i].gpu->name;
+        names[i] = job->results[i].name;
     }
     fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");
     report_draw_bars(out, &(report_bars){.title = "Memory by purpose",
@@ -229,14 +210,16 @@ enum { MOST_TYPES = 8 };
 /* False if memory ran out. */
 static bool write_types(FILE *out, const report_job *job)
 {
-    const report_result *result = &job->results[best_result(job)];
-    size_t count = job->info.operator_count;
+    size_t best = best_result(job);
+    const report_result *result = &job->results[best];
+    const predict_variant *variant = &job->answers->variants[job->answers->variant[best]];
+    size_t count = variant->info.operator_count;
     cli_type_time *types = calloc(count > MOST_TYPES ? count : MOST_TYPES, sizeof *types);
     if (types == NULL) return false;
     for (size_t i = 0; i < count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_operator_time s = predict_explained_operator(result->explanation, &result->prediction, i);
-        mdot_job_get_operator(job->job, i, &op);
+        mdot_job_get_operator(variant->job, i, &op);
         types[i].type = op.type;
         types[i].ms[CLI_FORWARD_PART] = s.forward_ms;
         types[i].ms[CLI_BACKWARD_PART] = s.data_gradient_ms + s.weight_gradient_ms;
@@ -258,7 +241,7 @@ static bool write_types(FILE *out, const report_job *job)
     values[count][CLI_WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms + e.data_ms;
     names[count++] = "waiting";
     fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
-    report_text(out, result->gpu->name);
+    report_text(out, result->name);
     fputs("</h2>\n", out);
     report_draw_bars(out, &(report_bars){.title = "Time by operator",
                                          .unit = "ms",
@@ -272,13 +255,10 @@ static bool write_types(FILE *out, const report_job *job)
     return true;
 }
 
-static void write_warnings(FILE *out, const report_job *job, const cli_training *t)
+static void write_warnings(FILE *out, const report_job *job)
 {
     uint32_t bits = 0;
-    for (size_t i = 0; i < job->result_count; i++) {
-        bits |= cli_shown_warnings(&job->results[i].prediction);
-        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_shown_warnings(&job->results[i].with[v]);
-    }
+    for (size_t i = 0; i < job->result_count; i++) bits |= cli_shown_warnings(&job->results[i].prediction);
     if (bits == 0) return;
     fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {
@@ -290,7 +270,7 @@ static void write_warnings(FILE *out, const report_job *job, const cli_training 
         const char *text = mdot_implausible_text(job->results[i].prediction.implausible);
         if (text == NULL) continue;
         fputs("<li>", out);
-        report_text(out, job->results[i].gpu->name);
+        report_text(out, job->results[i].name);
         fprintf(out, ": %s</li>\n", text);
     }
     fputs("</ul></div>\n", out);
@@ -305,22 +285,26 @@ bool report_write_job(FILE *out, const report_job *job, const cli_training *trai
     report_text(out, job->path);
     fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
     bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
-    report_text(out, cli_describe_training(&sentence, training, &first->configuration, &job->info, &job->choices,
-                                           is_estimated));
+    report_text(out, cli_describe_training(&sentence, training, &first->configuration, &job->answers->job,
+                                           &job->answers->choices, is_estimated));
     fprintf(out, ". %s parameters, %s FLOP per sample.", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
-    if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
+    size_t measured = job->answers->calibrated_rows;
+    if (measured > 0) fprintf(out, " Calibrated by %zu measured step%s.", measured, measured == 1 ? "" : "s");
+    if (job->answers->left_out > 0) {
+        fprintf(out, " %zu combinations are left out, for example: ", job->answers->left_out);
+        report_text(out, job->answers->reason.message);
+    }
     fputs("</p>\n", out);
     write_tiles(out, job);
     write_table(out, job);
-    write_versions(out, job, training);
     fputs("<div class=\"sheet\"><h2>Time against batch</h2>\n", out);
     report_draw_batches(out, job);
     fputs("</div>\n", out);
     write_times(out, job);
     bool is_whole = write_types(out, job);
     write_memory(out, job);
-    write_warnings(out, job, training);
+    write_warnings(out, job);
     fputs("</section>\n", out);
     return is_whole;
 }

@@ -15,7 +15,7 @@ static const layout layouts[] = {{"wide", false, 860, 170, 120, 30, 6},
                                  {"narrow", true, 360, 0, 0, 44, 20},
                                  {"large", false, 1180, 170, 120, 30, 6}};
 
-enum { BAR_HEIGHT = 18, LEGEND_ROW = 18 };
+enum { BAR_HEIGHT = 18, LEGEND_ROW = 18, APART = 16 };
 
 typedef struct frame {
     double left, top, width, height; /* area of the plot */
@@ -74,10 +74,9 @@ static void draw_axes(FILE *out, const report_job *job, const frame *f)
 }
 
 /* Places each name at the line's end, and moves names apart if they would touch. */
-static void place_names(const report_job *job, const frame *f, double out_y[REPORT_MAX_GPUS])
+static void place_names(const report_job *job, const frame *f, double out_y[REPORT_MAX_ROWS])
 {
-    enum { APART = 16 };
-    size_t order[REPORT_MAX_GPUS];
+    size_t order[REPORT_MAX_ROWS];
     for (size_t c = 0; c < job->result_count; c++) {
         out_y[c] = f->top + f->height;
         for (size_t b = 0; b < job->batch_count; b++)
@@ -116,39 +115,38 @@ static void draw_line(FILE *out, const report_job *job, size_t c, const frame *f
     for (size_t b = 0; b < job->batch_count; b++) {
         if (result->at[b].step_ms <= 0) continue;
         fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>", x_of(f, b), y_of(f, result->at[b].step_ms));
-        report_text(out, result->gpu->name);
+        report_text(out, result->name);
         fprintf(out, ", batch %lld: %s ms</title></circle>", (long long)job->batches[b],
                 report_number(result->at[b].step_ms, number));
     }
     double end = f->left + f->width;
-    if (is_narrow) { /* two names a row */
-        double left = c % 2 == 0 ? f->left : f->left + f->width / 2;
-        double row = f->top + f->height + 62 + LEGEND_ROW * (double)(c / 2);
-        fprintf(out, "<rect class=\"fill\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"11\" rx=\"2\"/>", left,
+    if (is_narrow) {
+        double row = f->top + f->height + 62 + LEGEND_ROW * (double)c;
+        fprintf(out, "<rect class=\"fill\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"11\" rx=\"2\"/>", f->left,
                 row - 10);
-        fprintf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", left + 16, row);
-        report_text(out, result->gpu->name);
+        fprintf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", f->left + 16, row);
+        report_text(out, result->name);
         fprintf(out, "</text></g>\n");
         return;
     }
     fprintf(out, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", x + 5, y, end + 14, name_y);
     fprintf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", end + 18, name_y + 4);
-    report_text(out, result->gpu->name);
+    report_text(out, result->name);
     fprintf(out, "</text></g>\n");
 }
 
 static void draw_batches(FILE *out, const report_job *job, const layout *l)
 {
     enum { HEIGHT = 400, NARROW_HEIGHT = 300 };
-    int below = l->is_narrow ? LEGEND_ROW * (int)((job->result_count + 1) / 2) + 10 : 0;
-    double plot = l->is_narrow ? NARROW_HEIGHT : HEIGHT;
+    int below = l->is_narrow ? LEGEND_ROW * (int)job->result_count + 10 : 0;
+    double plot = l->is_narrow ? NARROW_HEIGHT : fmax(HEIGHT, 110 + APART * (double)job->result_count);
     frame f = {.left = l->is_narrow ? 50 : 60,
                .top = 30,
                .width = l->width - (l->is_narrow ? 66 : 60 + l->name_width),
                .height = plot - 90,
                .columns = job->batch_count,
                .batch_step = l->is_narrow ? 2 : 1};
-    double name_y[REPORT_MAX_GPUS];
+    double name_y[REPORT_MAX_ROWS];
     find_range(job, &f);
     place_names(job, &f, name_y);
     fprintf(out, "<svg class=\"%s\" viewBox=\"0 0 %d %.0f\" role=\"img\" aria-label=\"Step time against batch\">\n",
@@ -156,11 +154,6 @@ static void draw_batches(FILE *out, const report_job *job, const layout *l)
     draw_axes(out, job, &f);
     for (size_t c = 0; c < job->result_count; c++) draw_line(out, job, c, &f, name_y[c], l->is_narrow);
     fprintf(out, "</svg>\n");
-}
-
-void report_draw_batches(FILE *out, const report_job *job)
-{
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) draw_batches(out, job, &layouts[i]);
 }
 
 static double row_sum(const report_bars *bars, size_t row)
@@ -243,14 +236,30 @@ static void draw_bars(FILE *out, const report_bars *bars, const layout *l)
     fprintf(out, "</svg>\n");
 }
 
-void report_draw_bars(FILE *out, const report_bars *bars)
+/* Returns the space for a name. */
+static int space_of(const char *name)
 {
     enum { LETTER = 8, GAP = 16 };
-    int needed = 0; /* space for the longest name */
-    for (size_t row = 0; row < bars->row_count; row++) {
-        int length = GAP + LETTER * (int)strnlen(bars->names[row], 48);
-        if (length > needed) needed = length;
+    return GAP + LETTER * (int)strnlen(name, 48);
+}
+
+void report_draw_batches(FILE *out, const report_job *job)
+{
+    int needed = 0;
+    for (size_t i = 0; i < job->result_count; i++)
+        if (space_of(job->results[i].name) > needed) needed = space_of(job->results[i].name);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        layout l = layouts[i];
+        if (!l.is_narrow && l.name_width < needed) l.name_width = needed;
+        draw_batches(out, job, &l);
     }
+}
+
+void report_draw_bars(FILE *out, const report_bars *bars)
+{
+    int needed = 0;
+    for (size_t row = 0; row < bars->row_count; row++)
+        if (space_of(bars->names[row]) > needed) needed = space_of(bars->names[row]);
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         layout l = layouts[i];
         if (!l.is_narrow && l.name_width < needed) l.name_width = needed;

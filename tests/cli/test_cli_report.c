@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/support/assertions.h"
+#include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
 enum { MAX_BYTES = 1 << 19, MAX_DEPTH = 64 };
@@ -199,41 +200,64 @@ static void colours_are_legible_in_light_and_dark_mode(void **state)
     free(path);
 }
 
-static void versions_of_pytorch_are_compared_in_a_table(void **state)
+/* A page has a row for each line of `mdot predict` with the same options, with its time. */
+static void a_page_has_the_rows_of_predict(void **state)
 {
     predict_command *f = *state;
     static char page[MAX_BYTES];
-    char *path = NULL, row[128];
-    double step_ms[2];
-    static const char *const versions[] = {"--torch=1.11", "--torch=1.12"};
-    for (int v = 0; v < 2; v++) {
-        RUN(f, resnet, "--gpu=T4", "-b32", versions[v], "--json", "-q");
-        const char *at = strstr(f->result.out, "\"step_ms\": ");
-        assert_non_null(at);
-        step_ms[v] = strtod(at + strlen("\"step_ms\": "), NULL);
-    }
-    assert_compare(step_ms[0], !=, step_ms[1]);
+    static const char *const cases[][6] = {
+        {"--gpu=T4,A100", "--torch=1.11,1.12"},
+        {"--gpu=A100", "--gpus=1,2,4,8", "--precision=fp32,bf16", "--measured=gpus=1,precision=fp32,batch=64,ms=300"},
+        {"--gpu=A100,H100", "--parallel=dp=2,tp=1,2", "--batch=16,64", "--sort=time", "--gpus=2,4"},
+        {"--gpu=A100,T4", "--sweep=sequence=64,128", "--checkpoint=nothing,blocks", "--fit"},
+        {"--gpu=A100", "--parallel=pp=1,2,4,8,16", "--gpus=16", "--batch=64", "--sort=cost", "--price=2"},
+        {"--gpu=L40S", "--optimizer=sgd,adamw", "--compile", "--steps=1000", "--price=1.5", "--batch=32"}};
+    char *path = NULL;
     assert_compare(asprintf(&path, "%s/page.html", f->folder), >, 0);
-    process_run(
-        (const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4,A100", "--torch=1.11,1.12", "-o", path, "-q", NULL},
-        &f->result);
-    if (f->result.status != OK) fail_msg("%s", f->result.err);
-    read_page(path, page);
-    assert_well_formed(page);
-    assert_non_null(strstr(page, "by version of PyTorch</h2>"));
-    assert_non_null(strstr(page, "<th>1.11</th><th>1.12</th>"));
-    snprintf(row, sizeof row, "<td>T4</td><td>%.3g</td><td>%.3g</td></tr>", step_ms[0], step_ms[1]);
-    assert_non_null(strstr(page, row));
-    const char *first = strstr(page, "<td>T4</td><td>"); /* from the page's own table */
-    assert_non_null(first);
-    snprintf(row, sizeof row, "<td>T4</td><td>%.3g</td>", step_ms[0]);
-    assert_memory_equal(first, row, strlen(row));
-    assert_non_null(strstr(page, "All other sections use PyTorch 1.11."));
-    process_run((const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4", "--torch=1.12", "-o", path, "-q", NULL},
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum { MOST = 64 };
+        double ms[MOST];
+        const char *argv[16] = {MDOT_CLI, "predict", bert, "-q", "--json", i == 2 || i >= 3 ? "-q" : "--batch=32"};
+        size_t count = 6;
+        if (i != 3) argv[count++] = "--dim=sequence=128";
+        for (size_t k = 0; k < 6 && cases[i][k] != NULL; k++) argv[count++] = cases[i][k];
+        process_run(argv, &f->result);
+        if (f->result.status != OK) fail_msg("case %zu: %s", i, f->result.err);
+        size_t rows = json_numbers(f->result.out, "step_ms", ms, MOST);
+        assert_compare(rows, >, 1);
+        char output[512];
+        snprintf(output, sizeof output, "--output=%s", path);
+        argv[1] = "report";
+        argv[4] = output;
+        process_run(argv, &f->result);
+        if (f->result.status != OK) fail_msg("case %zu: %s", i, f->result.err);
+        read_page(path, page);
+        assert_well_formed(page);
+        const char *row = strstr(page, "<h2>On each GPU</h2>"), *end = strstr(row, "</table>");
+        size_t shown = 0;
+        row = strstr(row, "</tr>"); /* behind the headings */
+        for (; (row = strstr(row + 1, "<tr")) != NULL && row < end; shown++) {
+            char text[32], digits[32];
+            const char *cell = strstr(row, "</td><td>") + strlen("</td><td>");
+            size_t length = 0;
+            for (; *cell != '<'; cell++)
+                if (*cell != ',') digits[length++] = *cell;
+            digits[length] = '\0';
+            assert_compare(shown, <, rows);
+            snprintf(text, sizeof text, "%.3g", ms[shown]);
+            if (fabs(strtod(digits, NULL) - strtod(text, NULL)) > 5.1e-3 * ms[shown])
+                fail_msg("case %zu, row %zu: %s ms, predicted %s", i, shown, digits, text);
+        }
+        assert_int_equal(shown, rows);
+    }
+    process_run((const char *const[]){MDOT_CLI, "report", bert, resnet, "-o", path, "--measured", "ms=3", NULL},
                 &f->result);
-    assert_int_equal(f->result.status, OK);
-    read_page(path, page);
-    assert_null(strstr(page, "by version of PyTorch</h2>")); /* there is only one version to show */
+    assert_int_equal(f->result.status, USAGE);
+    process_run(
+        (const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpus=1..32", "--batch=1..1024", "-q", NULL},
+        &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "at most 48 rows");
     free(path);
 }
 
@@ -309,7 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_page_is_self_contained, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(colours_are_legible_in_light_and_dark_mode, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(versions_of_pytorch_are_compared_in_a_table, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_page_has_the_rows_of_predict, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(names_are_escaped, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_page_has_the_cost_and_whole_names, predict_command_set_up,

@@ -1,0 +1,318 @@
+/* predict_answers.c — the predictions that a command line asks for: one for each size of the swept dimension, GPU,
+ * combination of listed options, batch and version of PyTorch. `mdot predict` prints them, and `mdot report` draws
+ * them. */
+#include "base/suggest.h"
+#include "cli/cli.h"
+#include "cli/predict/predict_request.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Options ------------------------------------------------------------------------------------------- */
+
+const char *const predict_order_names[PREDICT_ORDER_COUNT + 1] = {
+    [PREDICT_BY_TIME] = "time", [PREDICT_BY_THROUGHPUT] = "throughput", [PREDICT_BY_COST] = "cost", NULL};
+
+/* Adds to PREDICT_MAX_BATCHES values. */
+static bool add_values(const char *command, const char *what, char *text, int64_t most, int64_t *values, size_t *count)
+{
+    return cli_add_values(command, what, text, most, false, PREDICT_MAX_BATCHES, values, count);
+}
+
+static bool is_swept_twice(const char *command, const char *text)
+{
+    return cli_refuse(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
+}
+
+bool predict_parse_sweep(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0')
+        return cli_refuse(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
+    *equals = '\0';
+    for (size_t i = 0; i < cli_predict.option_count; i++)
+        if (cli_predict.options[i].takes_list && strcmp(cli_predict.options[i].name, text) == 0)
+            return cli_refuse(command, "--sweep takes the batch or a dimension; --%s itself takes a list: --%s %s",
+                              text, text, equals + 1);
+    if (strcmp(text, "batch") == 0) {
+        if (r->sweeps_batch) return is_swept_twice(command, text);
+        if (r->batch_count > 0) return cli_refuse(command, "--batch and --sweep exclude each other");
+        r->sweeps_batch = true;
+        return add_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
+    }
+    if (r->swept_dim != NULL) return is_swept_twice(command, text);
+    r->swept_dim = text;
+    return add_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
+}
+
+bool predict_parse_batch(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    if (r->sweeps_batch) return cli_refuse(command, "--batch and --sweep exclude each other");
+    return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
+}
+
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
+
+/* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
+static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
+{
+    v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
+    if (cli_has_work(v->job, &v->info)) return MDOT_OK;
+    return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
+}
+
+/* If the job can be read although the dimension is unbound, it lacks that dimension, and every value would give the
+ * same answer. */
+static mdot_status check_swept(const predict_request *r, mdot_error *err)
+{
+    cli_reading reading = r->reading;
+    mdot_job *job = NULL;
+    reading.quiet = true;
+    if (cli_read_job(r->command, r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
+    mdot_job_destroy(job);
+    bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
+    bs_suggest_add(&suggestion, "batch");
+    return BS_INVALID(err, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path, r->swept_dim,
+                      bs_suggest_end(&suggestion).text);
+}
+
+/* Reads the job once for each value of the swept dimension. */
+mdot_status predict_read(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    size_t count = r->swept_dim != NULL ? r->dim_value_count : 1;
+    answers->variants = calloc(count, sizeof *answers->variants);
+    if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status = r->swept_dim != NULL ? check_swept(r, err) : MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        cli_reading reading = r->reading;
+        predict_variant *v = &answers->variants[i];
+        reading.quiet = reading.quiet || i > 0;
+        if (r->swept_dim != NULL) {
+            if (reading.dims.count == CLI_MAX_DIMS) return BS_INVALID(err, "at most %d dimensions", CLI_MAX_DIMS);
+            v->value = r->dim_values[i];
+            reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = v->value};
+        }
+        status = cli_read_job(r->command, r->job_path, &reading, &v->job, err);
+        if (status != MDOT_OK) break;
+        answers->variant_count++;
+        v->info = MDOT_INIT(mdot_job_info);
+        mdot_job_get_info(v->job, &v->info);
+        status = look_through(r, v, err);
+    }
+    answers->first_job = answers->variants[0].job;
+    answers->job = answers->variants[0].info;
+    if (answers->first_job != NULL) answers->choices = cli_choices_of(answers->first_job);
+    return status;
+}
+
+static size_t at_least_one(size_t count) { return count > 0 ? count : 1; }
+
+/* Lists one configuration for each variant, GPU, combination of listed options, batch and version of PyTorch, in this
+ * order, with defaults from the job. */
+static mdot_status list_configurations(predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    size_t batch_count = at_least_one(r->batch_count), torch_count = at_least_one(r->training.torch_count);
+    size_t combinations = cli_combination_count(&r->lists), each = batch_count * torch_count;
+    if (combinations > PREDICT_MAX_ROWS / (answers->variant_count * r->gpus.count * each))
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "the options have more than %d combinations", PREDICT_MAX_ROWS);
+    size_t gpu_each = combinations * each, per_gpu_model = r->gpus.count * gpu_each;
+    answers->count = answers->variant_count * per_gpu_model;
+    answers->configurations = calloc(answers->count, sizeof *answers->configurations);
+    answers->predictions = calloc(answers->count, sizeof *answers->predictions);
+    answers->variant = calloc(answers->count, sizeof *answers->variant);
+    answers->combination = calloc(answers->count, sizeof *answers->combination);
+    if (answers->configurations == NULL || answers->predictions == NULL || answers->variant == NULL ||
+        answers->combination == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < answers->count; i++) {
+        const mdot_job_info *info = &answers->variants[i / per_gpu_model].info;
+        mdot_configuration *c = &answers->configurations[i];
+        answers->variant[i] = i / per_gpu_model;
+        answers->predictions[i].struct_size = sizeof *answers->predictions;
+        *c = (mdot_configuration){.struct_size = sizeof *c,
+                                  .batch = cli_job_batch(info),
+                                  .gpu_spec = &r->gpus.item[i % per_gpu_model / gpu_each]};
+        if (r->batch_count > 0) c->batch = r->batches[i % each / torch_count];
+        answers->combination[i] = i % gpu_each / each;
+        cli_set_combination(r->command, &r->lists, answers->combination[i], r);
+        cli_training_apply(&r->training, info, c);
+        c->torch = r->training.torch[i % torch_count];
+    }
+    cli_set_combination(r->command, &r->lists, 0, r);
+    return MDOT_OK;
+}
+
+/* Finds the largest batch whose step fits, and stores it in *c; the smallest if none fits. Memory grows with the
+ * batch. */
+static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_configuration *c, mdot_error *err)
+{
+    int64_t unit = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
+    int64_t fits = 0, too_large = CLI_MAX_BATCH / unit + 1;
+    for (int64_t tried = 1; too_large - fits > 1;) {
+        mdot_prediction p = MDOT_INIT(mdot_prediction);
+        c->batch = tried * unit;
+        BS_TRY(mdot_predict(context, job, c, &p, err));
+        *(p.fits ? &fits : &too_large) = tried;
+        bool doubling = p.fits && too_large > CLI_MAX_BATCH / unit && 2 * tried < too_large;
+        tried = doubling ? 2 * tried : fits + (too_large - fits) / 2;
+    }
+    c->batch = (fits > 0 ? fits : 1) * unit;
+    return MDOT_OK;
+}
+
+static const mdot_job *job_of(const predict_answers *answers, size_t i)
+{
+    return answers->variants[answers->variant[i]].job;
+}
+
+static mdot_status explain_all(mdot_context *context, predict_answers *answers, mdot_error *err)
+{
+    answers->explanations = calloc(answers->count, sizeof *answers->explanations);
+    if (answers->explanations == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < answers->count; i++)
+        BS_TRY(mdot_explain(context, job_of(answers, i), &answers->configurations[i], &answers->explanations[i], err));
+    return MDOT_OK;
+}
+
+static mdot_status calibrate_all(const predict_request *r, mdot_predictor *predictor, mdot_context *context,
+                                 predict_answers *answers, mdot_error *err)
+{
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    if (r->explain) answers->factors = calloc(answers->count, sizeof *answers->factors);
+    if (r->explain && answers->factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    const measured_defaults defaults = {.training = &r->training,
+                                        .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
+                                        .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
+    mdot_status status = MDOT_OK;
+    if (answers->calibration == NULL)
+        status = measured_make_calibration(r->command, &r->measured, &defaults, predictor, context, answers->first_job,
+                                           &answers->measured, &answers->calibration, err);
+    const mdot_calibration *calibration = answers->calibration;
+    if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
+    for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
+        const mdot_configuration *c = &answers->configurations[i];
+        mdot_prediction *p = &answers->predictions[i];
+        if (answers->factors != NULL) {
+            answers->factors[i].struct_size = sizeof *answers->factors;
+            status = mdot_calibration_explain(calibration, c, answers->explanations[i], p, &answers->factors[i], err);
+        }
+        if (status == MDOT_OK) status = mdot_calibration_apply_to_job(calibration, job_of(answers, i), c, p, err);
+    }
+    answers->calibrated_rows = info.row_count;
+    return status;
+}
+
+/* Predicts the configurations of one variant. With lists of options, refused combinations are only counted. */
+static mdot_status predict_rows(const predict_request *r, mdot_context *context, predict_answers *answers, size_t first,
+                                size_t count, mdot_error *err)
+{
+    mdot_error reason = {0};
+    mdot_status status = mdot_sweep(context, job_of(answers, first), &answers->configurations[first], count,
+                                    &answers->predictions[first], &reason);
+    if (status == MDOT_OK) return status;
+    if (cli_combination_count(&r->lists) == 1) return mdot_fail(err, status, "%s", reason.message);
+    size_t refused = 0;
+    for (size_t i = first; i < first + count; i++) refused += answers->predictions[i].status != MDOT_OK;
+    if (refused == 0) return mdot_fail(err, status, "%s", reason.message);
+    const char *text = strncmp(reason.message, "pair ", 5) == 0 ? strstr(reason.message, ": ") + 2 : reason.message;
+    if (answers->left_out == 0) mdot_fail(&answers->reason, status, "%s", text);
+    answers->left_out += refused;
+    return MDOT_OK;
+}
+
+/* Removes the refused combinations; fails if none is left. */
+static mdot_status drop_refused(predict_answers *answers, mdot_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < answers->count; i++) {
+        if (answers->predictions[i].status != MDOT_OK) continue;
+        answers->predictions[kept] = answers->predictions[i];
+        answers->configurations[kept] = answers->configurations[i];
+        answers->variant[kept] = answers->variant[i];
+        answers->combination[kept++] = answers->combination[i];
+    }
+    answers->count = kept;
+    if (kept > 0) return MDOT_OK;
+    return BS_INVALID(err, "none of the combinations is possible, for example: %s", answers->reason.message);
+}
+
+/* Opens the predictor and evaluates every configuration. */
+static mdot_status predict_all(const predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    mdot_predictor *predictor = NULL;
+    mdot_context *context = NULL;
+    mdot_status status = predict_open_model(r->model_path, r->reading.output, &predictor, &context, err);
+    if (status == MDOT_OK) {
+        mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
+        status = mdot_predictor_get_info(predictor, &info);
+        snprintf(answers->predictor, sizeof answers->predictor, "%s", info.name);
+        snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
+        answers->choices.torch = info.assumed_torch;
+    }
+    for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++) {
+        status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);
+        if (cli_combination_count(&r->lists) > 1) status = MDOT_OK; /* refused below */
+    }
+    size_t stride = answers->count / answers->variant_count;
+    for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
+        status = predict_rows(r, context, answers, v * stride, stride, err);
+    if (status == MDOT_OK && answers->left_out > 0) status = drop_refused(answers, err);
+    bool calibrates = r->measured.calibration_path != NULL || r->measured.step_count > 0;
+    if (status == MDOT_OK && r->explain) status = explain_all(context, answers, err);
+    if (status == MDOT_OK && calibrates) status = calibrate_all(r, predictor, context, answers, err);
+    if (status == MDOT_OK && r->beside_path != NULL) status = predict_beside(r, context, answers, err);
+    mdot_context_destroy(context);
+    mdot_predictor_close(predictor);
+    return status;
+}
+
+mdot_status predict_answer(predict_request *r, predict_answers *answers, mdot_error *err)
+{
+    mdot_status status = list_configurations(r, answers, err);
+    if (status == MDOT_OK) status = predict_all(r, answers, err);
+    return status == MDOT_OK && !predict_sort(r, answers) ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : status;
+}
+
+void predict_free_rows(predict_answers *answers)
+{
+    for (size_t i = 0; answers->explanations != NULL && i < answers->count; i++)
+        mdot_explanation_destroy(answers->explanations[i]);
+    free(answers->explanations);
+    free(answers->factors);
+    free(answers->servings);
+    mdot_calibration_destroy(answers->calibration);
+    measured_free(&answers->measured);
+    free(answers->configurations);
+    free(answers->predictions);
+    free(answers->variant);
+    free(answers->combination);
+}
+
+void predict_free_jobs(predict_answers *answers)
+{
+    for (size_t i = 0; i < answers->variant_count; i++) mdot_job_destroy(answers->variants[i].job);
+    free(answers->variants);
+}
+
+bool predict_has_several(const predict_request *r)
+{
+    return r->gpus.count > 1 || r->batch_count > 1 || r->dim_value_count > 1 || r->training.torch_count > 1 ||
+           cli_combination_count(&r->lists) > 1;
+}
+
+int predict_check(const predict_request *r)
+{
+    if (r->sort == PREDICT_BY_COST && !r->total.prices.is_set)
+        return cli_usage_error(r->command, "--sort cost requires --price");
+    if (r->fit && r->batch_count > 0)
+        return cli_usage_error(r->command, "--fit excludes --batch and --sweep, because it determines the batch");
+    if (r->swept_dim != NULL && strcmp(r->job_path, "-") == 0)
+        return cli_usage_error(
+            r->command, "--sweep of a dimension requires a job in a file, because it reads the job several times");
+    if (r->swept_dim != NULL && r->measured.step_count > 0)
+        return cli_usage_error(r->command, "--measured excludes --sweep of a dimension, because its step has one size");
+    return CLI_OK;
+}
