@@ -13,15 +13,17 @@ from typing import Any, Callable, Iterator
 import torch
 from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nested._internal import nested_tensor as nested
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from mdot.trace import graph as g
+from mdot.trace import recurrences
 from mdot.trace.autocast import HALVES
 from mdot.trace.budget import Budget
 from mdot.trace.gpu_kernels import CELLS
 from mdot.trace.gradient_mode import GradientMode
-from mdot.trace.known_calls import KnownContents, outside, tensors_of
+from mdot.trace.known_calls import DataDependent, KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
 from mdot.trace.operators.prices import has_price, is_view, price
@@ -100,6 +102,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if nested.NestedTensor in types:  # its own operators follow
+            return NotImplemented
         kwargs = kwargs or {}
         if func.namespace == "prim":
             return func(*args, **kwargs)
@@ -111,7 +115,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return taken_apart
         if name in _OF_ONE_TYPE:
             _check_types(args)
-        if self.fake:
+        if self.fake and name in recurrences.MODES:
+            out = recurrences.run(name, args, self._numbers)
+        elif self.fake:
             out = self._known.run(func, args, kwargs)
         else:
             out = self.budget.run(func, args, kwargs)
@@ -127,6 +133,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if len(self.graph.nodes) > count and _offloads():
             self.graph.offloaded += [node.name for node in self.graph.nodes[count:]]
         return out
+
+    def _numbers(self, tensor: torch.Tensor) -> list[int]:
+        content = self._known.get(tensor)
+        if content is None:
+            raise DataDependent[0](torch.ops.aten._local_scalar_dense.default)
+        with outside():
+            return content.tolist()
 
     def _take_apart(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         cell = CELLS.get(func._schema.name.split("::")[-1])

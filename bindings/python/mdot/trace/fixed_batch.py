@@ -84,7 +84,7 @@ class FixedBatch(TorchFunctionMode):
         unsure: dict[Any, Any] = {}
         for key, (place, value) in bound.items():
             is_list = isinstance(value, (list, tuple))
-            if key == "pad":
+            if key == "pad" and is_list:
                 made: Any = self._padded(tensor, value)
             elif key == "size" and name == "interpolate":
                 made = self._spatial(tensor, value)

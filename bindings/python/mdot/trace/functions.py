@@ -26,7 +26,7 @@ Wrap = Callable[[str, Callable[..., Any]], Callable[..., Any]]
 
 @contextlib.contextmanager
 def _wrapped(**wraps: Wrap) -> Iterator[None]:
-    """Wraps these methods of all functions outside of PyTorch, because programs hold `apply` itself. PyTorch's checkpoint has
+    """Wraps these methods of all functions outside of PyTorch and mdot, because programs hold `apply` itself. PyTorch's checkpoint has
     nodes for all its operators."""
     with contextlib.ExitStack() as stack:
         left: list[Any] = [Function]
@@ -35,7 +35,7 @@ def _wrapped(**wraps: Wrap) -> Iterator[None]:
             left += kind.__subclasses__()
             for name, wrap in wraps.items():
                 method = vars(kind).get(name)
-                if isinstance(method, staticmethod) and not kind.__module__.startswith("torch."):
+                if isinstance(method, staticmethod) and not kind.__module__.startswith(("torch.", "mdot.")):
                     stack.enter_context(mock.patch.object(kind, name, staticmethod(wrap(kind.__name__, method.__func__))))
         yield
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from mdot.trace import recurrences
 from mdot.trace.autocast import HALVES
 
 _MOST_FLASH_CHANNELS = 256
@@ -18,8 +19,7 @@ _REPLACED = ("dropout", "rms_norm", "scaled_dot_product_attention")
 
 class GpuKernels(TorchFunctionMode):
     """Dropout keeps a mask with one byte per element. RMSNorm is one kernel, which keeps its operand. Attention runs PyTorch's
-    kernel for compute capability 8.0. Cells of recurrences are two products and one kernel, and recurrences compute all
-    gradients. The functions in torch.nn.functional are replaced too, because modes are off while the backward pass
+    kernel for compute capability 8.0. Cells of recurrences are two products and one kernel, and recurrences one kernel. The functions in torch.nn.functional are replaced too, because modes are off while the backward pass
     recomputes a checkpointed region."""
 
     _depth = 0
@@ -49,8 +49,8 @@ class GpuKernels(TorchFunctionMode):
             return _normalise(func, *args, **kwargs)
         if func in (torch.lstm_cell, torch.gru_cell) and not kwargs:
             return CELLS[func.__name__](*(_in_autocast(one) for one in args))
-        if func in _RECURRENCES:
-            return func(*_with_gradients(args), **kwargs)
+        if func in recurrences.FUNCTIONS and not kwargs:
+            return recurrences.run(recurrences.FUNCTIONS[func], [_in_autocast(one) for one in args])
         return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
 
 
@@ -105,40 +105,10 @@ def _gru_cell(input: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
 CELLS = {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
 """Cells of recurrences as on CUDA, by ATen's names. The CPU composes them from ten operators and keeps other tensors."""
 
-_RECURRENCES = (torch.gru, torch.rnn_tanh, torch.rnn_relu)
-
-
-class _WithGradient(torch.autograd.Function):
-    """A tensor whose gradient is computed, and then left."""
-
-    @staticmethod
-    def forward(context: Any, tensor: Any, parameter: Any) -> Any:
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def backward(context: Any, gradient: Any) -> Any:
-        return None, None
-
-
-def _with_gradients(args: Sequence[Any]) -> list[Any]:
-    """The arguments of a recurrence. Its backward pass in cuDNN always computes the gradients of the input and of the first
-    state; the CPU, which composes GRU and RNN, leaves them out where nobody needs them."""
-    weights = next((one for one in args if isinstance(one, (list, tuple))), ())
-    parameter = next((one for one in weights if one.requires_grad), None)
-    if parameter is None or not torch.is_grad_enabled():
-        return list(args)
-    operands = [isinstance(one, torch.Tensor) and one.is_floating_point() and not one.requires_grad for one in args]
-    return [_WithGradient.apply(one, parameter) if left else one for one, left in zip(args, operands)]
-
-
-_RESERVED = 5
-"""Tensors like the result in cuDNN's reserve space for a layer of an LSTM, besides the result: gates and cells."""
-
-
 def as_on_cuda(name: str, args: Sequence[Any], out: Any) -> Any:
     """The results of an operator, with the sizes and types that CUDA's kernel gives those that the backward pass needs."""
-    if name == "mkldnn_rnn_layer":  # the last one is the reserve space, which the CPU lacks
-        return (*out[:3], out[0].new_empty(_RESERVED * out[0].numel()))
+    if name == "_cudnn_rnn":
+        return recurrences.with_reserve(args, out)
     if name == "log_sigmoid_forward":
         return out[0], out[1].new_empty(0)
     if name in ("native_layer_norm", "native_batch_norm") and args[0].dtype in HALVES:
@@ -149,7 +119,7 @@ def as_on_cuda(name: str, args: Sequence[Any], out: Any) -> Any:
     return out
 
 
-CHANGED = frozenset({"mkldnn_rnn_layer", "log_sigmoid_forward", "native_layer_norm", "native_batch_norm", "_embedding_bag"})
+CHANGED = frozenset({"_cudnn_rnn", "log_sigmoid_forward", "native_layer_norm", "native_batch_norm", "_embedding_bag"})
 """Operators that `as_on_cuda` changes."""
 
 
@@ -202,7 +172,7 @@ def choose(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, is_grou
 
 
 def _narrowed(tensor: Any, dtype: torch.dtype) -> Any:
-    return tensor.to(dtype) if tensor is not None and tensor.is_floating_point() else tensor
+    return tensor.to(dtype) if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() else tensor
 
 
 def _in_autocast(value: Any) -> Any:

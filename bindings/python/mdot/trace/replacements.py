@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections import OrderedDict
 from typing import Any, Iterator
@@ -19,6 +20,7 @@ from torch.autograd.graph import save_on_cpu
 from torch.nn import functional
 from torch.utils.hooks import RemovableHandle
 
+from mdot.trace import recurrences
 from mdot.trace.known_calls import outside
 
 
@@ -28,11 +30,12 @@ def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
     and ignores gradient hooks."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(nn.SyncBatchNorm, "forward", _batch_norm))
+        stack.enter_context(mock.patch.object(FakeTensor, "get_nested_int", _nested_int, create=True))
         for target, name, value in [(save_on_cpu, "__init__", _save_on_host)] if has_backward else _gradients():
             stack.enter_context(mock.patch.object(target, name, value))
         if hasattr(torch.compiler, "set_stance"):  # PyTorch 2.6: compiled functions run as they were written
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        for target, name, value in [*_flex_attention(notes), *_unpacked_sequences()]:
+        for target, name, value in [*_flex_attention(notes), *_unpacked_sequences(), *recurrences.replacements()]:
             stack.enter_context(mock.patch.object(target, name, value))
         yield
 
@@ -44,6 +47,17 @@ def _unpacked_sequences() -> Iterator[tuple[Any, str, Any]]:
     original = getattr(masks, "find_packed_sequence_indices", None)
     if original is not None:
         yield masks, "find_packed_sequence_indices", lambda ids: None if isinstance(ids, FakeTensor) else original(ids)
+
+
+def _nested_int(self: FakeTensor, *, coeff: Any = 1) -> Any:
+    """The length of a nested tensor without data: a symbol for its offsets, as they have with data."""
+    if self.nested_int_memo is None:
+        self.nested_int_memo = torch._C._get_nested_int(next(_NESTED), 1)
+    return self.nested_int_memo * coeff
+
+
+_NESTED = itertools.count(1 << 32)
+"""Numbers of symbols, beyond those of tensors with data."""
 
 
 def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:

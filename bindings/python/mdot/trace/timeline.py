@@ -16,8 +16,10 @@ from typing import Any, Iterable
 
 import torch
 from torch.utils import checkpoint
+from torch.nested._internal import nested_tensor as nested
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mdot.trace import recurrences
 from mdot.trace.gpu_kernels import CHANGED, as_on_cuda
 from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
@@ -195,15 +197,19 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if nested.NestedTensor in types:  # its own operators follow
+            return NotImplemented
         if func is _DEVICE:  # two thirds of all calls, because autograd asks for each gradient's device
             return args[0].device
-        if self.known is not None:
+        name = _name(func)
+        if name == "_cudnn_rnn_backward":  # PyTorch has no kernel of it for tensors without data
+            out = recurrences.backward(args)
+        elif self.known is not None:
             out = self.known.run(func, args, kwargs or {})
         elif self._kernels is not None:
             out = self._kernels.run(func, args, kwargs or {})
         else:
             out = func(*args, **(kwargs or {}))
-        name = _name(func)
         if name in CHANGED:
             out = as_on_cuda(name, args, out)
         operands = _tensors(args)

@@ -92,6 +92,8 @@ def run(
                 return _run(count, None, model, args, kwargs, batch, sizes=sizes, **options)
             except DataDependent:  # it may depend on values other than the parameters
                 needs_contents = True
+        if sizes is None and like is None and not fixed and count != batch and _differ((args, kwargs), batch):
+            count = batch * max(2, -(-SAMPLES // batch))  # as many of each length
         return _run(count, KnownContents(), model, args, kwargs, batch, sizes=sizes, **options)
 
     if batch < 2 or samples == batch:
@@ -114,6 +116,15 @@ def run(
     if fixed and failed is not None:
         raise failed
     return attempt(batch)  # it distinguishes less
+
+
+def _differ(inputs: Any, batch: int) -> bool:
+    """Whether samples have different integers, for example lengths, from which sizes may follow."""
+    for leaf in pytree.tree_leaves(inputs):
+        if isinstance(leaf, torch.Tensor) and not isinstance(leaf, FakeTensor) and not leaf.is_floating_point() and leaf.device.type == "cpu":
+            if leaf.ndim > 0 and len(leaf) == batch and not bool((leaf == leaf[:1]).all()):
+                return True
+    return False
 
 
 def _run(

@@ -183,9 +183,11 @@ def _solved(args: Any, out: Any) -> float:
 
 
 def _alignment(args: Any, out: Any) -> float:
-    """Forward and backward variables of CTC: one each for a frame and a label, or the gap before it."""
-    frames, labels = args[0].shape[0], args[1].shape[-1]
-    return 12.0 * frames * (args[0].shape[1] if args[0].ndim > 2 else 1) * (2 * labels + 1)
+    """Forward and backward variables of CTC: one each for a frame and a label, or the gap before it. Labels without a
+    dimension of samples are those of all samples."""
+    frames, samples = args[0].shape[0], args[0].shape[1] if args[0].ndim > 2 else 1
+    labels = args[1].shape[-1] * samples if args[1].ndim > 1 else args[1].shape[0]
+    return 12.0 * frames * (2 * labels + samples)
 
 
 def _samples(args: Any, out: Any) -> float:
@@ -211,11 +213,13 @@ _FORMULAS: dict[str, Formula] = {
         "conv1d", "conv2d", "conv3d", "convolution", "_convolution", "convolution_overrideable", "mkldnn_convolution", "miopen_convolution", "_slow_conv2d_forward",
         "slow_conv3d_forward", "thnn_conv2d", "slow_conv3d", "_conv_depthwise2d", "conv_depthwise3d", "miopen_depthwise_convolution", "slow_conv_dilated2d",
         "slow_conv_dilated3d", "_nnpack_spatial_convolution", "cudnn_convolution", "cudnn_convolution_relu", "cudnn_convolution_add_relu",
-        "miopen_convolution_relu", "miopen_convolution_add_relu", "conv_tbc", "_mps_convolution", "cudnn_convolution_transpose_output")},
+        "miopen_convolution_relu", "miopen_convolution_add_relu", "_mps_convolution", "cudnn_convolution_transpose_output")},
     **{name: _transposed for name in (
         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "slow_conv_transpose2d", "slow_conv_transpose3d",
         "cudnn_convolution_transpose", "miopen_convolution_transpose", "_mps_convolution_transpose")},
     **{name: _convolution_backward for name in ("convolution_backward", "convolution_backward_overrideable", "_slow_conv2d_backward")},
+    "affine_grid_generator": lambda args, out: 2.0 * _size(out) * args[0].shape[-1],
+    "conv_tbc": lambda args, out: 2.0 * _size(out) * _size(args[1]) / max(args[1].shape[-1], 1),
     "deform_conv2d": _deformable,
     "_deform_conv2d_backward": lambda args, out: 2 * _deformable(args[1:], args[0]),
     **{name: _attention for name in (
@@ -231,7 +235,7 @@ _FORMULAS: dict[str, Formula] = {
         "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward")},
     **{name: _recurrent for name in ("lstm", "gru", "rnn_tanh", "rnn_relu", "quantized_lstm", "quantized_gru")},
     **{name: _cudnn_recurrent for name in ("_cudnn_rnn", "miopen_rnn", "_lstm_mps")},
-    **{name: lambda args, out: 2 * _cudnn_recurrent(args, out) for name in ("_cudnn_rnn_backward", "miopen_rnn_backward")},
+    **{name: lambda args, out: _cudnn_recurrent(args, out) * (1 + args[-1][-1]) for name in ("_cudnn_rnn_backward", "miopen_rnn_backward")},
     "mkldnn_rnn_layer": _one_layer,
     "mkldnn_rnn_layer_backward": lambda args, out: 2 * _one_layer(args, out),
     **{name: _fourier for name in ("_fft_r2c", "_fft_c2r", "_fft_c2c")},
@@ -281,7 +285,8 @@ def flops_of(func: Any, args: Any, kwargs: Any, out: Any) -> float:
         args = (*args, *[kwargs.get(name) for name in names[len(args) :]])
     operands = [x for a in args for x in (a if isinstance(a, (list, tuple)) else [a]) if isinstance(x, torch.Tensor)]
     is_complex = any(x.is_complex() for x in operands) and formula is not _fourier
-    return (4 if is_complex else 1) * formula(args, out)
+    factor = 3 if formula in (_convolution, _transposed) else 4  # PyTorch's complex convolutions are three real ones
+    return (factor if is_complex else 1) * formula(args, out)
 
 
 def _plain(name: str) -> str:
