@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-enum { MOST_GROUPS = 200, MOST_ROWS = 400, NETWORKS = 5, GPUS = 2, VERSIONS = 3, TESTS = 3 };
+enum { MOST_GROUPS = 400, MOST_ROWS = 400, NETWORKS = 5, GPUS = 2, VERSIONS = 3, TESTS = 3 };
 
 static uint64_t state_of_random;
 
@@ -48,6 +48,21 @@ typedef struct model {
 
 static model m;
 
+/* Copies the settings except PyTorch's version, which it returns; NULL: there is none. */
+static const char *split_settings(const char *settings, char out[64])
+{
+    const char *torch = NULL;
+    size_t size = 0;
+    for (const char *line = settings; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+        if (strncmp(line, "torch=", 6) == 0)
+            torch = line + 6;
+        else
+            size += (size_t)sprintf(out + size, "%.*s\n", (int)strcspn(line, "\n"), line);
+    }
+    out[size] = '\0';
+    return torch;
+}
+
 /* The version is the rows' software, or else that in the settings. */
 static bool take_group(void *user, const mdot_store_group *g)
 {
@@ -58,23 +73,24 @@ static bool take_group(void *user, const mdot_store_group *g)
     taken->sigma = fmax(log(g->upper_ms / g->lower_ms) / (2 * 1.6448536269514722), .01);
     snprintf(taken->gpu, sizeof taken->gpu, "%s", g->gpu_name);
     snprintf(taken->digest, sizeof taken->digest, "%s", g->digest);
-    const char *torch = strstr(g->settings, "torch=");
+    const char *torch = split_settings(g->settings, taken->settings);
     if (*g->software != '\0' || torch == NULL)
         snprintf(taken->version, sizeof taken->version, "%s", g->software);
     else
-        snprintf(taken->version, sizeof taken->version, "torch %s", torch + 6);
-    snprintf(taken->settings, sizeof taken->settings, "%.*s",
-             torch != NULL ? (int)(torch - g->settings) - 1 : (int)strlen(g->settings), g->settings);
+        snprintf(taken->version, sizeof taken->version, "torch %.*s", (int)strcspn(torch, "\n"), torch);
     return true;
 }
 
 static bool is_in(const group *g, const mdot_store_row *r)
 {
+    char settings[64];
+    const char *torch = split_settings(r->settings, settings);
+    size_t length = torch != NULL ? strcspn(torch, "\n") : 0;
     return strcmp(g->digest, r->digest) == 0 && strcmp(g->gpu, r->gpu_name) == 0 && g->g.batch == r->batch &&
            (*r->software != '\0' ? strcmp(g->version, r->software) == 0
-                                 : strncmp(g->version, "torch ", 6) == 0 &&
-                                       strcmp(strstr(r->settings, "torch=") + 6, g->version + 6) == 0) &&
-           strncmp(g->settings, r->settings, strlen(g->settings)) == 0;
+                                 : strncmp(g->version, "torch ", 6) == 0 && strlen(g->version + 6) == length &&
+                                       strncmp(torch, g->version + 6, length) == 0) &&
+           strcmp(g->settings, settings) == 0;
 }
 
 static bool take_row(void *user, const mdot_store_row *r)
@@ -113,8 +129,14 @@ static void add_rows(store_fixture *f, char digests[NETWORKS][MDOT_STORE_DIGEST_
         size_t version = (size_t)draw(VERSIONS), network = (size_t)draw(networks);
         bool in_settings = draw(4) == 0;
         snprintf(versions[i], sizeof *versions, "%s", in_settings ? "" : (const char *[]){"9.1", "10.2", "8"}[version]);
-        snprintf(settings[i], sizeof *settings, "precision=%s%s", network % 2 == 0 ? "amp" : "fp32",
-                 in_settings ? (version == 0 ? "\ntorch=2.4" : "\ntorch=2.12") : "");
+        /* They differ in a name, a first or last letter, or the length, before and behind PyTorch's. */
+        static const char *const others[] = {"attention=eager", "attention=flash", "optimizer=adam", "optimizer=adamw",
+                                             "optimizer=adamx", "optimizes=adam",  "accumulate=2"};
+        static const char *const later[] = {"", "\nworkers=2", "\nworkers=3", "\nworkerz=2"};
+        size_t kinds = draw(2) == 0 ? 1 : 7;
+        snprintf(settings[i], sizeof *settings, "%s\nprecision=%s%s%s", others[draw(kinds)],
+                 network % 2 == 0 ? "amp" : "fp32", in_settings ? (version == 0 ? "\ntorch=2.4" : "\ntorch=2.12") : "",
+                 later[draw(kinds > 1 ? 4 : 1)]);
         rows[i] = store_fixture_row(f, 0);
         rows[i].digest = digests[network];
         rows[i].gpu = gpus[draw(GPUS)];
@@ -282,7 +304,7 @@ static double software_of(const reports *r, size_t cell)
         for (size_t j = 0; j < m.groups; j++) {
             const group *a = &m.group[i], *b = &m.group[j];
             if (!in_cell(a, r, cell) || !in_cell(b, r, before) || strcmp(a->digest, b->digest) != 0 ||
-                a->g.batch != b->g.batch || strncmp(a->settings, b->settings, strlen("precision=f")) != 0)
+                a->g.batch != b->g.batch || strcmp(a->settings, b->settings) != 0)
                 continue;
             size_t k = 0;
             while (k < jobs && strcmp(digest[k], a->digest) != 0) k++;

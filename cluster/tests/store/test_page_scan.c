@@ -182,7 +182,9 @@ static uint32_t put_chain(image *m, const unsigned char *rest, size_t size, flaw
         draw(m->ignores_log ? 1 : 4); /* 0: file; 1: log; 2: file, with other contents in the log; 3: any */
     size_t part = m->page_bytes - 4, links = (size + part - 1) / part, broken = links > 1 ? (size_t)draw(links - 1) : 0;
     uint32_t number[MOST_PAGES];
-    for (size_t i = 0; i < links; i++) number[i] = add_page(m);
+    bool is_far = place == 1 && draw(2) == 0; /* the log may hold any page */
+    for (size_t i = 0; i < links; i++)
+        number[i] = is_far ? (uint32_t)(1 + i + draw(UINT32_MAX / 256 - 8) * 256) | 1u << 31 >> draw(8) : add_page(m);
     for (size_t i = 0; i + 1 < links; i++) { /* in any order */
         size_t other = i + (size_t)draw(links - i);
         uint32_t swapped = number[i];
@@ -192,7 +194,7 @@ static uint32_t put_chain(image *m, const unsigned char *rest, size_t size, flaw
     for (size_t i = 0; i < links; i++) {
         uint32_t next = i + 1 < links ? number[i + 1] : (uint32_t)draw(99);
         bool in_log = place == 1 || (place == 3 && draw(2) == 0);
-        unsigned char *page = m->page[number[i] - 1];
+        unsigned char *page = is_far ? NULL : m->page[number[i] - 1];
         if (place == 2 || m->ignores_log || (in_log && draw(2) == 0)) add_frame(m, number[i]); /* other contents */
         if (in_log) page = add_frame(m, number[i]);
         if (kind == BROKEN_CHAIN && i == broken && i + 1 < links) next = draw(2) == 0 ? 0 : 1000000;
