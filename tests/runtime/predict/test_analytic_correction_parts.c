@@ -316,6 +316,16 @@ static void rooflines_divide_a_step(void **state)
                     assert_true(fabs(parts.pass_ms[pass][work] - scale * r.pass_ms[pass][work]) <= 1e-9 * step_ms);
             assert_true(scale <= 2.5 + 1e-9); /* a real step reaches no more than .4 of the roofline's rates */
         }
+    mdot_job_operator nothing = {.struct_size = sizeof nothing, .known = true, .type = "Relu"};
+    mdot_job *idle = predict_make_job(&nothing, 1);
+    for (int micro = 1; micro <= 8; micro++) { /* without work, all of the step is a wait */
+        const mdot_configuration c = {BASE, .accumulate = (uint32_t)micro};
+        rt_resolved_configuration resolved = resolve(idle, c, everything).requested;
+        rt_step_parts parts = rt_divide_step(idle, &resolved, 7);
+        assert_true(fabs(parts.wait_ms * resolved.micro_steps - 7) < 1e-9);
+        assert_true(parts.host_ms == 0 && parts.optimizer_ms == 0 && !parts.is_learned);
+    }
+    mdot_job_destroy(idle);
     mdot_job_destroy(job);
     (void)state;
 }

@@ -101,6 +101,8 @@ static void malformed_files_are_refused_by_line(void **state)
     }
     assert_int_equal(mdot_calibration_parse(whole, sizeof whole, &calibration, &err), MDOT_MALFORMED);
     assert_non_null(strstr(err.message, "zero byte"));
+    assert_int_equal(mdot_calibration_parse(NULL, 0, &calibration, &err), MDOT_MALFORMED);
+    assert_int_equal(mdot_calibration_parse(NULL, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
 }
 
 /* One number of a line: its least and largest value. A whole number allows no fraction. */

@@ -2,6 +2,12 @@
  * configuration. Operators get the times returned by the predictor's entry "explain". If the entry is absent, the
  * explanation is marked as an estimate. */
 #include "mdot/mdotjob.h"
+#include "runtime/job/gpus.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/operator_traits.h"
+#include "runtime/perf/step_time.h"
+#include "runtime/predict/analytic_correction.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
@@ -304,6 +310,75 @@ static void explanation_without_an_entry_is_marked_as_roofline(void **state)
     predict_close(&f);
 }
 
+static rt_resolved_configuration resolve(const mdot_job *job, const mdot_configuration *c)
+{
+    rt_resolved_configuration resolved;
+    rt_gpu_names names = {0};
+    rt_configuration read;
+    mdot_error err = {0};
+    if (rt_configuration_read(c, 0, &names, &read, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_check(&read, job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolve(job, &read, &resolved);
+    return resolved;
+}
+
+/* Without an entry, the operators of one kind of work share each pass in proportion to their rooflines. The exchange
+ * between GPUs overlaps with the whole backward pass. */
+static void rooflines_divide_passes_and_exchanges(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"T4", "A100", "H100", "RTX-3090"};
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP};
+    predict_fixture f;
+    predict_open(&f, predict_bandwidth_model());
+    mdot_job *job = predict_job(20, 20);
+    size_t exchanges = 0;
+    for (int i = 0; i < 64; i++) {
+        mdot_configuration c = predict_configuration(1 << i % 7, gpus[i % 4]);
+        c.precision = precisions[i / 4 % 2];
+        c.gpu_count = 1 << i / 8 % 4;
+        rt_resolved_configuration r = resolve(job, &c);
+        mdot_prediction p = predict_one(&f, job, &c);
+        mdot_explanation *e = explain(&f, job, &c);
+        mdot_explanation_info info = info_of(e);
+        double times[RT_PASS_COUNT][RT_WORK_COUNT] = {0}, rooflines[RT_PASS_COUNT][RT_WORK_COUNT] = {0},
+               backward_ms = 0;
+        double roofline[20][MDOT_PHASE_COUNT];
+        for (size_t k = 0; k < 20; k++) {
+            rt_work work = rt_work_of(&job->operators[k]);
+            mdot_operator_time s = share_of(e, k);
+            rt_operator_roofline(job, k, &r, roofline[k]);
+            times[RT_PASS_FORWARD][work] += s.forward_ms;
+            times[RT_PASS_BACKWARD][work] += s.data_gradient_ms + s.weight_gradient_ms;
+            double backward = roofline[k][MDOT_PHASE_DATA_GRADIENT] + roofline[k][MDOT_PHASE_WEIGHT_GRADIENT];
+            rooflines[RT_PASS_FORWARD][work] += roofline[k][MDOT_PHASE_FORWARD];
+            rooflines[RT_PASS_BACKWARD][work] += backward;
+            backward_ms += backward;
+        }
+        for (size_t k = 0; k < 20; k++) {
+            rt_work work = rt_work_of(&job->operators[k]);
+            mdot_operator_time s = share_of(e, k);
+            double forward = times[RT_PASS_FORWARD][work] / rooflines[RT_PASS_FORWARD][work],
+                   backward = times[RT_PASS_BACKWARD][work] / rooflines[RT_PASS_BACKWARD][work];
+            assert_equal(s.forward_ms, forward * roofline[k][MDOT_PHASE_FORWARD], "forward of an operator");
+            assert_equal(s.data_gradient_ms, backward * roofline[k][MDOT_PHASE_DATA_GRADIENT], "data gradient of one");
+            assert_equal(s.weight_gradient_ms, backward * roofline[k][MDOT_PHASE_WEIGHT_GRADIENT], "weights of one");
+        }
+        if (info.approximate == MDOT_EXPLAINED_BY_ROOFLINE) {
+            rt_step_parts parts = rt_divide_step(job, &r, p.gpu_ms);
+            double exchanged = rt_communication_ms(job, &r, backward_ms);
+            double scale = p.gpu_ms / (rt_overlapped_ms(&parts, r.micro_steps) + exchanged);
+            assert_equal(info.communication_ms, scale * exchanged, "exchange");
+            assert_equal(info.optimizer_ms, scale * parts.optimizer_ms, "update");
+            exchanges += exchanged > 0;
+        }
+        mdot_explanation_destroy(e);
+    }
+    assert_compare(exchanges, >, 20);
+    mdot_job_destroy(job);
+    predict_close(&f);
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
     (void)state;
@@ -339,6 +414,7 @@ int main(void)
         cmocka_unit_test(each_operator_gets_the_time_of_its_row),
         cmocka_unit_test(operators_that_were_merged_share_a_row),
         cmocka_unit_test(explanation_without_an_entry_is_marked_as_roofline),
+        cmocka_unit_test(rooflines_divide_passes_and_exchanges),
         cmocka_unit_test(invalid_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

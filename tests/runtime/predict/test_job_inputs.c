@@ -117,6 +117,26 @@ static void unpredictable_jobs_have_no_inputs(void **state)
                      MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "batch"));
     assert_null(inputs);
+    c.batch = 8;
+    inputs = inputs_of(&predict_bandwidth, "predict", job, &c);
+    mdot_input input;
+    size_t count = 0;
+    while (mdot_job_inputs_get(inputs, count, &input) == MDOT_OK) count++;
+    assert_true(count > 0);
+    assert_int_equal(mdot_job_inputs_get(inputs, count, &input), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_job_inputs_get(inputs, 0, NULL), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_job_inputs_get(NULL, 0, &input), MDOT_INVALID_ARGUMENT);
+    mdot_job_inputs_destroy(inputs);
+    mdot_job_inputs_destroy(NULL);
+    inputs = NULL;
+    assert_int_equal(mdot_job_inputs_create(predict_bandwidth.context, 9, job, &c, &inputs, &err), MDOT_OUT_OF_RANGE);
+    assert_int_equal(mdot_job_inputs_create(NULL, 0, job, &c, &inputs, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_job_inputs_create(predict_bandwidth.context, 0, NULL, &c, &inputs, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_job_inputs_create(predict_bandwidth.context, 0, job, NULL, &inputs, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_job_inputs_create(predict_bandwidth.context, 0, job, &c, NULL, &err), MDOT_INVALID_ARGUMENT);
+    assert_null(inputs);
     mdot_job_destroy(job);
 }
 

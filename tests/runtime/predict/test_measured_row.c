@@ -1,4 +1,5 @@
 /* test_measured_row.c — measured step rows: the table columns, quoting, and tables for `mdot calibrate`. */
+#include "base/file.h"
 #include "mdot/mdot.h"
 #include "tests/support/assertions.h"
 
@@ -154,6 +155,26 @@ static void table_without_a_header_is_refused(void **state)
     expect_contains(err.message, "measured.csv: the table has no header");
 }
 
+/* The header is read from the table's beginning, which may cut any line behind it, and may end in the header. */
+static void header_ends_within_the_beginning(void **state)
+{
+    (void)state;
+    enum { HEAD = BS_APPEND_HEAD_BYTES - 1 };
+    static const char header[] = "ms,batch,gpu,job,precision,layout,optimizer\n", row[] = "9,8,T4,\"b.job\",amp,,\n";
+    static char text[3 * HEAD];
+    mdot_configuration c = configuration();
+    for (int end = HEAD - 60; end < HEAD + 60; end++) { /* of the header */
+        size_t comment = (size_t)end - strlen(header);
+        memset(text, '#', comment);
+        text[comment - 1] = '\n';
+        strcpy(text + comment, header);
+        for (int i = 0; i < 20; i++) strcat(text, row);
+        write_table(text);
+        mdot_status status = append(&c, "a.job", 12.5, NULL);
+        if (status != (end <= HEAD ? MDOT_OK : MDOT_MALFORMED)) fail_msg("%d: %s", end, err.message);
+    }
+}
+
 static void rows_that_calibrate_could_not_read_are_refused(void **state)
 {
     (void)state;
@@ -189,6 +210,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calibrate_reads_rows_with_every_kind_of_option, set_up, tear_down),
         cmocka_unit_test_setup_teardown(table_keeps_its_own_columns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(table_without_a_header_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(header_ends_within_the_beginning, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_that_calibrate_could_not_read_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
