@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mdot.configuration import fill
@@ -45,7 +45,7 @@ class Trajectory:
 
 
 def trajectory(
-    job: JobLike, gpu: Any, phases: Sequence[tuple[int, float]], samples: float | Training, price: float = 0, **options: Any
+    job: JobLike, gpu: Any, phases: Iterable[tuple[int, float]], samples: float | Training, price: float = 0, **options: Any
 ) -> Trajectory:
     """Predicts a training's duration from its (batch, epochs) in order, over a data set of so many samples:
 
@@ -56,19 +56,27 @@ def trajectory(
     phase may have a part of an epoch. A `Training` in place of samples adds evaluations, checkpoints and failures.
     """
     training = samples if isinstance(samples, Training) else Training(samples)
-    if not phases or not training.samples >= 1 or not all(batch >= 1 and 0 < epochs < math.inf for batch, epochs in phases):
+    try:
+        parts = [(batch, float(epochs)) for batch, epochs in phases]
+        right = training.samples >= 1 and all(batch >= 1 and 0 < epochs < math.inf for batch, epochs in parts)
+    except (TypeError, ValueError):
+        right = False
+    if not right or not parts:
         raise InvalidArgumentError("a trajectory takes samples of 1 or more, and pairs of a batch and epochs above 0")
-    batches = sorted({batch for batch, _ in phases})
-    found = {answer.configuration.batch: answer for answer in sweep(job, [gpu], batches, **options)}
+    batches = sorted({batch for batch, _ in parts})
+    answers = sweep(job, [gpu], batches, **options)
+    if len(answers) != len(batches):
+        raise InvalidArgumentError("a trajectory takes one GPU model, and one value of each option")
+    found = {answer.configuration.batch: answer for answer in answers}
     keep: list[Any] = []
     layouts = {batch: _layout(answer, keep) for batch, answer in found.items()}
     run = c.new(c.mdot_training_run, price=price, **dataclasses.asdict(training))
     plain = c.new(c.mdot_training_run, samples=training.samples)
     done = []
-    for batch, epochs in phases:
+    for batch, epochs in parts:
         alone = _cost(plain, [(layouts[batch], epochs)])
         done.append(Phase(found[batch], epochs, int(alone.steps), alone.hours))
-    cost = _cost(run, [(layouts[batch], epochs) for batch, epochs in phases])
+    cost = _cost(run, [(layouts[batch], epochs) for batch, epochs in parts])
     return Trajectory(tuple(done), cost.hours, cost.lower_hours, cost.upper_hours, int(cost.steps),
                       all(phase.prediction.fits for phase in done), cost)  # fmt: skip
 

@@ -49,9 +49,21 @@ class Trajectories(support.TestCase):
         self.assertFalse(mdot.trajectory("resnet50", "T4", [(8, 1), (4096, 1)], samples=4096).fits)
 
     def test_wrong_phases_are_refused(self) -> None:
-        for phases in ([], [(0, 1)], [(8, 0)], [(8, -1)], [(8, math.nan)], [(8, math.inf)]):
+        wrong = [[], iter([]), [(0, 1)], [(8, 0)], [(8, -1)], [(8, math.nan)], [(8, math.inf)], [(8.5, 1)], [(True, 1)], [("8", 1)],
+                 [(8, "x")], [8, 16], [(8, 1, 1)], [(None, 1)], [(8, None)]]  # fmt: skip
+        for phases in wrong:
             with self.subTest(phases=phases), self.assertRaises(mdot.InvalidArgumentError):
-                mdot.trajectory("gpt2", "H100", phases, samples=100)
+                mdot.trajectory("gpt2", "H100", phases, samples=100)  # type: ignore[arg-type]
+        for samples in (0, -1, math.nan, math.inf, "x", None):
+            with self.subTest(samples=samples), self.assertRaises(mdot.InvalidArgumentError):
+                mdot.trajectory("gpt2", "H100", [(8, 1)], samples=samples)  # type: ignore[arg-type]
+
+    def test_a_trajectory_has_one_answer(self) -> None:
+        for gpu, options in (("all", {}), (["H100", "A100"], {}), ("H100", {"gpus": [1, 2]}), ("H100", {"precision": ["fp32", "amp"]})):
+            with self.subTest(gpu=gpu, **options), self.assertRaises(mdot.InvalidArgumentError):
+                mdot.trajectory("gpt2", gpu, [(8, 1)], samples=100, **options)
+        once, again = (mdot.trajectory("gpt2", "H100", kind([(8, 1), (16, 2)]), samples=100) for kind in (list, iter))
+        self.assertEqual(once, again)
 
 
 class Rounds(support.TestCase):
