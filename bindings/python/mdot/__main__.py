@@ -76,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
         "record_shapes=True and steps on a GPU. State how the job trained by the options.",
     )
     explained.add_argument("trace", metavar="TRACE")
+    explained.add_argument("--to", metavar="NAME", help="another GPU model: its GPU time, from the traced kernels and without "
+                           "them, with the errors of each answer")  # fmt: skip
     _add_step(explained, "the first dimension")
 
     overhead = commands.add_parser(
@@ -140,6 +142,7 @@ def _record_trace(parsed: argparse.Namespace) -> None:
 def _explain_trace(parsed: argparse.Namespace) -> None:
     from mdot.recording.trace_file import gpu_of_trace
     from mdot.trace.replay import compare, network_of
+    from mdot.trace.transfer import answers_ms, table
 
     found = network_of(parsed.trace, parsed.batch)
     if not found.kernels_ms:
@@ -150,7 +153,13 @@ def _explain_trace(parsed: argparse.Namespace) -> None:
     for note in found.notes:
         warnings.warn(note)
     job = mdot.Job.from_network(found.network, batch=found.batch)
-    print(compare(found, job, mdot.Predictor().explain(job, gpu=name, batch=found.batch, **training_of(vars(parsed)))))
+    here, there = (
+        None if gpu is None else mdot.Predictor().explain(job, gpu=gpu, batch=found.batch, **training_of(vars(parsed)))
+        for gpu in (name, parsed.to)
+    )
+    print(compare(found, job, here))
+    if there is not None:
+        print("\n" + table(answers_ms(found, job, here, there, (mdot.gpu(name), mdot.gpu(parsed.to))), parsed.to))
 
 
 def _record_overhead(parsed: argparse.Namespace) -> None:

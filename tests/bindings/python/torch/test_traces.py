@@ -4,6 +4,8 @@ torch.profiler and for Chakra, and measured kernels stand beside predicted ones.
 from __future__ import annotations
 
 import contextlib
+import csv
+import dataclasses
 import gzip
 import io
 import json
@@ -24,6 +26,7 @@ from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile
 import mdot
 from mdot.__main__ import main
 from mdot.trace.replay import compare, network_of
+from mdot.trace.transfer import ERRORS, MDOT, RATIO, WAVES, answers_ms, wave_factor
 
 BATCH, TOLERANCE = 3, 0.01
 Made = tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any], Any, tuple[Any, ...]]
@@ -222,6 +225,39 @@ class Traces(support.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(main(["explain-trace", str(path), "--optimizer", "adamw"]), 0)
         self.assertIn("aten::conv2d", out.getvalue())
+        a100, measured = mdot.gpu("A100"), sum(found.kernels_ms.values())
+        answers = answers_ms(found, job, explained, explained, (a100, a100))
+        for answer in (answers[WAVES], answers[RATIO]):  # the same card: the trace itself
+            self.assertAlmostEqual(answer, measured, places=6)
+        self.assertAlmostEqual(answers[MDOT], sum(share.ms for share in explained), places=6)
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(main(["explain-trace", str(path), "--to", "V100"]), 0)
+        rows = out.getvalue().split("GPU time on V100")[1].splitlines()
+        self.assertEqual([row.rpartition(" %")[0].split("  ")[0] for row in rows[1:4]], [MDOT, RATIO, WAVES])
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(main(["explain-trace", str(path), "--to", "V1000"]), 1)
+        self.assertIn("V1000", err.getvalue())
+
+    def test_waves_lie_between_bandwidth_and_multiprocessors(self) -> None:
+        """For random pairs of cards: without FLOPs the ratio of bandwidths, with endless ones that of multiprocessors and
+        clocks, between them in order, and the way back from a card with the same balance is the inverse."""
+        cards = [mdot.gpu(name) for name in ("A100", "H100", "V100", "T4", "L4", "K80")]
+        for have in cards:
+            for wanted in cards:
+                memory = have.memory_gbps / wanted.memory_gbps
+                compute = have.sm_count * have.boost_mhz / (wanted.sm_count * wanted.boost_mhz)
+                found = [wave_factor(flops, have, wanted) for flops in (0, 1, 10, 100, 1e3, 1e4, 1e12)]
+                self.assertAlmostEqual(found[0], memory)
+                self.assertAlmostEqual(found[-1], compute, delta=1e-6 * compute)
+                self.assertEqual(found, sorted(found, reverse=compute < memory))
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "sm_count"):
+            wave_factor(1, cards[0], dataclasses.replace(cards[1], sm_count=0))
+
+    def test_the_stated_errors_are_those_of_the_lab(self) -> None:
+        path = Path(__file__).resolve().parents[4] / "lab/notes/results/habitat_transfer.csv"
+        rows = {row["method"]: (float(row["mean"]), float(row["median"])) for row in csv.DictReader(path.read_text().splitlines())}
+        for method, row in ((MDOT, "mdot"), (RATIO, "mdot, corrected by the step"), (WAVES, "wave scaling")):
+            self.assertEqual(ERRORS[method], rows[row])
 
 
 if __name__ == "__main__":
