@@ -33,20 +33,56 @@ static bool is_approximate(const ir_node *node)
            lowering != IR_LOWER_LOOP;
 }
 
-/* Moves each result by up to two units in the last place of a quarter of its row's greatest, or of its own. */
-void ir_add_noise(const ir_node *node, ir_wide *wide, uint64_t *state)
+/* Does each result add products or elements of the inputs, so that their magnitudes' sum limits its rounding error? */
+static bool is_sum(ir_opcode opcode)
 {
-    if (!is_approximate(node)) return;
-    int64_t row = wide->rank > 0 && wide->dims[wide->rank - 1] > 0 ? wide->dims[wide->rank - 1] : 1;
-    for (int64_t first = 0; wide->f != NULL && first + row <= wide->count; first += row) {
-        double greatest = 0;
-        for (int64_t i = first; i < first + row; i++)
-            if (isfinite(wide->f[i])) greatest = fmax(greatest, fabs(wide->f[i]));
-        for (int64_t i = first; i < first + row; i++) {
+    return opcode == IR_OP_MatMul || opcode == IR_OP_Gemm || opcode == IR_OP_Conv || opcode == IR_OP_ConvTranspose ||
+           opcode == IR_OP_Einsum || opcode == IR_OP_ReduceSum || opcode == IR_OP_ReduceMean;
+}
+
+/* The sums of the magnitudes; NULL for other operators. */
+static const ir_wide *sum_magnitudes(const ir_node *node, const ir_wide *const *input, ir_arena *arena)
+{
+    if (!is_sum(ir_node_opcode(node))) return NULL;
+    const ir_wide **positive = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
+    for (int i = 0; positive != NULL && i < node->input_count; i++) {
+        positive[i] = input[i];
+        if (input[i] == NULL || input[i]->f == NULL) continue;
+        ir_wide *copy = ir_wide_create(arena, input[i]->dtype, input[i]->rank, input[i]->dims);
+        if (copy == NULL) return NULL;
+        for (int64_t k = 0; k < copy->count; k++) copy->f[k] = fabs(input[i]->f[k]);
+        positive[i] = copy;
+    }
+    ir_wide *sums = NULL;
+    return positive != NULL && ir_eval_node(arena, node, positive, &sums, NULL) == MDOT_OK ? sums : NULL;
+}
+
+static double greatest_finite(const ir_wide *wide, int64_t first, int64_t step, int64_t end)
+{
+    double greatest = 0;
+    for (int64_t i = first; i < end; i += step)
+        if (isfinite(wide->f[i])) greatest = fmax(greatest, fabs(wide->f[i]));
+    return greatest;
+}
+
+/* Moves each result by up to two units in the last place of the greatest of these: its own magnitude; an eighth of the
+ * sum of its terms' magnitudes; without terms, a quarter of the greatest element in both its row and its column, or in
+ * its row if there are few rows. */
+void ir_add_noise(const ir_node *node, const ir_wide *const *input, ir_wide *wide, ir_arena *scratch, uint64_t *state)
+{
+    if (wide->f == NULL || !is_approximate(node)) return;
+    const ir_wide *sums = sum_magnitudes(node, input, scratch);
+    int64_t columns = wide->rank > 0 && wide->dims[wide->rank - 1] > 0 ? wide->dims[wide->rank - 1] : 1;
+    double *column = sums == NULL && wide->count >= 4 * columns ? IR_NEW_ARRAY(scratch, double, columns) : NULL;
+    for (int64_t j = 0; column != NULL && j < columns; j++) column[j] = greatest_finite(wide, j, columns, wide->count);
+    for (int64_t first = 0; first + columns <= wide->count; first += columns) {
+        double row = sums == NULL ? greatest_finite(wide, first, 1, first + columns) : 0;
+        for (int64_t i = first; i < first + columns; i++) {
             *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
             double unit = (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
-            if (wide->f[i] != 0 && isfinite(wide->f[i]))
-                wide->f[i] += 0x1p-22 * unit * fmax(fabs(wide->f[i]), greatest / 4);
+            double size =
+                sums != NULL ? fabs(sums->f[i]) / 8 : (column != NULL ? fmin(row, column[i - first]) : row) / 4;
+            if (wide->f[i] != 0 && isfinite(wide->f[i])) wide->f[i] += 0x1p-22 * unit * fmax(fabs(wide->f[i]), size);
         }
     }
 }

@@ -168,4 +168,4 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
 
 /* Adds noise of some units in the last place to a result of `node` that correct implementations round in different
  * ways; evaluation_noise.c. */
-void ir_add_noise(const ir_node *node, ir_wide *wide, uint64_t *state);
+void ir_add_noise(const ir_node *node, const ir_wide *const *input, ir_wide *wide, ir_arena *scratch, uint64_t *state);
