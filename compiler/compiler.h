@@ -135,6 +135,7 @@ typedef enum co_style {
     CO_POSITIVE, /* floats e^x of these, for roots and logarithms */
     CO_UNIT,     /* floats between 0 and 1, for probabilities */
     CO_WIDE,     /* floats eight times as great; integers from 0 to 9 */
+    CO_VAST,     /* integers of any size up to 2^20 and of both signs, where no table limits them */
     CO_MASKED    /* the first row of each mask is off */
 } co_style;
 /* Fills a typed graph's input `input` in this shape, for a length. Integers that index a table, a dimension or the
@@ -160,7 +161,8 @@ typedef struct co_expected {
 
 /* Per element of an output, in one precision of the code. */
 typedef struct co_bounds {
-    double *scale; /* greatest magnitude of the column (the last dimension), times the row's greatest share of that */
+    double *scale; /* greatest magnitude of the column (the last dimension), or of the channel (dimension 1) if that is
+                      less, times the row's greatest share of that */
     double *error; /* permitted error */
     double *rounding; /* change by 16-bit factors; NULL: the code multiplies in f32 */
     double base;      /* permitted relative to the scale if rounding changes nothing by more */
@@ -169,8 +171,8 @@ typedef struct co_bounds {
  * more in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all
  * lengths, for outputs with few elements. *out_vague: share of elements with a bound above a tenth of the scale; such
  * values say little. False: memory ran out. */
-bool co_find_bounds(const co_expected *expected, int half, double base, double *typical, ir_arena *arena,
-                    co_bounds *out_bounds, double *out_vague);
+bool co_find_bounds(const co_expected *expected, bool has_channels, int half, double base, double *typical,
+                    ir_arena *arena, co_bounds *out_bounds, double *out_vague);
 
 typedef struct co_worst { /* where the error is the greatest part of what is permitted */
     double share;         /* error over permitted error; passes up to 1 */

@@ -11,9 +11,10 @@ static const double single_margin = 32, half_margin = 12, mean_square_margin = 4
  * scores of a row beside -1e9. There the code must agree with the evaluation in f32. */
 static const double decided = 0.02;
 
-typedef struct grid { /* an output as rows of its last dimension */
-    int64_t rows, columns;
-    double *column, *row;       /* column: greatest magnitude. row: greatest share of that */
+typedef struct grid {                       /* an output as rows of its last dimension */
+    int64_t rows, columns, channels, inner; /* inner: elements of a channel that follow one another */
+    double *channel;                        /* greatest magnitude; not limited if there is one channel */
+    double *column, *row;                   /* column: greatest magnitude. row: greatest share of that */
     double *sensitive, *factor; /* of each column, relative to the scale; and of each row, relative to its columns */
     double *sample;             /* one column or row */
 } grid;
@@ -33,24 +34,35 @@ static double quantile(double *values, int64_t count, double share)
     return values[(int64_t)(share * (double)(count - 1) + 0.5)];
 }
 
+/* The lesser scale of the element's column and channel. */
+static double greatest_near(const grid *g, int64_t i)
+{
+    double column = g->column[i % g->columns];
+    return g->channels > 1 ? fmin(column, g->channel[i / g->inner % g->channels]) : column;
+}
+
 static void measure_scales(grid *g, const ir_wide *values)
 {
     double greatest = 0;
     for (int64_t i = 0; i < values->count; i++) {
-        double *column = &g->column[i % g->columns], size = magnitude(values->f[i]);
-        if (size > *column) *column = size;
-        if (size > greatest) greatest = size;
+        double *column = &g->column[i % g->columns], *channel = &g->channel[i / g->inner % g->channels];
+        double size = magnitude(values->f[i]);
+        *column = fmax(*column, size);
+        *channel = fmax(*channel, size);
+        greatest = fmax(greatest, size);
     }
-    for (int64_t j = 0; j < g->columns; j++) g->column[j] = fmax(g->column[j], fmax(1e-6 * greatest, 1e-7));
+    double least = fmax(1e-6 * greatest, 1e-7);
+    for (int64_t j = 0; j < g->columns; j++) g->column[j] = fmax(g->column[j], least);
+    for (int64_t c = 0; c < g->channels; c++) g->channel[c] = fmax(g->channel[c], least);
     for (int64_t i = 0; i < g->rows; i++) {
         double share = g->columns < 4 || g->rows < 2 ? 1 : 1e-2; /* few numbers make no scale */
         for (int64_t j = 0; j < g->columns; j++)
-            share = fmax(share, magnitude(values->f[i * g->columns + j]) / g->column[j]);
+            share = fmax(share, magnitude(values->f[i * g->columns + j]) / greatest_near(g, i * g->columns + j));
         g->row[i] = share;
     }
 }
 
-static double scale_of(const grid *g, int64_t i) { return g->column[i % g->columns] * g->row[i / g->columns]; }
+static double scale_of(const grid *g, int64_t i) { return greatest_near(g, i) * g->row[i / g->columns]; }
 
 /* The greatest change of the element in any evaluation, relative to its scale. */
 static double sensitivity(const grid *g, const co_expected *x, int half, int64_t i)
@@ -81,19 +93,24 @@ static void measure_sensitivities(grid *g, const co_expected *x, int half)
     }
 }
 
-static bool make_grid(grid *g, const ir_wide *values, ir_arena *arena)
+static bool make_grid(grid *g, const ir_wide *values, bool has_channels, ir_arena *arena)
 {
     g->columns = values->rank > 0 ? values->dims[values->rank - 1] : 1;
     g->rows = values->count / g->columns;
+    g->channels = has_channels ? values->dims[1] : 1;
+    g->inner = values->count / (has_channels ? values->dims[0] * values->dims[1] : 1);
+    if (g->inner < 8) g->channels = 1, g->inner = values->count; /* few numbers make no scale */
+    g->channel = IR_NEW_ARRAY(arena, double, g->channels);
     g->column = IR_NEW_ARRAY(arena, double, g->columns);
     g->row = IR_NEW_ARRAY(arena, double, g->rows);
     g->sensitive = IR_NEW_ARRAY(arena, double, g->columns);
     g->factor = IR_NEW_ARRAY(arena, double, g->rows);
     g->sample = IR_NEW_ARRAY(arena, double, g->columns > g->rows ? g->columns : g->rows);
-    return g->column != NULL && g->row != NULL && g->sensitive != NULL && g->factor != NULL && g->sample != NULL;
+    return g->channel != NULL && g->column != NULL && g->row != NULL && g->sensitive != NULL && g->factor != NULL &&
+           g->sample != NULL;
 }
 
-bool co_find_bounds(const co_expected *x, int half, double base, double *typical, ir_arena *arena,
+bool co_find_bounds(const co_expected *x, bool has_channels, int half, double base, double *typical, ir_arena *arena,
                     co_bounds *out_bounds, double *out_vague)
 {
     const ir_wide *values = x->single;
@@ -105,7 +122,8 @@ bool co_find_bounds(const co_expected *x, int half, double base, double *typical
     b.scale = IR_NEW_ARRAY(arena, double, values->count);
     b.error = IR_NEW_ARRAY(arena, double, values->count);
     b.rounding = half >= 0 ? IR_NEW_ARRAY(arena, double, values->count) : NULL;
-    if (!make_grid(&g, values, arena) || b.scale == NULL || b.error == NULL || (half >= 0 && b.rounding == NULL))
+    if (!make_grid(&g, values, has_channels, arena) || b.scale == NULL || b.error == NULL ||
+        (half >= 0 && b.rounding == NULL))
         return false;
     measure_scales(&g, values);
     measure_sensitivities(&g, x, half);

@@ -63,6 +63,22 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
         double below = fmax(1, (double)bound + shift);
         return bound == INT64_MAX || below >= 0x1p63 ? INT64_MAX : (int64_t)below;
     }
+    case IR_OP_Mul:
+    case IR_OP_Div: {
+        if (i != 0 || !ir_value_scalar(node->inputs[1], &number) || number < 1) return INT64_MAX;
+        int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
+        if (ir_node_opcode(node) == IR_OP_Div) number = 1 / number;
+        double scaled = fmax(1, ceil((double)bound / number));
+        return bound == INT64_MAX || scaled >= 0x1p63 ? INT64_MAX : (int64_t)scaled;
+    }
+    case IR_OP_Mod: /* twice the range shows the operator, too */
+    case IR_OP_Min:
+        if (node->input_count != 2 || !ir_value_scalar(node->inputs[1], &number)) return INT64_MAX;
+        return i == 0 && number >= 1 && number < 0x1p31 &&
+                       bound_of(graph, node->outputs[0], length, depth + 1) != INT64_MAX
+                   ? 2 * (int64_t)number
+                   : INT64_MAX;
+    case IR_OP_Abs:
     case IR_OP_Cast:
     case IR_OP_Identity:
     case IR_OP_Reshape:
@@ -118,6 +134,14 @@ static void draw_mask(ir_wide *wide, const co_tensor *shape, co_style style, uin
     for (int64_t i = 0; style == CO_MASKED && i < row; i++) wide->i[i] = 0;
 }
 
+/* Integers of any size up to 2^20, of both signs if the type has them. */
+static int64_t draw_vast(mdot_dtype dtype, uint64_t *state)
+{
+    uint64_t random = co_next_random(state), size = random % 21;
+    int64_t value = (int64_t)(random >> 8 & ((UINT64_C(1) << size) - 1));
+    return ir_wrap_integer(dtype, random >> 63 && !ir_dtype_is_unsigned(dtype) ? -value : value);
+}
+
 static int64_t common_divisor(int64_t a, int64_t b) { return b == 0 ? a : common_divisor(b, a % b); }
 
 /* Steps through the range by a stride without a common divisor, so that neighbours differ. */
@@ -139,6 +163,8 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
         for (int64_t i = 0; i < wide->count; i++) wide->f[i] = draw_float(style, state);
     else if (bound != INT64_MAX)
         draw_indices(wide, bound, cursor);
+    else if (style == CO_VAST && shape->dtype != MDOT_DTYPE_BOOL)
+        for (int64_t i = 0; i < wide->count; i++) wide->i[i] = draw_vast(shape->dtype, state);
     else if (style == CO_WIDE && shape->dtype != MDOT_DTYPE_BOOL)
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(co_next_random(state) % 10);
     else

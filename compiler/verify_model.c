@@ -50,12 +50,14 @@ static mdot_status find_bounds(verification *v, const co_expected *expected, ir_
     bool made = bounds != NULL;
     for (size_t i = 0; made && i < v->info.output_count; i++) {
         double *typical = &v->typical[i * (1 + CO_HALF_TYPES)], vague, ignored;
-        made = co_find_bounds(&expected[i], -1, v->base, typical, arena, &bounds[i].single, &vague);
+        const ir_type *type = &v->typed->outputs[i]->type;
+        bool has_channels = type->rank >= 3 && type->dim[1].scale == 0;
+        made = co_find_bounds(&expected[i], has_channels, -1, v->base, typical, arena, &bounds[i].single, &vague);
         v->is_vague[i] = v->is_vague[i] || vague > 0.1;
         for (int h = 0; made && h < CO_HALF_TYPES; h++)
             if (v->rounds[h])
-                made = co_find_bounds(&expected[i], h, fmax(v->base, half_units[h]), &typical[1 + h], arena,
-                                      &bounds[i].half[h], &ignored);
+                made = co_find_bounds(&expected[i], has_channels, h, fmax(v->base, half_units[h]), &typical[1 + h],
+                                      arena, &bounds[i].half[h], &ignored);
     }
     if (!made) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out = bounds;
@@ -161,7 +163,7 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
     }
     if (status == MDOT_OK) status = evaluate(v, wide, arena, expected, err);
     v->saw_nan = false;
-    bool is_extreme = v->style == CO_MASKED || v->style == CO_WIDE; /* its NaN says nothing about the domain */
+    bool is_extreme = v->style >= CO_WIDE; /* its NaN says nothing about the domain */
     for (size_t i = 0; status == MDOT_OK && !is_extreme && i < v->info.output_count; i++)
         count_values(v, &v->counts[i], expected[i].exact);
     if (status == MDOT_OK) status = run_variants(v, length, inputs, expected, arena, err);
@@ -282,8 +284,8 @@ static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t lon
     int count = choose_lengths(v, shortest, longest, lengths);
     for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_random(v, lengths[i], err);
     int64_t usual = shortest + 7 < longest ? shortest + 7 : longest; /* long enough for rows, and soon evaluated */
-    if (status == MDOT_OK) status = verify_style(v, usual, CO_WIDE, err);
-    if (status == MDOT_OK) status = verify_style(v, usual, CO_MASKED, err);
+    for (co_style style = CO_WIDE; status == MDOT_OK && style <= CO_MASKED; style++)
+        status = verify_style(v, usual, style, err);
     return status == MDOT_OK && longest == v->longest ? sweep_indices(v, longest, err) : status;
 }
 

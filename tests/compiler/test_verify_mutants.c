@@ -6,6 +6,7 @@
 #include "mdot/mdotc.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/graph_onnx.h"
 #include "tests/support/process.h"
 #include "tests/support/random_model.h"
 
@@ -226,8 +227,99 @@ static void mutated_artefacts_are_caught(void **state)
     assert_true(caught * 100 >= made * 98);
 }
 
+/* ---- Outputs of unequal scales, and computed indices --------------------------------------------------------------- */
+
+static void write_text(const char *folder, const char *name, const char *text)
+{
+    ir_arena *arena = ir_arena_create(0);
+    free(write_model(folder, name, graph_to_onnx(graph_from_notation(text, LENGTH, arena))));
+    ir_arena_destroy(arena);
+}
+
+/* Compiles the mutant. The model must fail and the mutant pass. */
+static void expect_caught(const char *model_text, const char *mutant_text)
+{
+    char *folder = process_make_folder(), artefact[256], model[256], mutant[256];
+    snprintf(artefact, sizeof artefact, "%s/mutant.mdot", folder);
+    snprintf(model, sizeof model, "%s/model.onnx", folder);
+    snprintf(mutant, sizeof mutant, "%s/mutant.onnx", folder);
+    write_text(folder, "model.onnx", model_text);
+    write_text(folder, "mutant.onnx", mutant_text);
+    if (!compiles(mutant, artefact)) fail_msg("does not compile: %s", mutant_text);
+    if (verifies(artefact, model)) fail_msg("the mutant passes: %s", mutant_text);
+    if (!verifies(artefact, mutant)) fail_msg("the model itself fails: %s", mutant_text);
+    process_remove_folder(folder);
+}
+
+/* A column or channel with a tenth too much is caught beside others that are a thousand to a million times greater. */
+static void errors_are_relative_to_column_and_channel(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "x = input f32[L,4]\nw = constant f32[4,2] [5, %g, -7, %g, 3, %g, 4, %g]\ny = MatMul(x, w)\nreturn y\n",
+        "x = input f32[L,4]\nw = constant f32[2,4] [5, 7, -3, 4, %g, %g, %g, %g]\nb = constant f32[2] [1, 0]\n"
+        "y = Gemm(x, w, b) {transB=1}\nreturn y\n",
+        "x = input f32[1,L,4]\na = constant i64[1] [1]\nw = constant f32[4,2] [5, %g, -7, %g, 3, %g, 4, %g]\n"
+        "p = MatMul(x, w)\ny = ReduceMean(p, a) {keepdims=0}\nreturn y\n",
+        "x = input f32[1,2,L]\nw = constant f32[2,2,2] [5, -7, 3, 4, %g, %g, %g, %g]\n"
+        "y = Conv(x, w) {kernel_shape=[2], pads=[0, 1]}\nreturn y\n",
+        "x = input f32[L,8]\ng = constant f32[8] [5, 7, 3, 4, %g, %g, %g, %g]\n"
+        "y = LayerNormalization(x, g)\nreturn y\n",
+        "x = input f32[L,4]\nw = constant f32[4,2] [5, %g, -7, %g, 3, %g, 4, %g]\np = MatMul(x, w)\n"
+        "y = Relu(p)\nreturn y\n",
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        for (double scale = 1e-3; scale > 1e-6; scale /= 30) {
+            char text[2][512];
+            for (int k = 0; k < 2; k++) {
+                double s = k == 0 ? scale : 1.1 * scale;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+                snprintf(text[k], sizeof text[k], models[i], 5 * s, -7 * s, 3 * s, 4 * s);
+#pragma GCC diagnostic pop
+            }
+            expect_caught(text[0], text[1]);
+        }
+}
+
+/* Integers reach the whole table through arithmetic, and are great and negative where no table limits them. */
+static void integers_reach_the_models_range(void **state)
+{
+    (void)state;
+    static const char *const models[][3] = {
+        {"i = input i64[L]\nt = weights f32[200,2]\nc = constant i64[] [%d]\nr = Mod(i, c)\ny = Gather(t, r)\n"
+         "return y\n",
+         "199", "200"},
+        {"i = input i64[L]\nt = weights f32[400,2]\nc = constant i64[] [%d]\nr = Mul(i, c)\ny = Gather(t, r)\n"
+         "return y\n",
+         "3", "4"},
+        {"i = input i64[L]\nt = weights f32[400,2]\nc = constant i64[] [%d]\nr = Min(i, c)\ny = Gather(t, r)\n"
+         "return y\n",
+         "398", "399"},
+        {"i = input i64[L]\nt = weights f32[50,2]\nc = constant i64[] [%d]\nr = Div(i, c)\ny = Gather(t, r)\n"
+         "return y\n",
+         "9", "8"},
+        {"i = input i64[L]\nc = constant i64[] [%d]\ny = Mod(i, c)\nreturn y\n", "1009", "1010"},
+        {"i = input i32[L]\nc = constant i32[] [%d]\ny = Max(i, c)\nreturn y\n", "-1000", "-2000"},
+        {"i = input i64[L]\nc = constant i64[] [%d]\na = Mul(i, i)\ny = Min(a, c)\nreturn y\n", "5000", "6000"},
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char text[2][512];
+        for (int k = 0; k < 2; k++) {
+            const char *place = strstr(models[i][0], "%d");
+            snprintf(text[k], sizeof text[k], "%.*s%s%s", (int)(place - models[i][0]), models[i][0], models[i][1 + k],
+                     place + 2);
+        }
+        expect_caught(text[0], text[1]);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mutated_artefacts_are_caught)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mutated_artefacts_are_caught),
+        cmocka_unit_test(errors_are_relative_to_column_and_channel),
+        cmocka_unit_test(integers_reach_the_models_range),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
