@@ -112,7 +112,7 @@ static const char *power_formula(const pl_expr *x, double exponent)
     return exponent == -1 ? "1 / x" : NULL;
 }
 
-/* The result has the base's type. A power of integers is exact, and wraps. Integers with a fractional exponent are
+/* The result has the base's type. A power of integers with a whole exponent is exact, and wraps. Other exponents are
  * computed in f64, and a result that is an integer up to rounding counts as one. */
 static const pl_expr *power(const operands *o)
 {
@@ -122,13 +122,17 @@ static const pl_expr *power(const operands *o)
         if (formula != NULL) return pl_formula(o->arena, formula, &(pl_symbol){"x", x}, 1);
     }
     if (ir_dtype_is_float(x->dtype)) return pl_binary(o->arena, PL_POW, x, pl_cast(o->arena, y, x->dtype));
-    bool is_whole = !ir_dtype_is_float(y->dtype);
-    mdot_dtype dtype = is_whole ? MDOT_DTYPE_I64 : MDOT_DTYPE_F64;
-    const pl_symbol symbols[] = {{"x", pl_cast(o->arena, x, dtype)}, {"y", pl_cast(o->arena, y, dtype)}};
-    const char *formula = is_whole ? "pow(x, y)"
-                                   : "power = pow(x, y); whole = round(power);"
-                                     "abs(power - whole) <= abs(power) * 1e-12 ? whole : power";
-    return pl_cast(o->arena, pl_formula(o->arena, formula, symbols, 2), o->dtype);
+    const pl_symbol whole[] = {{"x", pl_cast(o->arena, x, MDOT_DTYPE_I64)},
+                               {"y", pl_cast(o->arena, y, MDOT_DTYPE_I64)}};
+    const pl_expr *exact = pl_cast(o->arena, pl_formula(o->arena, "pow(x, y)", whole, 2), o->dtype);
+    if (!ir_dtype_is_float(y->dtype)) return exact;
+    const pl_symbol real[] = {{"x", pl_cast(o->arena, x, MDOT_DTYPE_F64)}, {"y", pl_cast(o->arena, y, MDOT_DTYPE_F64)}};
+    const pl_expr *rounded = pl_formula(o->arena,
+                                        "power = pow(x, y); whole = round(power);"
+                                        "abs(power - whole) <= abs(power) * 1e-12 ? whole : power",
+                                        real, 2);
+    const pl_expr *is_whole = pl_formula(o->arena, "y == round(y)", real, 2);
+    return pl_select(o->arena, is_whole, exact, pl_cast(o->arena, rounded, o->dtype));
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */

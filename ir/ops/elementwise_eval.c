@@ -4,6 +4,7 @@
  * innermost dimension, so the index arithmetic stays out of the inner loops. */
 #include "ir/ops/elementwise.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = 3 };
@@ -123,7 +124,8 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
         result->i[i] = ir_wrap_integer(result->dtype, result->i[i]);
 }
 
-/* Pow for a base and an exponent of mixed types: computed in double, returned in the base's type. */
+/* Pow for a base and an exponent of mixed types, in the base's type. Whole exponents of integers are exact, others are
+ * computed in double. */
 static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
 {
     if (result->count == 0) return;
@@ -132,13 +134,17 @@ static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, cons
     do {
         for (int64_t i = 0; i < r.length; i++, target++) {
             double x = ir_wide_get(a, r.at[0] + i * r.step[0]), y = ir_wide_get(b, r.at[1] + i * r.step[1]);
-            double power = rule->on_float(x, y);
             if (result->f != NULL)
-                result->f[target] = power;
+                result->f[target] = rule->on_float(x, y);
+            else if (y == trunc(y))
+                result->i[target] =
+                    rule->on_integer(a->i[r.at[0] + i * r.step[0]], ir_float_to_integer(MDOT_DTYPE_I64, y), false);
             else
-                result->i[target] = ir_float_to_integer(result->dtype, power);
+                result->i[target] = ir_float_to_integer(result->dtype, rule->on_float(x, y));
         }
     } while (rows_next(&r));
+    for (int64_t i = 0; result->i != NULL && i < result->count; i++)
+        result->i[i] = ir_wrap_integer(result->dtype, result->i[i]);
 }
 
 mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)

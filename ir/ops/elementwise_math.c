@@ -114,7 +114,9 @@ enum { F = IR_ON_FLOAT, I = IR_ON_INTEGER, B = IR_ON_BOOL };
 #include "ir/ops/elementwise.def"
 
 static const ir_unary_rule unary_rules[IR_OP_COUNT] = {
-#define UNARY(op, types, cost, is_test, expression, ...) [IR_OP_##op] = {types, cost, float_##op, is_test, __VA_ARGS__},
+#define UNARY(op, types, cost, is_test, expression, ...)                                                               \
+    [IR_OP_##op] = {                                                                                                   \
+        .accepts = types, .flops = cost, .on_float = float_##op, .makes_bool = is_test, .on_integer = __VA_ARGS__},
 #define BINARY(...)
 #include "ir/ops/elementwise.def"
 };

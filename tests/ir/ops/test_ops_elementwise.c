@@ -133,6 +133,8 @@ static void binary_operators_follow_their_definition(void **state)
                   .inputs = {"i32[3] [2, 1, -1]", "i32[3] [-1, -5, -3]"}); /* pow with a negative exponent */
     assert_values("f32[2] [2.25, 0.5]", .op = "Pow", .inputs = {"f32[2] [1.5, 2]", "i64[2] [2, -1]"});
     assert_values("i32[2] [1, 9]", .op = "Pow", .inputs = {"i32[2] [2, 3]", "f32[2] [0.5, 2]"});
+    assert_values("i64[3] [4052555153018976267, -1, 0]", .op = "Pow",
+                  .inputs = {"i64[3] [3, -1, 2]", "f32[3] [39, 3, -1]"}); /* whole exponents of any type are exact */
     assert_values("f32[2,2] [-0.5, 2, -1.5, 4]", .op = "PRelu",
                   .inputs = {"f32[2,2] [-1, 2, -3, 4]", "f32[2] [0.5, 0.25]"});
     assert_values("u8[3] [8, 2, 0]", .op = "BitShift", .attrs = "direction=\"LEFT\"",
