@@ -206,7 +206,7 @@ static void emit_tensor(cu_function *f)
         {"V", v},
         {"K", k},
         {"SCORE_END", end},
-        {NULL}};
+        {0}};
     cu_put_template(&f->body, cu_attention_tensor, keys);
     const cu_term result[] = {{"WIDTH", number(f, width)},
                               {"LANE_CHANNELS", number(f, 2 * width)},
@@ -222,7 +222,7 @@ static void emit_tensor(cu_function *f)
                               {"THREADS", number(f, cu_threads(f))},
                               {"RESULT", result_text(f, NULL, "head", "i1", "channel", "value",
                                                      slices > 1 ? "        " : "                    ")},
-                              {NULL}};
+                              {0}};
     cu_put_template(&f->body, slices > 1 ? cu_attention_shares : cu_attention_heads, result);
 }
 
@@ -291,7 +291,7 @@ static void emit_threads(cu_function *f)
         {"K", k},
         {"SCORE_END", end},
         {"RESULT", result_text(f, "i0", "head", "i1", "d", "sum[d] * scale", "            ")},
-        {NULL}};
+        {0}};
     cu_put_template(&f->body, cu_attention_threads, terms);
     if (slices > 1) cu_put_template(&f->body, cu_attention_join, terms);
     cu_put_template(&f->body, cu_attention_store, terms);

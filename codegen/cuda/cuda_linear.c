@@ -147,7 +147,7 @@ static void put_fragment_results(cu_function *f)
                              {"COLUMN", is_odd ? "min(column + e, COLUMNS - 1)" : "column + e"},
                              {"BIAS", k->bias >= 0 ? " + bias_of[j][e]" : ""},
                              {"VALUE", value_text(f, "acc")},
-                             {NULL}};
+                             {0}};
     cu_put_template(&f->body, cu_linear_results, terms);
     if (stores_pairs(f)) {
         const cu_placement *placement = cu_placement_of(f, k->out.buffer);
@@ -275,8 +275,8 @@ static void put_sums(cu_function *f, const char *a, const char *row_origin)
            "            float chain[%s][TILES][2][4] = {};\n",
            warps, chains);
     if (f->step->kernel->linear.bias >= 0)
-        cu_put_template(&f->body, cu_linear_bias, (const cu_term[]){{"BIAS", bias_pointer(f)}, {NULL}});
-    const cu_term terms[] = {{"WARPS", warps}, {"CHAINS", chains}, {"A", a}, {"ROW_ORIGIN", row_origin}, {NULL}};
+        cu_put_template(&f->body, cu_linear_bias, (const cu_term[]){{"BIAS", bias_pointer(f)}, {0}});
+    const cu_term terms[] = {{"WARPS", warps}, {"CHAINS", chains}, {"A", a}, {"ROW_ORIGIN", row_origin}, {0}};
     cu_put_template(&f->body, cu_linear_sums, terms);
 }
 
@@ -364,7 +364,7 @@ static void emit_rows(cu_function *f)
                              {"A", a},
                              {"SUM", sum},
                              {"VALUE", value_text(f, "acc")},
-                             {NULL}};
+                             {0}};
     cu_put_template(&f->body, cu_linear_rows, terms);
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "                ");
     cu_put(&f->body, "            }\n        }\n    }\n");
@@ -397,7 +397,7 @@ static void emit_vector(cu_function *f)
                              {"PARTS", number(f, parts)},
                              {"WEIGHT", weight},
                              {"A", plain_a(f)},
-                             {NULL}};
+                             {0}};
     cu_put_template(&f->body, cu_linear_vector, terms);
     if (parts > 1) cu_put_template(&f->body, cu_linear_parts, terms);
     put_vector_result(f, "sum");
