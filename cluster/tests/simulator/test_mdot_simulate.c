@@ -332,7 +332,7 @@ static void control_bytes_of_inputs_stay_out_of_messages(void **state)
                                         "job_id,submit_s,gpus,duration_s\na," HOSTILE ",2,100\n",
                                         "job_id,submit_s,gpus,duration_s\na,0,2,100\n" HOSTILE ",0,2,100\n"};
     static const char *const options[] = {"--cluster", "--throughputs", "--factors", "--sweep",  "--idle",
-                                          "--power",   "--policy",      "--gpus",    "--window", "--none" HOSTILE};
+                                          "--power",   "--policy",      "--gpus",    "--window", ("--none" HOSTILE)};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *path = workload_write_file(f->folder, "hostile.csv", texts[i]);
         for (size_t k = 0; k <= sizeof options / sizeof *options; k++) {

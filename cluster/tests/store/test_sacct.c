@@ -245,7 +245,8 @@ static void times_are_dates_or_seconds(void **state)
     int64_t summer, winter; /* Slurm prints local time */
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
-    assert_true(ac_read_time("2026-07-24T10:00:00", &summer) && ac_read_time("2026-11-24T10:00:00", &winter));
+    assert_true(ac_read_time("2026-07-24T10:00:00", &summer));
+    assert_true(ac_read_time("2026-11-24T10:00:00", &winter));
     setenv("TZ", "UTC0", 1);
     tzset();
     assert_int_equal(summer, 1784880000);
