@@ -227,7 +227,7 @@ static void mutated_artefacts_are_caught(void **state)
     assert_true(caught * 100 >= made * 98);
 }
 
-/* ---- Outputs of unequal scales, and computed indices --------------------------------------------------------------- */
+/* ---- Outputs of unequal scales, and computed indices ------------------------------------------------------------- */
 
 static void write_text(const char *folder, const char *name, const char *text)
 {

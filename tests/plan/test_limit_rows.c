@@ -88,8 +88,8 @@ static void random_selections_agree(void **state)
     };
     static const char *const ends[] = {
         "u%1$d = Unsqueeze(t, one)\ny%1$d = ScatterND(y%2$d, u%1$d, r%3$d) {reduction=\"add\"}\n",
-        "u%1$d = Unsqueeze(t, one)\ns%1$d = Shape(r%3$d)\nv%1$d = Expand(u%1$d, s%1$d)\n"
-        "y%1$d = ScatterElements(y%2$d, v%1$d, r%3$d) {axis=0, reduction=\"add\"}\n",
+        ("u%1$d = Unsqueeze(t, one)\ns%1$d = Shape(r%3$d)\nv%1$d = Expand(u%1$d, s%1$d)\n"
+         "y%1$d = ScatterElements(y%2$d, v%1$d, r%3$d) {axis=0, reduction=\"add\"}\n"),
         "u%1$d = Unsqueeze(t, one)\ny%1$d = ScatterND(y%2$d, u%1$d, r%3$d) {reduction=\"max\"}\n",
     };
     for (int number = 0; number < 24; number++) {

@@ -245,8 +245,10 @@ static void rows_of_run_time_length_match(void **state)
     shape shapes[2 * MODES];
     for (int i = 0; i < 2 * MODES; i++) {
         bool parameters = has_parameters(modes[i % MODES]);
-        shapes[i] =
-            (shape){.mode = modes[i % MODES], .rows = ir_dim_number(3), .columns = {1, i / MODES}, .gap = i % 2};
+        shapes[i] = (shape){.mode = modes[i % MODES],
+                            .rows = ir_dim_number(3),
+                            .columns = {.scale = 1, .offset = i / MODES},
+                            .gap = i % 2};
         shapes[i].gamma = shapes[i].beta = parameters;
         shapes[i].residual = shapes[i].epilogue = i >= MODES;
     }

@@ -297,7 +297,7 @@ static void the_sum_of_a_norm_has_the_written_row_width(void **state)
     assert_compare(target, >=, 0);
     for (int s = 0; s < stages->step_count; s++) {
         pl_kernel *kernel = (pl_kernel *)stages->steps[s].kernel;
-        if (kernel->kind == PL_NORM) kernel->norm.sum = (pl_matrix){.buffer = target, .row_stride = {0, 16}};
+        if (kernel->kind == PL_NORM) kernel->norm.sum = (pl_matrix){.buffer = target, .row_stride = {.offset = 16}};
     }
     assert_int_equal(cu_lay_out(stages, CG_BF16, cuda_arena, &layout, &err), MDOT_OK);
     assert_int_equal(layout.placements[target].plain.width, 16);
