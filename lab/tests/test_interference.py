@@ -31,6 +31,19 @@ def test_left_out_pairs_follow_the_law() -> None:
     assert np.median(np.abs(rule / pairs.slowdowns - 1)) > 0.05
 
 
+def test_bounds_know_an_additive_law_and_measured_pairs() -> None:
+    from mdot_lab.interference import rivals
+
+    pairs = made(8)
+    assert np.allclose(rivals.own_and_partners_factor(pairs), np.maximum(np.log(pairs.slowdowns), 0), atol=1e-9)
+    errors = []
+    for count in (0, 4):
+        mean, judged = rivals.with_measured_pairs(pairs, count, 0)
+        assert judged.all() or count > 0
+        errors.append(np.abs(mean - np.log(pairs.slowdowns))[judged].mean())
+    assert errors[1] < errors[0]
+
+
 def test_folds_leave_out_whole_groups() -> None:
     pairs = made(6)
     for tested in evaluation.left_out_networks(pairs):

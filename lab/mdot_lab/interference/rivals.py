@@ -9,6 +9,10 @@
 - the same pair elsewhere: the mean log slowdown of the same two jobs on the other cards. It is no method, because somebody must have
   measured the pair. It bounds any that knows jobs and cards and nothing about the host, since the cards were in different machines.
 
+- own and partner's factor: for each card, every job's slowdown is a factor of its own times one of its partner, both fitted to the
+  judged labels. It bounds the additive part of any law that knows a job's factors without measuring its pairs.
+- mdot, n pairs measured: left-out networks, of which n random pairs on any card are known.
+
 Settings are usual ones and were not tuned. Seeds vary the trees' samples and the perceptron's weights.
 """
 
@@ -18,10 +22,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mdot_lab.interference import evaluation
+from mdot_lab.interference import evaluation, process
 from mdot_lab.interference.pairs import Pairs
 from mdot_lab.interference.process import LEAST
 
+MEASURED = (5, 10, 20, 40)
 FIELDS = ("split", "seed", "method", *evaluation.FIELDS[2:])
 Method = Callable[[np.ndarray, np.ndarray, int], Callable[[np.ndarray], np.ndarray]]
 """(inputs [n, f], log slowdowns [n], seed) -> inputs [m, f] -> log slowdowns [m]."""
@@ -58,6 +63,46 @@ def same_pair_elsewhere(pairs: Pairs) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return other @ logs / np.maximum(count, 1)[:, None], np.zeros_like(logs), count > 0
 
 
+def own_and_partners_factor(pairs: Pairs) -> np.ndarray:
+    """Mean log slowdown of an additive law, by least squares over both sides of all pairs of a card."""
+    mean = np.zeros_like(pairs.slowdowns)
+    for gpu in np.unique(pairs.gpus):
+        rows = pairs.gpus == gpu
+        jobs, index = np.unique(pairs.jobs[rows].ravel(), return_inverse=True)
+        own, partner = np.eye(len(jobs))[index.reshape(-1, 2)].transpose(1, 0, 2)
+        sides = [np.concatenate(side, axis=1) for side in ((own, partner), (partner, own))]
+        targets = np.log(pairs.slowdowns[rows])
+        factors = np.linalg.lstsq(np.concatenate(sides), targets.T.ravel(), rcond=None)[0]
+        mean[rows] = np.column_stack([side @ factors for side in sides])
+    return np.maximum(mean, 0)
+
+
+def with_measured_pairs(pairs: Pairs, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean log slowdown of left-out networks of which `count` pairs are measured, and a mask of the judged pairs."""
+    random = np.random.default_rng(seed)
+    mean, judged = np.zeros_like(pairs.slowdowns), np.zeros((len(pairs.gpus), 1))
+    for out in evaluation.left_out_networks(pairs):
+        tested = out.copy()
+        tested[random.choice(np.flatnonzero(out), min(count, out.sum()), replace=False)] = False
+        mean[tested] += np.maximum(process.fit(pairs.loads[~tested], pairs.slowdowns[~tested])(pairs.loads[tested])[0], 0)
+        judged += tested[:, None]
+    return mean / np.maximum(judged, 1), judged[:, 0] > 0
+
+
+def _row_of(split: str, seed: int, name: str, pairs: Pairs, mean: np.ndarray, judged: np.ndarray) -> list[str]:
+    some = Pairs(*(part[judged] for part in vars(pairs).values()))
+    return [split, str(seed), name, *evaluation.row("", "", some, (mean[judged], np.zeros_like(mean[judged])), 1.0)[2:]]
+
+
+def bounds(pairs: Pairs, seeds: int) -> list[list[str]]:
+    rows = [_row_of("networks", seed, f"mdot, {count} pairs measured", pairs, *with_measured_pairs(pairs, count, seed))
+            for count in MEASURED for seed in range(seeds)]
+    mean, _, known = same_pair_elsewhere(pairs)
+    every = np.ones(len(pairs.gpus), dtype=bool)
+    return [*rows, _row_of("cards", 0, "the same pair elsewhere", pairs, mean, known),
+            _row_of("bound", 0, "own and partner's factor", pairs, own_and_partners_factor(pairs), every)]
+
+
 def table(pairs: Pairs, splits: dict[str, Callable[[Pairs], list[np.ndarray]]], seeds: int) -> list[list[str]]:
     """Rows in the form of evaluation.row, with the split and the seed before them."""
     rows = []
@@ -66,10 +111,7 @@ def table(pairs: Pairs, splits: dict[str, Callable[[Pairs], list[np.ndarray]]], 
             for seed in range(seeds if method is not _constant else 1):
                 answer = predict_left_out(pairs, folds(pairs), method, seed)
                 rows.append([split, str(seed), name, *evaluation.row("", "", pairs, answer, 1.0)[2:]])
-    mean, deviation, known = same_pair_elsewhere(pairs)
-    some = Pairs(*(part[known] for part in vars(pairs).values()))
-    rows.append(["cards", "0", "the same pair elsewhere", *evaluation.row("", "", some, (mean[known], deviation[known]), 1.0)[2:]])
-    return rows
+    return rows + bounds(pairs, seeds)
 
 
 def predict_left_out(pairs: Pairs, folds: list[np.ndarray], method: Method, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
