@@ -179,17 +179,19 @@ static mdot_status load_rows(mdot_store *store, drift *d, mdot_error *err)
         d->failed_memory = true;
     else
         status = st_prepare(store,
-                            "SELECT m.group_id, r.measured_at, r.ms FROM members m JOIN rows r ON r.id = m.row "
-                            "WHERE r.measured_at > 0 ORDER BY r.measured_at, r.id",
+                            ST_SELECT_ROW ", m.group_id FROM members m JOIN rows r ON r.id = m.row "
+                                          "WHERE r.measured_at > 0 ORDER BY r.measured_at, r.id",
                             &select, err);
     for (size_t i = 0; ids != NULL && i < d->group_count; i++) ids[i] = (id_index){d->groups[i].id, i};
     if (ids != NULL) qsort(ids, d->group_count, sizeof *ids, compare_ids);
     while (status == MDOT_OK && !d->failed_memory && (code = sqlite3_step(select)) == SQLITE_ROW) {
-        id_index wanted = {.id = sqlite3_column_int64(select, 0)};
+        st_value v[ST_ROW_WIDTH];
+        status = st_read(store, &st_tables[ST_ROWS], select, v, err);
+        if (status != MDOT_OK) break;
+        id_index wanted = {.id = sqlite3_column_int64(select, ST_ROW_WIDTH + 2)};
         const id_index *found = bsearch(&wanted, ids, d->group_count, sizeof *ids, compare_ids);
         if (found != NULL)
-            d->failed_memory |=
-                !add_row(d, found->group, sqlite3_column_int64(select, 1), log(sqlite3_column_double(select, 2)));
+            d->failed_memory |= !add_row(d, found->group, v[ST_AT_measured_at].whole, log(v[ST_AT_ms].real));
     }
     if (status == MDOT_OK && !d->failed_memory && code != SQLITE_DONE)
         status = st_fail(store, code, "read the rows", err);

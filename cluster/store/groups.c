@@ -29,8 +29,8 @@ typedef struct refresh {
 } refresh;
 
 /* A group whose count is negative has changed. */
-static const char sql_new_rows[] = "SELECT id, digest, gpu_name, batch, settings, software FROM rows "
-                                   "WHERE id > (SELECT coalesce(max(row), 0) FROM members) ORDER BY id";
+static const char sql_new_rows[] = ST_SELECT_ROW " FROM rows "
+                                                 "WHERE id > (SELECT coalesce(max(row), 0) FROM members) ORDER BY id";
 static const char sql_add_group[] =
     "INSERT INTO groups (digest, gpu_name, batch, settings, software, row_count, outlier_count, mean, spread, "
     "memory_gib, first_at, last_at) VALUES (?1, ?2, ?3, ?4, ?5, -1, 0, 0, 0, 0, 0, 0) ON CONFLICT DO NOTHING";
@@ -40,8 +40,7 @@ static const char sql_add_member[] = "INSERT INTO members (row, group_id, weight
 static const char sql_mark[] = "UPDATE groups SET row_count = -1 WHERE id = ?1";
 static const char sql_marked[] = "SELECT id FROM groups WHERE row_count < 0 LIMIT 1";
 static const char sql_read_group[] =
-    "SELECT r.id, r.ms, r.memory_gib FROM members m JOIN rows r ON r.id = m.row WHERE m.group_id = ?1 "
-    "ORDER BY m.row DESC LIMIT ?2";
+    ST_SELECT_ROW " FROM members m JOIN rows r ON r.id = m.row WHERE m.group_id = ?1 ORDER BY m.row DESC LIMIT ?2";
 static const char sql_set_weight[] = "UPDATE members SET weight = ?2 WHERE row = ?1";
 static const char sql_set_group[] =
     "UPDATE groups SET mean = ?2, spread = ?3, row_count = (SELECT count(*) FROM members WHERE group_id = ?1), "
@@ -52,24 +51,27 @@ static const char sql_set_group[] =
 
 static mdot_status no_memory(const refresh *f) { return BS_OUT_OF_MEMORY(f->err, "groups of %s", f->store->path); }
 
-static void bind_key(sqlite3_stmt *statement, sqlite3_stmt *row, const char *settings)
+static void bind_key(sqlite3_stmt *statement, const st_value *row, const char *settings)
 {
-    st_bind_text(statement, 1, st_column_text(row, 1));
-    st_bind_text(statement, 2, st_column_text(row, 2));
-    sqlite3_bind_int64(statement, 3, sqlite3_column_int64(row, 3));
+    st_bind_text(statement, 1, row[ST_AT_digest].bytes);
+    st_bind_text(statement, 2, row[ST_AT_gpu_name].bytes);
+    sqlite3_bind_int64(statement, 3, row[ST_AT_batch].whole);
     st_bind_text(statement, 4, settings);
-    st_bind_text(statement, 5, st_column_text(row, 5));
+    st_bind_text(statement, 5, row[ST_AT_software].bytes);
 }
 
 static mdot_status place_row(refresh *f)
 {
     static const char action[] = "group the rows";
     int64_t group = 0;
-    char *settings = st_strip_reading(st_column_text(f->new_rows, 4));
+    st_value row[ST_ROW_WIDTH];
+    mdot_status status = st_read(f->store, &st_tables[ST_ROWS], f->new_rows, row, f->err);
+    if (status != MDOT_OK) return status;
+    char *settings = st_strip_reading(row[ST_AT_settings].bytes);
     if (settings == NULL) return no_memory(f);
-    bind_key(f->add_group, f->new_rows, settings);
-    bind_key(f->find_group, f->new_rows, settings);
-    mdot_status status = st_run(f->store, f->add_group, action, NULL, f->err);
+    bind_key(f->add_group, row, settings);
+    bind_key(f->find_group, row, settings);
+    status = st_run(f->store, f->add_group, action, NULL, f->err);
     if (status == MDOT_OK) status = st_run(f->store, f->find_group, action, &group, f->err);
     if (status == MDOT_OK) {
         sqlite3_bind_int64(f->add_member, 1, sqlite3_column_int64(f->new_rows, 0));
@@ -101,15 +103,19 @@ static mdot_status read_group(refresh *f, int64_t group, size_t *out_count, size
 {
     size_t count = 0, absurd = 0;
     int code;
+    mdot_status status = MDOT_OK;
     sqlite3_bind_int64(f->read_group, 1, group);
     sqlite3_bind_int(f->read_group, 2, MOST_ROWS);
-    while ((code = sqlite3_step(f->read_group)) == SQLITE_ROW) {
-        double ms = sqlite3_column_double(f->read_group, 1);
-        size_t slot = st_is_absurd(ms, sqlite3_column_double(f->read_group, 2)) ? MOST_ROWS - ++absurd : count++;
+    while (status == MDOT_OK && (code = sqlite3_step(f->read_group)) != SQLITE_DONE) {
+        st_value row[ST_ROW_WIDTH];
+        status = code == SQLITE_ROW ? st_read(f->store, &st_tables[ST_ROWS], f->read_group, row, f->err)
+                                    : st_fail(f->store, code, "read a group", f->err);
+        if (status != MDOT_OK) break;
+        double ms = row[ST_AT_ms].real;
+        size_t slot = st_is_absurd(ms, row[ST_AT_memory_gib].real) ? MOST_ROWS - ++absurd : count++;
         f->row[slot] = sqlite3_column_int64(f->read_group, 0);
         f->value[slot] = log(ms);
     }
-    mdot_status status = code == SQLITE_DONE ? MDOT_OK : st_fail(f->store, code, "read a group", f->err);
     sqlite3_reset(f->read_group);
     *out_count = count;
     *out_absurd = absurd;

@@ -8,28 +8,32 @@
 #define LETTER_R "R"
 #define LETTER_B "B"
 #define LETTER(name, type) LETTER_##type
-#define NAME(name, type) #name ", "
 
 /* "?1" is the id, and the last number is the seal's. */
 static const char row_insert[] = "INSERT INTO rows (id, " ST_ROW_COLUMNS(
-    NAME) "seal) VALUES "
-          "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) ON CONFLICT (uid) DO NOTHING";
+    ST_COLUMN_NAME) "seal) VALUES "
+                    "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) ON CONFLICT (uid) DO NOTHING";
 static const char job_insert[] = "INSERT INTO jobs (id, " ST_JOB_COLUMNS(
-    NAME) "seal) VALUES (?1,?2,?3,?4,?5,?6,?7,?8) "
-          "ON CONFLICT (digest) DO UPDATE SET name = excluded.name, operator_count = excluded.operator_count, "
-          "parameters = excluded.parameters, added_at = excluded.added_at, bytes = excluded.bytes, seal = "
-          "excluded.seal WHERE length(excluded.bytes) > length(bytes)";
+    ST_COLUMN_NAME) "seal) VALUES (?1,?2,?3,?4,?5,?6,?7,?8) "
+                    "ON CONFLICT (digest) DO UPDATE SET name = excluded.name, operator_count = "
+                    "excluded.operator_count, "
+                    "parameters = excluded.parameters, added_at = excluded.added_at, bytes = excluded.bytes, seal = "
+                    "excluded.seal WHERE length(excluded.bytes) > length(bytes)";
 /* A finished outcome stays finished. */
 #define OUTCOME_UPDATE                                                                                                 \
     "INSERT INTO outcomes (id, " ST_OUTCOME_COLUMNS(                                                                   \
-        NAME) "seal) VALUES "                                                                                          \
-              "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) ON CONFLICT (cluster, "        \
-              "job_id, submitted_at) DO UPDATE SET name = excluded.name, user = excluded.user, account = "             \
-              "excluded.account, partition = excluded.partition, state = excluded.state, digest = excluded.digest, "   \
-              "gpu = excluded.gpu, gpu_count = excluded.gpu_count, node_count = excluded.node_count, started_at = "    \
-              "excluded.started_at, ended_at = excluded.ended_at, elapsed_s = excluded.elapsed_s, limit_s = "          \
-              "excluded.limit_s, exit_code = excluded.exit_code, outcome = excluded.outcome, seal = "                  \
-              "excluded.seal "
+        ST_COLUMN_NAME) "seal) VALUES "                                                                                \
+                        "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20) ON CONFLICT "        \
+                        "(cluster, "                                                                                   \
+                        "job_id, submitted_at) DO UPDATE SET name = excluded.name, user = excluded.user, account = "   \
+                        "excluded.account, partition = excluded.partition, state = excluded.state, digest = "          \
+                        "excluded.digest, "                                                                            \
+                        "gpu = excluded.gpu, gpu_count = excluded.gpu_count, node_count = excluded.node_count, "       \
+                        "started_at = "                                                                                \
+                        "excluded.started_at, ended_at = excluded.ended_at, elapsed_s = excluded.elapsed_s, limit_s "  \
+                        "= "                                                                                           \
+                        "excluded.limit_s, exit_code = excluded.exit_code, outcome = excluded.outcome, seal = "        \
+                        "excluded.seal "
 static const char outcome_insert[] =
     OUTCOME_UPDATE "WHERE seal <> excluded.seal AND (excluded.outcome <> 0 OR outcome = 0)";
 static const char outcome_salvage[] = OUTCOME_UPDATE "WHERE outcome = 0 AND excluded.outcome <> 0";
@@ -37,21 +41,21 @@ static const char outcome_salvage[] = OUTCOME_UPDATE "WHERE outcome = 0 AND excl
 const st_table st_tables[ST_TABLES] = {
     [ST_ROWS] = {.name = "rows",
                  .types = ST_ROW_COLUMNS(LETTER),
-                 .select = "SELECT id, " ST_ROW_COLUMNS(NAME) "seal FROM rows",
+                 .select = ST_SELECT_ROW " FROM rows",
                  .insert = row_insert,
                  .salvage = row_insert,
                  .width = ST_ROW_WIDTH,
                  .seed = UINT64_C(0x6d646f74726f7773)},
     [ST_JOBS] = {.name = "jobs",
                  .types = ST_JOB_COLUMNS(LETTER),
-                 .select = "SELECT id, " ST_JOB_COLUMNS(NAME) "seal FROM jobs",
+                 .select = "SELECT id, " ST_JOB_COLUMNS(ST_COLUMN_NAME) "seal FROM jobs",
                  .insert = job_insert,
                  .salvage = job_insert,
                  .width = ST_JOB_WIDTH,
                  .seed = UINT64_C(0x6d646f746a6f6273)},
     [ST_OUTCOMES] = {.name = "outcomes",
                      .types = ST_OUTCOME_COLUMNS(LETTER),
-                     .select = "SELECT id, " ST_OUTCOME_COLUMNS(NAME) "seal FROM outcomes",
+                     .select = "SELECT id, " ST_OUTCOME_COLUMNS(ST_COLUMN_NAME) "seal FROM outcomes",
                      .insert = outcome_insert,
                      .salvage = outcome_salvage,
                      .width = ST_OUTCOME_WIDTH,

@@ -63,6 +63,9 @@ enum { ST_OUTCOME_COLUMNS(ST_COLUMN_INDEX) ST_OUTCOME_WIDTH };
 #undef ST_COLUMN_INDEX
 enum { ST_MAX_WIDTH = 20 };
 
+#define ST_COLUMN_NAME(name, type) #name ", "
+#define ST_SELECT_ROW "SELECT id, " ST_ROW_COLUMNS(ST_COLUMN_NAME) "seal"
+
 typedef struct st_table {
     const char *name;
     const char *types;  /* one letter for each column, without id and seal */

@@ -108,6 +108,71 @@ static void a_changed_value_of_any_column_is_noticed(void **state)
     assert_int_equal(total, 15 + 7 + 19);
 }
 
+static bool take_row(void *user, const mdot_store_row *row)
+{
+    (void)user, (void)row;
+    return true;
+}
+
+static bool take_drift(void *user, const mdot_store_drift *d)
+{
+    (void)user, (void)d;
+    return true;
+}
+
+static bool take_host(void *user, const mdot_store_host *host)
+{
+    (void)user, (void)host;
+    return true;
+}
+
+/* No reader of rows takes a changed value: lists, groups of new and of known rows, drift, hosts and tables. */
+static void no_reader_takes_a_changed_value(void **state)
+{
+    store_fixture *f = *state;
+    static char names[MOST_NAMES][40];
+    enum { LIST, NEW_ROWS, KNOWN_ROWS, DRIFT, HOSTS, TABLE, READERS };
+    mdot_store_row row = store_fixture_row(f, 9);
+    row.host = "a";
+    row.measured_at = 1790000000;
+    store_fixture_add(f, row);
+    fill(f);
+    size_t count = read_names(f, "SELECT name FROM pragma_table_info('rows') WHERE name <> 'id'", names);
+    assert_int_equal(count, 15);
+    for (size_t i = 0; i < count * READERS; i++) {
+        char sql[400], *text = NULL;
+        size_t size;
+        const char *name = names[i / READERS];
+        mdot_store_close(f->store);
+        f->store = NULL;
+        store_expect_ok(mdot_store_open(f->path, NULL, &f->store, &f->err), &f->err);
+        snprintf(sql, sizeof sql,
+                 "BEGIN; UPDATE rows SET %s = CASE typeof(%s) WHEN 'text' THEN %s || 'x' ELSE %s + 1 END WHERE id = 1;"
+                 "%s",
+                 name, name, name, name,
+                 i % READERS == NEW_ROWS     ? "DELETE FROM members; COMMIT"
+                 : i % READERS == KNOWN_ROWS ? "UPDATE groups SET row_count = -1; COMMIT"
+                                             : "COMMIT");
+        assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+        mdot_status status = MDOT_OK;
+        switch (i % READERS) {
+        case LIST: status = mdot_store_visit_rows(f->store, NULL, take_row, NULL, &f->err); break;
+        case DRIFT: status = mdot_store_find_drift(f->store, "p", take_drift, NULL, &f->err); break;
+        case HOSTS: status = mdot_store_find_hosts(f->store, take_host, NULL, &f->err); break;
+        case TABLE: status = mdot_store_export_csv(f->store, NULL, &text, &size, &f->err); break;
+        default: status = mdot_store_refresh(f->store, NULL, &f->err);
+        }
+        if (status != MDOT_CORRUPT || strstr(f->err.message, "the checksum of record 1 of rows differs") == NULL)
+            fail_msg("%s, reader %zu: %s", name, i % READERS, mdot_status_name(status));
+        snprintf(sql, sizeof sql,
+                 "UPDATE rows SET %s = CASE typeof(%s) WHEN 'text' THEN substr(%s, 1, length(%s) - 1) ELSE %s - 1 END "
+                 "WHERE id = 1",
+                 name, name, name, name, name);
+        assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
+        store_expect_ok(mdot_store_refresh(f->store, NULL, &f->err), &f->err);
+    }
+}
+
 static void a_row_without_its_job_is_named(void **state)
 {
     store_fixture *f = *state;
@@ -125,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_stale_index_is_named),
         CASE(a_changed_value_of_any_column_is_noticed),
+        CASE(no_reader_takes_a_changed_value),
         CASE(a_row_without_its_job_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
