@@ -67,6 +67,8 @@ static void names_are_found_as_the_driver_reports_them(void **state)
     assert_string_equal(name_of("NVIDIA H100 80GB HBM3"), "H100-SXM-80GB");
     assert_string_equal(name_of("NVIDIA H100 PCIe"), "H100-PCIe-80GB");
     assert_string_equal(name_of("NVIDIA H200"), "H200-SXM-141GB");
+    assert_string_equal(name_of("NVIDIA H800"), "H800-SXM-80GB");
+    assert_string_equal(name_of("NVIDIA A800-SXM4-80GB"), "A800-SXM-80GB");
     assert_string_equal(name_of("Quadro RTX 6000"), "RTX-6000");
     assert_string_equal(name_of("NVIDIA RTX 6000 Ada Generation"), "RTX-6000-Ada");
     assert_string_equal(name_of("NVIDIA B200"), "B200-SXM-180GB");
