@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
 #define BALANCED_MARGIN 0.7 /* costs of stages are estimates */
@@ -58,6 +59,7 @@ typedef struct worker {
     uint64_t *numbers;
     rt_gpu_names names;
     mdot_plan_info counts;
+    mdot_configuration exceeding; /* the last layout beyond the memory; struct_size 0: none */
     uint64_t reported;
     mdot_status status;      /* of the first failed chunk */
     mdot_error err, refusal; /* of that chunk, and of the first refused layout */
@@ -138,6 +140,16 @@ static uint64_t measure(worker *w, const rt_resolved_configuration *resolved)
     if (bytes <= rt_usable_memory(&resolved->configuration.gpu)) return bytes;
     w->counts.too_large++;
     return UINT64_MAX;
+}
+
+/* Whether the layout is one beyond the memory with more samples. Batches are the fastest varying axis. */
+static bool exceeds(worker *w, const mdot_configuration *layout)
+{
+    mdot_configuration smaller = *layout;
+    smaller.batch = w->exceeding.batch;
+    bool is_larger = layout->batch > smaller.batch && memcmp(&smaller, &w->exceeding, sizeof smaller) == 0;
+    w->counts.too_large += is_larger;
+    return is_larger;
 }
 
 /* Whether the memory's upper bound is usable. */
@@ -309,7 +321,11 @@ static void search_item(worker *w, size_t index, const rt_search_item *item)
     while (!atomic_load_explicit(&s->is_cancelled, memory_order_relaxed) &&
            rt_layouts_next(&layouts, &w->layouts[count])) {
         w->numbers[count] = number++;
-        if (resolve(w, &w->layouts[count], &resolved) && measure(w, &resolved) != UINT64_MAX) count++;
+        bool can_fit = resolve(w, &w->layouts[count], &resolved) && !exceeds(w, &w->layouts[count]);
+        if (can_fit && measure(w, &resolved) != UINT64_MAX)
+            count++;
+        else if (can_fit)
+            w->exceeding = w->layouts[count];
         if (count == CHUNK) {
             price(w, index, item, count);
             count = 0;
