@@ -25,6 +25,16 @@ job=$source/examples/jobs/resnet50.onnx
 env -u MDOT_PREDICTOR "$prefix/bin/mdot" predict "$job" --gpu T4 --batch 8 -q > "$work/output" || fail "the command does not run"
 grep -q 'step .* ms' "$work/output" || fail "the command says: $(cat "$work/output")"
 
+# Ready jobs are those of the build, and each fourth is predicted as by the build, without its files or an environment.
+"$build/cli/mdot" jobs > "$work/jobs"
+(cd / && env -i "$prefix/bin/mdot" jobs) | cmp - "$work/jobs" || fail "the installed ready jobs differ"
+awk 'NR % 4 == 2 { print $1 }' "$work/jobs" > "$work/names"
+[ "$(wc -l < "$work/names")" -gt 40 ] || fail "there are few ready jobs"
+while read -r name; do
+    "$build/cli/mdot" predict "$name" --gpu H100 -q > "$work/output" || fail "$name: $(cat "$work/output")"
+    (cd / && env -i "$prefix/bin/mdot" predict "$name" --gpu H100 -q) | cmp - "$work/output" || fail "$name differs when installed"
+done < "$work/names"
+
 # ---- Programs --------------------------------------------------------------------------------------------------------
 
 # try KIND FOLDER: runs the three programs there. The output must equal the first variant's.

@@ -22,9 +22,9 @@ fail() {
     echo "report.sh: $1"
     exit 1
 }
-[ "$(grep -o '<svg ' "$folder/dom.html" | wc -l)" -eq 16 ] || fail "there are not four drawings for each of two jobs, wide and narrow"
+[ "$(grep -o '<svg ' "$folder/dom.html" | wc -l)" -eq 24 ] || fail "there are not four drawings for each of two jobs, in three widths"
 [ "$(grep -o '<section class="job">' "$folder/dom.html" | wc -l)" -eq 2 ] || fail "there are not two jobs"
-[ "$(grep -o 'by version of PyTorch</h2>' "$folder/dom.html" | wc -l)" -eq 2 ] || fail "versions of PyTorch are not compared"
+[ "$(grep -o ", 1\.12</td>" "$folder/dom.html" | wc -l)" -eq 14 ] || fail "versions of PyTorch are not rows"
 if grep -E 'CONSOLE|Refused|ERR_' "$folder/log"; then fail "the browser complains"; fi
 browse --screenshot="$folder/page.png" > /dev/null 2>&1
 [ "$(wc -c < "$folder/page.png")" -gt 50000 ] || fail "the page is all but empty"
