@@ -16,9 +16,8 @@ MDOT_BEGIN_DECLARATIONS
 typedef struct mdot_gpu_load {
     size_t struct_size;
     double step_ms;        /* median step time alone, above 0; a measured one may replace it, and scales the shares */
-    double gpu_busy_ms;    /* time in which the GPU computes; more than step_ms counts as all of it. 0 with
-                              host_busy_ms 0: an idle job */
-    double host_busy_ms;   /* time in which the host launches kernels, as gpu_busy_ms */
+    double gpu_busy_ms;    /* time in which the GPU computes, up to step_ms; 0 with host_busy_ms 0: an idle job */
+    double host_busy_ms;   /* time in which the host launches kernels, up to step_ms */
     double operator_count; /* operators in the job */
     double compute_share;  /* fraction of the GPU's peak FLOP rate during step_ms */
     double memory_share;   /* fraction of its peak memory bandwidth */
