@@ -10,7 +10,7 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
     double fastest = 0;
     for (unsigned type = 0;
          kind != NULL && kind->has_estimate && kind->scaling == NULL && width < SC_SPEEDS && type < type_count; type++)
-        fastest = fmax(fastest, kind->estimated_speed[type][width]);
+        fastest = fmax(fastest, kind->estimated_speed[type + workload->first_type][width]);
     double duration_s = fastest > 0 ? job->work * sc_workload_step_samples(workload, job) / fastest
                                     : sc_workload_duration_s(workload, job, type_count);
     return duration_s * sc_workload_planned(job);
@@ -50,7 +50,7 @@ double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned typ
     double speed = sc_workload_speed(estimate->workload, j, type, gpus);
     if (kind == NULL || !kind->has_estimate || kind->scaling != NULL || speed == 0)
         return speed / estimate->factors[job];
-    return kind->estimated_speed[type][sc_speed_index(gpus)] /
+    return kind->estimated_speed[type + estimate->workload->first_type][sc_speed_index(gpus)] /
            (sc_workload_step_samples(estimate->workload, j) * estimate->factors[job]);
 }
 
@@ -61,5 +61,5 @@ double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned ty
     unsigned width = sc_speed_index(gpus);
     if (gpus < 2 || j->spread > 0 || kind == NULL || !kind->has_estimate || kind->scaling != NULL || width == SC_SPEEDS)
         return sc_workload_spread(estimate->workload, j, type, gpus);
-    return fmax(1, kind->estimated_spread[type][width]);
+    return fmax(1, kind->estimated_spread[type + estimate->workload->first_type][width]);
 }

@@ -137,7 +137,7 @@ typedef struct sc_policy {
     const char *summary;  /* half a line */
     double round_s;       /* 0: called at events */
     double period_s;      /* between the times that it requests while nothing happens; 0: it waits for events */
-    bool one_type;        /* true: supports only one type of GPU */
+    bool one_type;        /* true: it sees one type of GPU, and decides for each type of a cluster apart */
     bool needs_kinds;     /* true: every job must have a kind with speeds */
     bool folds;           /* true: it may grant fewer GPUs than a job has tasks, which take turns on them */
     bool keeps_fractions; /* true: never splits a job that fits a node among several */

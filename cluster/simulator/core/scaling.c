@@ -166,9 +166,10 @@ double sc_scaling_step_s(const sc_scaling *scaling, unsigned type, const sc_plac
 {
     int passes;
     unsigned source = scaling->source[type];
-    bool is_unknown = scaling->is_predicted && (placement->gpus & (placement->gpus - 1)) != 0;
+    int gpus = placement->gpus;
+    bool is_unknown = scaling->is_predicted && ((gpus & (gpus - 1)) != 0 || batch < gpus); /* each needs a sample */
     if (source == SC_MAX_TYPES || is_unknown) return 0;
-    double samples = divide(&scaling->tables[type], placement->gpus, batch, &passes);
+    double samples = divide(&scaling->tables[type], gpus, batch, &passes);
     return ratio_to_source(scaling, type, samples) * measured_s(&scaling->tables[source], placement, samples, passes);
 }
 

@@ -1,5 +1,6 @@
 /* simulator.c — the discrete-event loop. */
 #include "simulator/core/simulator.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <math.h>
@@ -7,7 +8,23 @@
 #include <string.h>
 #include <time.h>
 
+/* A policy for one GPU type (sc_policy.one_type) on a cluster with several has a simulation for each type, as a batch
+ * scheduler has a partition. They share the jobs: an arriving job goes to the type where it is estimated to end first.
+ * Otherwise there is one simulation. */
+typedef struct shared {
+    sc_state *states;
+    double *durations_s;           /* each job's true duration on a node of the fastest type */
+    double *factors, *estimated_s; /* as in sc_estimate */
+    uint32_t *granted;             /* the decision that last granted GPUs to each job, counted from 1 */
+    uint32_t next_arrival;
+    size_t done, count;
+    struct simulation *simulations[SC_MAX_TYPES];
+} shared;
+
 typedef struct simulation {
+    shared *shared;
+    sc_workload own_workload; /* type 0 is the only one of this simulation */
+    sc_cluster own_cluster;   /* without nodes of other types */
     const sc_workload *workload;
     const sc_cluster *cluster;
     const sc_policy *policy;
@@ -17,54 +34,15 @@ typedef struct simulation {
     sc_view view; /* changing parts are in the arrays below */
     sc_plan plan;
     sc_state *states;
-    double *durations_s; /* each job's true duration on a node of the fastest type */
+    sc_node *nodes;
     uint32_t *running, *arrived, *completed;
-    sc_part *parts;    /* nodes of running jobs; swapped with the plan's at every decision */
-    uint32_t *granted; /* decision that last granted GPUs to each job, counted from 1 */
-    uint32_t next_arrival;
-    size_t done;
+    sc_part *parts;      /* nodes of running jobs; swapped with the plan's at every decision */
+    double queued_gpu_s; /* estimated, of the jobs that came here and are incomplete */
+    double next_s;       /* time of the next event besides arrivals */
+    bool is_due;         /* something happens now */
+    void *self;          /* of the policy */
     sc_result result;
 } simulation;
-
-sc_level sc_level_of(const sc_cluster *cluster, const sc_part *parts, size_t part_count)
-{
-    if (part_count < 2) return SC_LEVEL_NODE;
-    sc_level level = SC_LEVEL_DOMAIN;
-    const sc_node *first = &cluster->nodes[parts[0].node];
-    for (size_t i = 1; i < part_count; i++) {
-        const sc_node *node = &cluster->nodes[parts[i].node];
-        if (node->rack != first->rack) return SC_LEVEL_CLUSTER;
-        if (node->domain != first->domain) level = SC_LEVEL_RACK;
-    }
-    return level;
-}
-
-double sc_loader_cpus(const sc_job *job, int gpus) { return job->loader_cpus * gpus / job->gpus; }
-
-bool sc_view_is_running(const sc_view *view, uint32_t job) { return view->states[job].phase == SC_RUNNING; }
-
-double sc_view_planned_work(const sc_view *view, uint32_t job)
-{
-    const sc_job *j = &view->workload->jobs[job];
-    return view->states[job].remaining + j->work * (sc_workload_planned(j) - 1);
-}
-
-double sc_view_left_s(const sc_view *view, uint32_t job)
-{
-    const sc_state *state = &view->states[job];
-    return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
-}
-
-double sc_view_left_gpu_s(const sc_view *view, uint32_t job)
-{
-    return sc_view_left_s(view, job) * view->workload->jobs[job].gpus;
-}
-
-double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
-{
-    if (is_first && !restart->first) return 0;
-    return restart->base_s + restart->per_doubling_s * (log2(gpus) + 1);
-}
 
 /* ---- Time passes ------------------------------------------------------------------------------------------------ */
 
@@ -101,8 +79,15 @@ static void advance(simulation *s, double to_s)
 static void report_progress(simulation *s)
 {
     size_t hundredth = s->workload->job_count / 100 + 1;
-    if (s->options->progress != NULL && (s->done % hundredth == 0 || s->done == s->workload->job_count))
-        s->options->progress(s->options->user, s->done, s->workload->job_count);
+    if (s->options->progress != NULL && (s->shared->done % hundredth == 0 || s->shared->done == s->workload->job_count))
+        s->options->progress(s->options->user, s->shared->done, s->workload->job_count);
+}
+
+static void leave(simulation *s, uint32_t job)
+{
+    s->queued_gpu_s -= s->workload->jobs[job].gpus * sc_estimate_duration_s(&s->estimate, job);
+    s->shared->done++;
+    report_progress(s);
 }
 
 /* A job at the limit loses the work done and waits again, with twice the limit. */
@@ -143,22 +128,51 @@ static void complete(simulation *s)
         s->states[job].part_count = 0;
         s->states[job].end_s = s->states[job].due_s;
         if (s->estimator->learn != NULL)
-            s->estimator->learn(s->estimator->self, s->workload, job, s->durations_s[job], s->view.now_s);
-        s->done++;
-        report_progress(s);
+            s->estimator->learn(s->estimator->self, s->workload, job, s->shared->durations_s[job], s->view.now_s);
+        leave(s, job);
     }
 }
 
-/* Adds new jobs behind those that were cut off. */
-static void arrive(simulation *s)
+/* Time passes in a simulation in which something happens. */
+static void wake(simulation *s, double now_s)
 {
-    while (s->next_arrival < s->workload->job_count && s->workload->jobs[s->next_arrival].submit_s <= s->view.now_s) {
-        uint32_t job = s->next_arrival++;
-        s->estimate.factors[job] =
-            s->estimator->factor(s->estimator->self, s->workload, job, s->estimate.durations_s[job]);
+    advance(s, now_s);
+    complete(s);
+    s->is_due = true;
+}
+
+/* Returns the simulation of the type where a job is estimated to end first: behind the work of its queue. */
+static simulation *choose_type(const shared *all, uint32_t job)
+{
+    simulation *best = all->simulations[0];
+    double best_s = INFINITY;
+    for (size_t i = 0; i < all->count && all->count > 1; i++) {
+        simulation *s = all->simulations[i];
+        const sc_job *j = &s->workload->jobs[job];
+        double duration_s = sc_estimate_base_duration_s(s->workload, j, 1);
+        double end_s = s->queued_gpu_s / s->cluster->gpus + all->factors[job] * duration_s;
+        if (j->gpus > s->cluster->gpus || end_s >= best_s) continue;
+        best_s = end_s;
+        best = s;
+        all->estimated_s[job] = duration_s;
+    }
+    return best;
+}
+
+/* Adds new jobs behind those that were cut off. */
+static void arrive(shared *all, double now_s)
+{
+    const sc_workload *w = all->simulations[0]->workload;
+    const sc_estimator *estimator = all->simulations[0]->estimator;
+    for (; all->next_arrival < w->job_count && w->jobs[all->next_arrival].submit_s <= now_s; all->next_arrival++) {
+        uint32_t job = all->next_arrival;
+        all->factors[job] = estimator->factor(estimator->self, w, job, all->estimated_s[job]);
+        simulation *s = choose_type(all, job);
+        if (!s->is_due) wake(s, now_s);
+        double duration_s = sc_estimate_duration_s(&s->estimate, job);
+        s->queued_gpu_s += w->jobs[job].gpus * duration_s;
         if (s->options->limit_factor > 0)
-            s->states[job].limit_s =
-                s->options->limit_factor * sc_estimate_duration_s(&s->estimate, job) + s->options->limit_extra_s;
+            s->states[job].limit_s = s->options->limit_factor * duration_s + s->options->limit_extra_s;
         s->states[job].phase = SC_WAITING;
         s->arrived[s->view.arrived_count++] = job;
         sc_log_job(s->options->log, &s->view, SC_DECISION_ARRIVE, job);
@@ -216,7 +230,7 @@ static double scaled_speed_of(const simulation *s, const sc_scaling *scaling, co
         for (size_t i = 0; i < grant->part_count; i++) sc_placement_add(&placement, parts[i].gpus);
     double batch = grant->batch > 0 ? grant->batch : job->batch;
     double done = job->work - s->states[grant->job].remaining;
-    double speed = sc_scaling_speed(scaling, grant->type, &placement, batch, done);
+    double speed = sc_scaling_speed(scaling, grant->type + s->workload->first_type, &placement, batch, done);
     assert(speed > 0);
     return level > SC_LEVEL_RACK ? speed / sc_workload_rack_spread(job) : speed;
 }
@@ -306,12 +320,11 @@ static void carry_out(simulation *s)
         uint32_t job = s->plan.rejected[i];
         s->states[job].phase = SC_REJECTED;
         sc_log_job(s->options->log, &s->view, SC_DECISION_REJECT, job);
-        s->done++;
-        report_progress(s);
+        leave(s, job);
     }
-    for (size_t i = 0; i < s->plan.grant_count; i++) s->granted[s->plan.grants[i].job] = decision;
+    for (size_t i = 0; i < s->plan.grant_count; i++) s->shared->granted[s->plan.grants[i].job] = decision;
     for (size_t i = 0; i < s->view.running_count; i++)
-        if (s->granted[s->running[i]] != decision) preempt(s, s->running[i]);
+        if (s->shared->granted[s->running[i]] != decision) preempt(s, s->running[i]);
     sc_part *before = s->parts;
     s->view.parts = s->parts = s->plan.parts;
     s->plan.parts = before;
@@ -333,11 +346,11 @@ static double clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static mdot_status decide(simulation *s, void *self)
+static mdot_status decide(simulation *s)
 {
     sc_plan_begin(&s->plan, s->cluster);
     double begun_s = clock_s();
-    mdot_status status = s->policy->decide(self, &s->view, &s->plan);
+    mdot_status status = s->policy->decide(s->self, &s->view, &s->plan);
     s->result.decision_s += clock_s() - begun_s;
     s->result.decisions++;
     if (status != MDOT_OK) return status;
@@ -356,12 +369,10 @@ static double end_in_round_s(const simulation *s, const sc_state *state)
     return fmin(round_end_s, fmax(s->view.now_s, state->busy_s) + work_in(s, state, s->policy->round_s) / state->speed);
 }
 
-/* Returns the time of the next event; INFINITY: there is none. */
+/* Returns the time of the next event besides arrivals; INFINITY: there is none. */
 static double next_event_s(const simulation *s)
 {
-    double arrival_s =
-        s->next_arrival < s->workload->job_count ? s->workload->jobs[s->next_arrival].submit_s : INFINITY;
-    double next_s = fmin(arrival_s, s->plan.wake_s), round_end_s = 0;
+    double next_s = s->plan.wake_s, round_end_s = 0;
     for (size_t i = 0; i < s->view.running_count; i++) {
         const sc_state *state = &s->states[s->running[i]];
         if (state->due_s < next_s) next_s = state->due_s;
@@ -374,21 +385,35 @@ static double next_event_s(const simulation *s)
 /* Decisions in a row after which no job runs: at one in 60 s these are two months. */
 enum { MOST_IDLE_DECISIONS = 100000 };
 
-static mdot_status run(simulation *s, void *self, mdot_error *err)
+static mdot_status run(shared *all, mdot_error *err)
 {
-    for (int idle = 0; s->done < s->workload->job_count;) {
-        double next_s = next_event_s(s);
-        bool waits = s->view.running_count == 0 && s->view.arrived_count == 0 && s->view.completed_count == 0;
-        idle = waits && s->next_arrival == s->workload->job_count ? idle + 1 : 0;
+    const simulation *first = all->simulations[0];
+    const sc_workload *w = first->workload;
+    bool is_idle = false;
+    sc_log_begin(first->options->log);
+    for (int idle = 0; all->done < w->job_count;) {
+        bool in_round = first->policy->round_s > 0 && first->view.running_count > 0;
+        double next_s = all->next_arrival < w->job_count && !in_round ? w->jobs[all->next_arrival].submit_s : INFINITY;
+        for (size_t i = 0; i < all->count; i++) {
+            all->simulations[i]->is_due = false;
+            all->simulations[i]->next_s = next_event_s(all->simulations[i]);
+            next_s = fmin(next_s, all->simulations[i]->next_s);
+        }
+        idle = is_idle && all->next_arrival == w->job_count ? idle + 1 : 0;
         if (next_s == INFINITY || idle > MOST_IDLE_DECISIONS)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s never starts %zu of the jobs, for example %s",
-                             s->policy->name, s->workload->job_count - s->done,
-                             s->workload->jobs[s->next_arrival > 0 ? s->next_arrival - 1 : 0].id);
-        advance(s, next_s);
-        complete(s);
-        arrive(s);
-        mdot_status status = decide(s, self);
-        if (status != MDOT_OK) return status;
+                             first->policy->name, w->job_count - all->done,
+                             w->jobs[all->next_arrival > 0 ? all->next_arrival - 1 : 0].id);
+        for (size_t i = 0; i < all->count; i++)
+            if (all->simulations[i]->next_s <= next_s) wake(all->simulations[i], next_s);
+        arrive(all, next_s);
+        is_idle = true;
+        for (size_t i = 0; i < all->count; i++) {
+            simulation *s = all->simulations[i];
+            if (s->is_due) BS_TRY(decide(s));
+            is_idle &= s->view.running_count == 0;
+            is_idle &= !s->is_due || (s->view.arrived_count == 0 && s->view.completed_count == 0);
+        }
     }
     return MDOT_OK;
 }
@@ -408,9 +433,12 @@ static mdot_status check(const sc_workload *workload, const sc_cluster *cluster,
             "policy %s decides in rounds or slots, which do not know time limits; use one that decides at events, "
             "for example easy",
             policy->name);
-    if (cluster->type_count > 1 && policy->one_type)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s supports one GPU type, but the cluster has %u",
-                         policy->name, cluster->type_count);
+    if (cluster->type_count > 1 && policy->one_type && options->accounts != NULL)
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "policy %s schedules each of the %u GPU types apart, but quotas and shares hold for all types; "
+            "leave out --accounts and --priority, or use one type",
+            policy->name, cluster->type_count);
     for (size_t i = 0; i < workload->job_count; i++) {
         const sc_job *job = &workload->jobs[i];
         if (policy->needs_kinds && job->kind == SC_NONE)
@@ -422,6 +450,11 @@ static mdot_status check(const sc_workload *workload, const sc_cluster *cluster,
         if (!runs)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                              "job %s of %d GPUs has no throughput on any GPU type of the cluster", job->id, job->gpus);
+        if (policy->round_s > 0 && sc_restart_s(&options->restart, job->gpus, false) >= policy->round_s)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "policy %s decides in rounds of %g s, in which job %s does no work, because its restart "
+                             "takes %g s; use a policy that decides at events, for example srsf",
+                             policy->name, policy->round_s, job->id, sc_restart_s(&options->restart, job->gpus, false));
         double duration_s = sc_workload_duration_s(workload, job, cluster->type_count);
         double period_s = policy->round_s > 0 ? policy->round_s : policy->period_s;
         if (period_s > 0 && duration_s > MOST_DECISIONS * period_s)
@@ -434,33 +467,53 @@ static mdot_status check(const sc_workload *workload, const sc_cluster *cluster,
     return MDOT_OK;
 }
 
-static mdot_status prepare(simulation *s, mdot_error *err)
+/* Leaves one type in a simulation's cluster and workload. */
+static void keep_type(simulation *s, unsigned type)
 {
-    size_t jobs = s->workload->job_count + 1, gpus = (size_t)s->cluster->gpus + 1;
-    s->states = calloc(jobs, sizeof *s->states);
-    s->estimate.factors = calloc(jobs, sizeof *s->estimate.factors);
-    s->estimate.durations_s = calloc(jobs, sizeof *s->estimate.durations_s);
-    s->durations_s = calloc(jobs, sizeof *s->durations_s);
-    s->granted = calloc(jobs, sizeof *s->granted);
-    s->arrived = calloc(jobs, sizeof *s->arrived);
-    s->running = calloc(2 * gpus, sizeof *s->running);
-    s->completed = calloc(2 * gpus, sizeof *s->completed);
-    s->parts = calloc(gpus, sizeof *s->parts);
-    if (s->states == NULL || s->estimate.factors == NULL || s->estimate.durations_s == NULL || s->durations_s == NULL ||
-        s->granted == NULL || s->arrived == NULL || s->running == NULL || s->completed == NULL || s->parts == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = sc_plan_create(s->workload, s->cluster, &s->plan, err);
-    if (status != MDOT_OK) return status;
-    for (size_t i = 0; i < s->workload->job_count; i++) {
-        const sc_job *job = &s->workload->jobs[i];
-        s->states[i] = (sc_state){
-            .remaining = job->work, .start_s = INFINITY, .end_s = INFINITY, .limit_s = INFINITY, .cut_s = INFINITY};
-        s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
-        s->estimate.durations_s[i] = sc_estimate_base_duration_s(s->workload, job, s->cluster->type_count);
+    sc_cluster *c = &s->own_cluster;
+    size_t kept = 0;
+    for (size_t i = 0; i < c->node_count; i++) {
+        if (c->nodes[i].type != type) continue;
+        s->nodes[kept] = c->nodes[i];
+        s->nodes[kept++].type = 0;
     }
-    s->estimate.workload = s->workload;
-    s->estimate.estimator = s->estimator;
-    s->estimate.errors = s->options->errors;
+    c->types[0] = c->types[type];
+    c->type_count = 1;
+    c->gpus = c->types[0].gpus;
+    c->nodes = s->nodes;
+    c->node_count = kept;
+    s->own_workload.first_type = type;
+}
+
+/* Adds a simulation of one type, or of all types. */
+static mdot_status add(shared *all, const simulation *template, bool splits, mdot_error *err)
+{
+    const sc_cluster *cluster = template->cluster;
+    size_t jobs = template->workload->job_count + 1, gpus = (size_t)cluster->gpus + 1;
+    const sc_array arrays[] = {SC_ARRAY(simulation, arrived, jobs), SC_ARRAY(simulation, running, 2 * gpus),
+                               SC_ARRAY(simulation, completed, 2 * gpus),
+                               SC_ARRAY(simulation, nodes, cluster->node_count)};
+    void *memory = NULL;
+    BS_TRY(SC_STATE(simulation, arrays, &memory, err));
+    simulation *s = all->simulations[all->count] = memory;
+    s->own_workload = *template->workload;
+    s->own_cluster = *cluster;
+    if (splits) keep_type(s, (unsigned)all->count);
+    s->shared = all;
+    s->workload = &s->own_workload;
+    s->cluster = &s->own_cluster;
+    s->policy = template->policy;
+    s->estimator = template->estimator;
+    s->options = template->options;
+    s->states = all->states;
+    s->estimate = (sc_estimate){.workload = s->workload,
+                                .estimator = s->estimator,
+                                .errors = s->options->errors,
+                                .factors = all->factors,
+                                .durations_s = all->estimated_s};
+    all->count++;
+    s->parts = calloc(gpus, sizeof *s->parts);
+    if (s->parts == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     s->view = (sc_view){.workload = s->workload,
                         .cluster = s->cluster,
                         .estimate = &s->estimate,
@@ -474,45 +527,58 @@ static mdot_status prepare(simulation *s, mdot_error *err)
                         .completed = s->completed,
                         .running = s->running,
                         .parts = s->parts};
-    return MDOT_OK;
+    BS_TRY(sc_plan_create(s->workload, s->cluster, &s->plan, err));
+    return s->policy->create != NULL ? s->policy->create(&s->view, &s->self, err) : MDOT_OK;
 }
 
-static void release(simulation *s)
+/* Adds a simulation's result to that of all, and frees it. */
+static void finish(simulation *s, sc_result *result)
 {
-    free(s->estimate.factors);
-    free(s->estimate.durations_s);
-    free(s->durations_s);
-    free(s->granted);
-    free(s->arrived);
-    free(s->running);
-    free(s->completed);
+    for (unsigned type = 0; type < s->cluster->type_count; type++)
+        result->held_gpu_s[s->own_workload.first_type + type] = s->result.held_gpu_s[type];
+    result->joules += s->result.joules;
+    result->decisions += s->result.decisions;
+    result->notes += s->result.notes;
+    result->decision_s += s->result.decision_s;
+    if (s->self != NULL) (s->policy->destroy != NULL ? s->policy->destroy : free)(s->self);
     free(s->parts);
     sc_plan_free(&s->plan);
+    free(s);
 }
 
 mdot_status sc_simulate(const sc_workload *workload, const sc_cluster *cluster, const sc_policy *policy,
                         const sc_estimator *estimator, const sc_run_options *options, sc_result *out_result,
                         mdot_error *err)
 {
-    simulation s = {
+    BS_TRY(check(workload, cluster, policy, options, err));
+    const simulation template = {
         .workload = workload, .cluster = cluster, .policy = policy, .estimator = estimator, .options = options};
-    void *self = NULL;
-    mdot_status status = check(workload, cluster, policy, options, err);
-    if (status == MDOT_OK) status = prepare(&s, err);
-    if (status == MDOT_OK && policy->create != NULL) status = policy->create(&s.view, &self, err);
-    if (status == MDOT_OK) {
-        sc_log_begin(options->log);
-        status = run(&s, self, err);
+    size_t jobs = workload->job_count + 1;
+    bool splits = cluster->type_count > 1 && policy->one_type;
+    const sc_array arrays[] = {SC_ARRAY(shared, durations_s, jobs), SC_ARRAY(shared, factors, jobs),
+                               SC_ARRAY(shared, estimated_s, jobs), SC_ARRAY(shared, granted, jobs)};
+    sc_result result = {.states = calloc(jobs, sizeof *result.states), .job_count = workload->job_count};
+    void *memory = NULL;
+    mdot_status status =
+        result.states == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : SC_STATE(shared, arrays, &memory, err);
+    shared *all = memory;
+    for (size_t i = 0; status == MDOT_OK && i < workload->job_count; i++) {
+        const sc_job *job = &workload->jobs[i];
+        result.states[i] = (sc_state){
+            .remaining = job->work, .start_s = INFINITY, .end_s = INFINITY, .limit_s = INFINITY, .cut_s = INFINITY};
+        all->durations_s[i] = sc_workload_duration_s(workload, job, cluster->type_count);
+        all->estimated_s[i] = sc_estimate_base_duration_s(workload, job, cluster->type_count);
     }
-    if (self != NULL && policy->destroy != NULL) policy->destroy(self);
-    if (policy->destroy == NULL) free(self);
-    release(&s);
-    s.result.states = s.states;
-    s.result.job_count = workload->job_count;
+    if (status == MDOT_OK) all->states = result.states;
+    for (unsigned type = 0; status == MDOT_OK && type < (splits ? cluster->type_count : 1); type++)
+        status = add(all, &template, splits, err);
+    if (status == MDOT_OK) status = run(all, err);
+    for (size_t i = 0; all != NULL && i < all->count; i++) finish(all->simulations[i], &result);
+    free(all);
     if (status == MDOT_OK)
-        *out_result = s.result;
+        *out_result = result;
     else
-        sc_result_free(&s.result);
+        sc_result_free(&result);
     return status;
 }
 

@@ -69,14 +69,16 @@ double sc_workload_speed(const sc_workload *workload, const sc_job *job, unsigne
     if (!sc_job_allows(job, gpus)) return 0;
     if (job->kind == SC_NONE) return gpus == job->gpus ? 1 : pow((double)gpus / job->gpus, job->scaling);
     const sc_kind *kind = &workload->kinds[job->kind];
-    if (kind->scaling != NULL) return sc_scaling_mean_speed(kind->scaling, type, gpus, job->batch, job->work);
+    if (kind->scaling != NULL)
+        return sc_scaling_mean_speed(kind->scaling, type + workload->first_type, gpus, job->batch, job->work);
     unsigned width = sc_speed_index(gpus);
-    return width < SC_SPEEDS ? kind->speed[type][width] / sc_workload_step_samples(workload, job) : 0;
+    return width < SC_SPEEDS ? kind->speed[type + workload->first_type][width] / sc_workload_step_samples(workload, job)
+                             : 0;
 }
 
 static size_t pair_at(const sc_workload *workload, uint32_t kind, uint32_t partner, unsigned type, unsigned width)
 {
-    return ((kind * workload->kind_count + partner) * SC_MAX_TYPES + type) * SC_WIDTHS + width;
+    return ((kind * workload->kind_count + partner) * SC_MAX_TYPES + type + workload->first_type) * SC_WIDTHS + width;
 }
 
 double sc_workload_pair_speed(const sc_workload *workload, uint32_t kind, uint32_t partner, unsigned type, int gpus)
@@ -104,9 +106,9 @@ double sc_workload_spread(const sc_workload *workload, const sc_job *job, unsign
     if (job->spread > 0) return job->spread;
     if (job->kind == SC_NONE) return 1;
     const sc_kind *kind = &workload->kinds[job->kind];
-    if (kind->scaling != NULL) return sc_scaling_spread(kind->scaling, type, gpus, job->batch);
+    if (kind->scaling != NULL) return sc_scaling_spread(kind->scaling, type + workload->first_type, gpus, job->batch);
     unsigned width = sc_speed_index(gpus);
-    return width < SC_SPEEDS ? fmax(1, kind->spread[type][width]) : 1;
+    return width < SC_SPEEDS ? fmax(1, kind->spread[type + workload->first_type][width]) : 1;
 }
 
 double sc_workload_clock_slowdown(const sc_job *job, double clock)

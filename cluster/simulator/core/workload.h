@@ -64,6 +64,7 @@ typedef struct sc_workload {
     sc_kind *kinds;
     size_t kind_count;
     double *pair_speeds; /* pair speeds, read by sc_workload_pair_speed; NULL: unknown */
+    unsigned first_type; /* type 0 of the functions below, in these tables */
 } sc_workload;
 
 void sc_workload_free(sc_workload *workload);

@@ -30,6 +30,18 @@ mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_
     return SC_STATE(sc_active, arrays, out_self, err);
 }
 
+mdot_status sc_ranked_create(const sc_view *view, void **out_self, mdot_error *err)
+{
+    return sc_active_create(view, sizeof(sc_ranked), out_self, err);
+}
+
+int sc_by_rank(const void *left, const void *right)
+{
+    const sc_ranked *a = left, *b = right;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return (a->job > b->job) - (a->job < b->job);
+}
+
 static const char *group_of(const sc_job *job)
 {
     return job->group != NULL ? job->group : job->user != NULL ? job->user : "";

@@ -52,7 +52,8 @@ bool sc_outlook_meets(const sc_view *view, sc_outlook_job *jobs, size_t count, d
 /* Returns the end of a lease that begins now. */
 double sc_lease_end_s(double now_s, double lease_s);
 
-/* Returns the time for which a job should keep its GPUs before others take turns: 20 restarts, but 60 s to 20 min. */
+/* Returns the time for which a job should keep its GPUs before others take turns: 20 restarts, but 60 s to 20 min, and
+ * at least twice the longest restart, because jobs would otherwise do no work in their turns. */
 double sc_lease_s(const sc_view *view);
 
 /* ---- Active ------------------------------------------------------------------------------------------------------ */
@@ -75,6 +76,18 @@ typedef struct sc_active {
 } sc_active;
 
 mdot_status sc_active_create(const sc_view *view, size_t item_bytes, void **out_self, mdot_error *err);
+
+/* A job and its key in a decision. */
+typedef struct sc_ranked {
+    uint32_t job;
+    double rank;
+} sc_ranked;
+
+/* Compares two in ascending order of ranks, and jobs with equal ranks by arrival, for qsort. */
+int sc_by_rank(const void *left, const void *right);
+
+/* Create for sc_active with an sc_ranked for each job. */
+mdot_status sc_ranked_create(const sc_view *view, void **out_self, mdot_error *err);
 
 /* ---- Sorted jobs ------------------------------------------------------------------------------------------------- */
 

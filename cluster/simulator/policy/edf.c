@@ -40,7 +40,8 @@ static mdot_status decide_admit(void *self, const sc_view *view, sc_plan *plan)
     for (size_t i = 0; i < view->arrived_count; i++) {
         uint32_t job = view->arrived[i];
         sc_order_put_last(self, job, view->workload->jobs[job].deadline_s);
-        if (is_admissible(self, view, ahead)) continue;
+        bool yields = !isfinite(view->workload->jobs[job].deadline_s);
+        if (yields || is_admissible(self, view, ahead)) continue;
         sc_order_remove(self, job);
         sc_plan_reject(plan, job);
     }

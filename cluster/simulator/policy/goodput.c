@@ -35,6 +35,7 @@ double sc_goodput(const sc_view *view, uint32_t job, unsigned type, int gpus, bo
         return nodes > 1 ? speed / sc_estimate_spread(view->estimate, job, type, gpus) : speed;
     }
     double factor = view->estimate->factors[job];
+    type += view->workload->first_type;
     if (adapts && j->batch == 0) return best_batch(view, job, scaling, type, nodes, gpus, out_batch) / factor;
     double batch = j->batch > 0 ? j->batch : scaling->least_batch;
     double step_s = sc_scaling_model_s(scaling, type, nodes, gpus, batch);

@@ -3,7 +3,11 @@
 
 #include <math.h>
 
-double sc_lease_s(const sc_view *view) { return fmin(fmax(20 * sc_restart_s(view->restart, 1, false), 60), 1200); }
+double sc_lease_s(const sc_view *view)
+{
+    double lease_s = fmin(fmax(20 * sc_restart_s(view->restart, 1, false), 60), 1200);
+    return fmax(lease_s, 2 * sc_restart_s(view->restart, view->cluster->gpus, false));
+}
 
 double sc_lease_end_s(double now_s, double lease_s)
 {

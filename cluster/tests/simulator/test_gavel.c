@@ -97,9 +97,6 @@ static void missing_inputs_of_policies_are_named(void **state)
 {
     process_result result;
     char trace[256], cluster[256];
-    simulate(*state, "smd", &result);
-    assert_int_equal(result.status, 1);
-    expect_contains(result.err, "policy smd supports one GPU type, but the cluster has 2");
     snprintf(trace, sizeof trace, "%s/plain.csv", (char *)*state);
     snprintf(cluster, sizeof cluster, "%s/cluster.csv", (char *)*state);
     free(workload_write_file(*state, "plain.csv", "job_id,submit_s,gpus,duration_s\nj,0,1,10\n"));
@@ -107,6 +104,15 @@ static void missing_inputs_of_policies_are_named(void **state)
     process_run(line, &result);
     assert_int_equal(result.status, 1);
     expect_contains(result.err, "job j has no job_type");
+    const char *const ranked[] = {MDOT_SIMULATE, trace,        "--cluster", cluster, "--policy",
+                                  "easy",        "--priority", "1,1,1",     NULL};
+    process_run(ranked, &result);
+    assert_int_equal(result.status, 1);
+    expect_contains(result.err, "policy easy schedules each of the 2 GPU types apart");
+    const char *const slow[] = {MDOT_SIMULATE,    trace, "--gpus", "1", "--policy", "isolated",
+                                "--restart-cost", "400", NULL};
+    process_run(slow, &result);
+    assert_int_equal(result.status, 1);
 }
 
 static void tables_of_throughputs_are_read(void **state)

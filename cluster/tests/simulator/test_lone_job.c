@@ -18,11 +18,11 @@
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 
-enum { CASES = 300, NETWORKS = 2, INTERVAL_S = 60 };
+enum { CASES = 420, NETWORKS = 2, INTERVAL_S = 60 };
 
 typedef enum rule { PER_GPU, TOTAL, ADAPTED, RULES } rule;
 static const char *const rule_names[] = {"per-gpu", "total", "adapted"};
-static const char *const policies[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia"};
+static const char *const policies[] = {"elastic", "elasticflow", "powerflow", "pollux", "sia", "gandiva", "optimus"};
 static const char *const gpu_names[] = {"A100", "T4", "V100", "H100"};
 
 typedef struct lone_job {
@@ -37,6 +37,7 @@ typedef struct lone_job {
 typedef struct answer {
     double samples_per_s, batch;
     double least_samples_per_s; /* on the slowest width and type */
+    unsigned type;
     int gpus;
 } answer;
 
@@ -102,14 +103,24 @@ static double ask(const lone_job *l, unsigned type, int gpus, double samples)
     return p.fits ? 1e3 * samples / p.step_ms : 0;
 }
 
-/* The best answer over types, widths within the bounds and, if the policy chooses it, batches. */
+/* The best answer over types, widths within the bounds and, if the policy chooses it, batches. A policy for one type
+ * gets the job on the type where it is fastest at its own width. */
 static answer ask_best(const lone_job *l)
 {
     answer best = {.least_samples_per_s = INFINITY};
+    const sc_policy *policy;
+    unsigned own_type = 0;
+    assert_int_equal(sc_policy_find(l->policy, &policy, NULL), MDOT_OK);
+    for (unsigned type = 1; type < l->cluster.type_count; type++)
+        if (ask(l, type, l->gpus, step_samples(l, l->gpus)) > ask(l, own_type, l->gpus, step_samples(l, l->gpus)))
+            own_type = type;
     bool adapts = l->batch_rule == ADAPTED && is_adaptive(l->policy);
     for (unsigned type = 0; type < l->cluster.type_count; type++) {
+        if (policy->one_type && type != own_type) continue;
         for (int gpus = 1; gpus <= l->cluster.types[type].gpus; gpus *= 2) {
-            if (gpus < l->least_gpus || gpus > l->most_gpus) continue;
+            /* Gandiva grows jobs, but never shrinks them below their own width. */
+            int least = strcmp(l->policy, "gandiva") == 0 ? l->gpus : l->least_gpus;
+            if (gpus < least || gpus > l->most_gpus) continue;
             double own = step_samples(l, gpus), fastest = 0;
             for (double batch = own; batch == own || (adapts && batch <= l->most_batch); batch *= 2) {
                 double speed = ask(l, type, gpus, batch);
@@ -127,13 +138,13 @@ static answer ask_best(const lone_job *l)
 
 static lone_job draw(uint64_t *seed)
 {
-    lone_job l = {.policy = policies[below(seed, 5)],
+    lone_job l = {.policy = policies[below(seed, 7)],
                   .batch_rule = (rule)below(seed, RULES),
                   .network = (size_t)below(seed, NETWORKS),
                   .batch = 8 << below(seed, 4),
                   .network_gbps = (double[]){1, 25, 400}[below(seed, 3)]};
     int node = 1 << below(seed, 4), nodes = 1 + below(seed, 2), first = below(seed, 4);
-    int types = strcmp(l.policy, "sia") == 0 ? 1 + below(seed, 2) : 1;
+    int types = 1 + below(seed, 2);
     for (int type = 0; type < types; type++) {
         for (int i = 0; i < nodes; i++) {
             char name[16];
