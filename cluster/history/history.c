@@ -1,4 +1,5 @@
 /* history.c — adds jobs to a history, and estimates other jobs' durations. */
+#include "base/status.h"
 #include "history/history_learning.h"
 
 #include <math.h>
@@ -14,8 +15,7 @@ mdot_status mdot_history_create(const mdot_history_options *options, mdot_histor
 {
     mdot_history_options o = {0};
     if (options != NULL) {
-        mdot_status status = bs_read_struct(&options_struct, options, &o, err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(bs_read_struct(&options_struct, options, &o, err));
     }
     if (o.most_keys == 0) o.most_keys = USUAL_KEYS;
     if (o.half_life_s == 0) o.half_life_s = 30 * 86400.0;
@@ -48,8 +48,7 @@ static mdot_status read_job(const mdot_history *h, const mdot_history_job *job, 
                             hs_keys *out_keys, mdot_error *err)
 {
     mdot_history_job requested;
-    mdot_status status = bs_read_struct(&job_struct, job, &requested, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_struct(&job_struct, job, &requested, err));
     if (requested.gpus < 0 || requested.gpus > MOST_GPUS)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpus is %d; it must be between 0 and %d", requested.gpus,
                          MOST_GPUS);

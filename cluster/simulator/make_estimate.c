@@ -1,4 +1,5 @@
 /* make_estimate.c — makes an estimator from --estimate, --factors and --upper. */
+#include "base/status.h"
 #include "base/text.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/simulate_options.h"
@@ -98,8 +99,7 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
                               sc_errors *out_errors, mdot_error *err)
 {
     sc_estimator base = {0};
-    mdot_status status = make_base(request, workload, &base, out_errors, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_base(request, workload, &base, out_errors, err));
     if (request->learns && request->predictions_path == NULL)
         return sc_estimator_make_learning(workload, &base, NULL, out_estimator, err);
     *out_estimator = base;

@@ -37,8 +37,7 @@ static mdot_status print_job(const mdot_history *history, const sc_job *job, mdo
 {
     mdot_history_job question = sc_history_job_of(job);
     mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
-    mdot_status status = mdot_history_ask(history, &question, &e, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(mdot_history_ask(history, &question, &e, err));
     const char *const texts[] = {job->id, job->user, job->group, job->name, job->gpu_type};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         bs_csv_write_text(stdout, texts[i] != NULL ? texts[i] : "");

@@ -1,5 +1,6 @@
 /* mdot_simulate.c — mdot-simulate: runs policies on a trace. run() shows the whole program. */
 #include "base/command/command.h"
+#include "base/status.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/idle/idle.h"
 #include "simulator/policy/learned.h"
@@ -15,37 +16,35 @@
 static mdot_status read_input(const sc_request *request, sc_cluster *cluster, sc_workload *workload,
                               sc_accounts *accounts, mdot_error *err)
 {
-    mdot_status status = request->cluster_path != NULL ? sc_read_cluster(request->cluster_path, cluster, err)
-                                                       : sc_cluster_make_pool((int)request->gpus, cluster, err);
+    BS_TRY(request->cluster_path != NULL ? sc_read_cluster(request->cluster_path, cluster, err)
+                                         : sc_cluster_make_pool((int)request->gpus, cluster, err));
     cluster->power_w = request->power_w;
-    if (status == MDOT_OK) status = sc_read_trace(request->trace_path, workload, err);
-    if (status == MDOT_OK && request->throughputs_path != NULL)
-        status = sc_read_throughputs(request->throughputs_path, cluster, workload, err);
-    if (status == MDOT_OK && request->steps_path != NULL)
-        status = sc_read_step_times(request->steps_path, request->noise_path, cluster, workload, err);
-    if (status == MDOT_OK && request->sweep_path != NULL)
-        status = sc_sweep_throughputs(request->sweep_path, request->predictor_path, request->interference_path, cluster,
-                                      workload, err);
-    if (status == MDOT_OK && request->steps_path == NULL && request->noise_path != NULL)
-        status = sc_read_noise(request->noise_path, workload, err);
-    if (status == MDOT_OK && request->pairs_path != NULL)
-        status = sc_read_pairs(request->pairs_path, cluster, workload, err);
-    if (status == MDOT_OK && request->slices > 0) status = sc_slice_gpus((int)request->slices, cluster, workload, err);
-    if (status == MDOT_OK) status = sc_workload_select(workload, cluster, &request->window, err);
-    if (status == MDOT_OK && request->high > 0)
+    BS_TRY(sc_read_trace(request->trace_path, workload, err));
+    if (request->throughputs_path != NULL)
+        BS_TRY(sc_read_throughputs(request->throughputs_path, cluster, workload, err));
+    if (request->steps_path != NULL)
+        BS_TRY(sc_read_step_times(request->steps_path, request->noise_path, cluster, workload, err));
+    if (request->sweep_path != NULL)
+        BS_TRY(sc_sweep_throughputs(request->sweep_path, request->predictor_path, request->interference_path, cluster,
+                                    workload, err));
+    if (request->steps_path == NULL && request->noise_path != NULL)
+        BS_TRY(sc_read_noise(request->noise_path, workload, err));
+    if (request->pairs_path != NULL) BS_TRY(sc_read_pairs(request->pairs_path, cluster, workload, err));
+    if (request->slices > 0) BS_TRY(sc_slice_gpus((int)request->slices, cluster, workload, err));
+    BS_TRY(sc_workload_select(workload, cluster, &request->window, err));
+    if (request->high > 0)
         sc_workload_give_deadlines(workload, cluster, request->low, request->high, (uint64_t)request->seed);
-    if (status == MDOT_OK && request->outcomes >= 0) sc_workload_draw_outcomes(workload, (uint64_t)request->seed);
-    if (status == MDOT_OK && request->wants_maximum)
+    if (request->outcomes >= 0) sc_workload_draw_outcomes(workload, (uint64_t)request->seed);
+    if (request->wants_maximum)
         sc_workload_request_maximum(workload, cluster, request->most_limit_s);
-    else if (status == MDOT_OK && request->most_limit_s > 0)
+    else if (request->most_limit_s > 0)
         sc_workload_request_limits(workload, cluster, request->most_limit_s, (uint64_t)request->seed);
-    if (status == MDOT_OK && request->accounts_path != NULL)
-        status = sc_read_accounts(request->accounts_path, accounts, err);
-    else if (status == MDOT_OK && request->has_priority)
-        status = sc_accounts_create(accounts, err);
-    if (status == MDOT_OK && accounts->count > 0) status = sc_accounts_assign(accounts, workload, err);
+    if (request->accounts_path != NULL)
+        BS_TRY(sc_read_accounts(request->accounts_path, accounts, err));
+    else if (request->has_priority)
+        BS_TRY(sc_accounts_create(accounts, err));
     if (request->has_priority) accounts->priority = request->priority;
-    return status;
+    return accounts->count > 0 ? sc_accounts_assign(accounts, workload, err) : MDOT_OK;
 }
 
 static void show_progress(void *user, size_t done, size_t total)

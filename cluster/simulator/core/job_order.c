@@ -1,6 +1,7 @@
 /* job_order.c — the treap behind job_order.h. Priorities are a hash of the job's number, so the shape depends only on
  * the jobs. */
 #include "simulator/core/job_order.h"
+#include "base/status.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -28,8 +29,7 @@ mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, m
 {
     const sc_array arrays[] = {{offsetof(sc_order, nodes), sc_order_bytes(workload)}};
     void *order;
-    mdot_status status = SC_STATE(sc_order, arrays, &order, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(SC_STATE(sc_order, arrays, &order, err));
     sc_order_begin(order, workload);
     *out_order = order;
     return MDOT_OK;

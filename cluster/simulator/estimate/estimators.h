@@ -30,6 +30,10 @@ typedef enum sc_error_model {
 mdot_status sc_estimator_make_errors(size_t job_count, sc_error_model model, double mean_error, uint64_t seed,
                                      sc_estimator *out_estimator, mdot_error *err);
 
+/* Numbers the classes of jobs that `compare`, a function for qsort over pointers to jobs, calls equal. */
+mdot_status sc_number_classes(const sc_workload *workload, int (*compare)(const void *, const void *),
+                              uint32_t *out_numbers, mdot_error *err);
+
 /* Mean duration of completed jobs with the same group and width; otherwise with the same group; otherwise of all;
  * otherwise 1 h. */
 mdot_status sc_estimator_make_rolling(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);

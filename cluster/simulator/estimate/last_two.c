@@ -1,5 +1,6 @@
 /* last_two.c — the estimate of Tsafrir, Etsion and Feitelson (IEEE TPDS 2007): the mean of the same user's last two
  * completed jobs. */
+#include "base/status.h"
 #include "simulator/estimate/estimators.h"
 
 #include <math.h>
@@ -15,15 +16,6 @@ typedef struct last_two {
     pair *users;
     pair all;
 } last_two;
-
-static void destroy(void *memory)
-{
-    last_two *self = memory;
-    if (self == NULL) return;
-    free(self->user);
-    free(self->users);
-    free(self);
-}
 
 static double mean_s(const pair *p) { return p->before_s > 0 ? (p->last_s + p->before_s) / 2 : p->last_s; }
 
@@ -43,39 +35,24 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
     for (size_t i = 0; i < 2; i++) *known[i] = (pair){.last_s = fmax(duration_s, 1), .before_s = known[i]->last_s};
 }
 
-typedef struct entry {
-    const char *user;
-    uint32_t job;
-} entry;
+static const char *user_of(const void *job)
+{
+    const sc_job *j = *(const sc_job *const *)job;
+    return j->user != NULL ? j->user : j->group != NULL ? j->group : "";
+}
 
-static int by_user(const void *a, const void *b) { return strcmp(((const entry *)a)->user, ((const entry *)b)->user); }
+static int by_user(const void *a, const void *b) { return strcmp(user_of(a), user_of(b)); }
 
 mdot_status sc_estimator_make_last_two(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
 {
-    size_t count = workload->job_count;
-    last_two *self = calloc(1, sizeof *self);
-    entry *entries = calloc(count + 1, sizeof *entries);
-    if (self != NULL) {
-        self->user = calloc(count + 1, sizeof *self->user);
-        self->users = calloc(count + 1, sizeof *self->users);
-    }
-    if (self == NULL || entries == NULL || self->user == NULL || self->users == NULL) {
-        destroy(self);
-        free(entries);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    for (size_t i = 0; i < count; i++) {
-        const sc_job *job = &workload->jobs[i];
-        const char *user = job->user != NULL ? job->user : job->group;
-        entries[i] = (entry){.user = user != NULL ? user : "", .job = (uint32_t)i};
-    }
-    qsort(entries, count, sizeof *entries, by_user);
-    uint32_t user = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && by_user(&entries[i], &entries[i - 1]) != 0) user++;
-        self->user[entries[i].job] = user;
-    }
-    free(entries);
-    *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};
-    return MDOT_OK;
+    size_t count = workload->job_count + 1;
+    const sc_array arrays[] = {SC_ARRAY(last_two, user, count), SC_ARRAY(last_two, users, count)};
+    void *self;
+    BS_TRY(SC_STATE(last_two, arrays, &self, err));
+    mdot_status status = sc_number_classes(workload, by_user, ((last_two *)self)->user, err);
+    if (status == MDOT_OK)
+        *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = free, .self = self};
+    else
+        free(self);
+    return status;
 }

@@ -22,11 +22,9 @@ typedef struct learning {
 static void destroy(void *memory)
 {
     learning *self = memory;
-    if (self == NULL) return;
     sc_estimator_destroy(&self->base);
     mdot_history_destroy(self->ratios);
     free(self->digests);
-    free(self->estimated_s);
     free(self);
 }
 
@@ -64,21 +62,19 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
 mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, uint64_t *digests,
                                        sc_estimator *out_estimator, mdot_error *err)
 {
-    learning *self = calloc(1, sizeof *self);
-    if (self != NULL) {
-        self->base = *base;
-        self->digests = digests;
-        self->estimated_s = calloc(workload->job_count + 1, sizeof *self->estimated_s);
-    } else {
+    const sc_array arrays[] = {SC_ARRAY(learning, estimated_s, workload->job_count + 1)};
+    mdot_history *ratios = NULL;
+    void *memory = NULL;
+    mdot_status status = mdot_history_create(NULL, &ratios, err);
+    if (status == MDOT_OK) status = SC_STATE(learning, arrays, &memory, err);
+    if (status != MDOT_OK) {
+        mdot_history_destroy(ratios);
         sc_estimator_destroy(base);
         free(digests);
-    }
-    mdot_status status = self != NULL && self->estimated_s != NULL ? mdot_history_create(NULL, &self->ratios, err)
-                                                                   : mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status != MDOT_OK) {
-        destroy(self);
         return status;
     }
+    learning *self = memory;
+    *self = (learning){.base = *base, .digests = digests, .ratios = ratios, .estimated_s = self->estimated_s};
     *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};
     return MDOT_OK;
 }

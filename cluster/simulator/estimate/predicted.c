@@ -63,9 +63,6 @@ static void destroy(void *memory)
     mixed *self = memory;
     sc_estimator_destroy(&self->known);
     sc_estimator_destroy(&self->unknown);
-    free(self->is_known);
-    free(self->factors);
-    free(self->durations_s);
     free(self);
 }
 
@@ -105,23 +102,20 @@ mdot_status sc_estimator_make_mixed(const sc_workload *workload, sc_estimator *k
 {
     size_t count = workload->job_count + 1;
     uint64_t state = ~seed;
-    mixed *self = calloc(1, sizeof *self);
-    if (self == NULL) {
-        sc_estimator_destroy(known);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    self->known = *known;
-    self->is_known = calloc(count, sizeof *self->is_known);
-    self->factors = calloc(count, sizeof *self->factors);
-    self->durations_s = calloc(count, sizeof *self->durations_s);
-    mdot_status status = MDOT_OK;
-    if (self->is_known == NULL || self->factors == NULL || self->durations_s == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = sc_estimator_make_history(workload, &self->unknown, err);
+    const sc_array arrays[] = {SC_ARRAY(mixed, is_known, count), SC_ARRAY(mixed, factors, count),
+                               SC_ARRAY(mixed, durations_s, count)};
+    sc_estimator unknown = {0};
+    void *memory = NULL;
+    mdot_status status = sc_estimator_make_history(workload, &unknown, err);
+    if (status == MDOT_OK) status = SC_STATE(mixed, arrays, &memory, err);
     if (status != MDOT_OK) {
-        destroy(self);
+        sc_estimator_destroy(known);
+        sc_estimator_destroy(&unknown);
         return status;
     }
+    mixed *self = memory;
+    self->known = *known;
+    self->unknown = unknown;
     for (size_t i = 0; i < workload->job_count; i++) self->is_known[i] = sc_random_unit(&state) < known_share;
     *out_estimator = (sc_estimator){
         .factor = factor, .learn = learn, .remaining_s = remaining_s, .renew = renew, .destroy = destroy, .self = self};

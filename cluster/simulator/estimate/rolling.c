@@ -4,6 +4,7 @@
  * same group (user or name) and width, falling back to the group and then to all jobs. It learns while the simulation
  * runs.
  */
+#include "base/status.h"
 #include "simulator/estimate/estimators.h"
 
 #include <math.h>
@@ -20,17 +21,6 @@ typedef struct rolling {
     tally *groups, *classes;
     tally all;
 } rolling;
-
-static void destroy(void *memory)
-{
-    rolling *self = memory;
-    if (self == NULL) return;
-    free(self->group);
-    free(self->class_of);
-    free(self->groups);
-    free(self->classes);
-    free(self);
-}
 
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
@@ -56,49 +46,49 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
     add(&self->all, duration_s);
 }
 
-typedef struct entry {
-    const char *group;
-    int gpus;
-    uint32_t job;
-} entry;
-
-static int by_group(const void *a, const void *b)
+static const char *group_of(const void *job)
 {
-    const entry *x = a, *y = b;
-    int order = strcmp(x->group, y->group);
+    const char *group = (*(const sc_job *const *)job)->group;
+    return group != NULL ? group : "";
+}
+
+static int by_group(const void *a, const void *b) { return strcmp(group_of(a), group_of(b)); }
+
+static int by_class(const void *a, const void *b)
+{
+    const sc_job *x = *(const sc_job *const *)a, *y = *(const sc_job *const *)b;
+    int order = by_group(a, b);
     return order != 0 ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+}
+
+mdot_status sc_number_classes(const sc_workload *workload, int (*compare)(const void *, const void *),
+                              uint32_t *out_numbers, mdot_error *err)
+{
+    uint32_t number = 0;
+    const sc_job **jobs = calloc(workload->job_count + 1, sizeof *jobs);
+    if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    for (size_t i = 0; i < workload->job_count; i++) jobs[i] = &workload->jobs[i];
+    qsort(jobs, workload->job_count, sizeof *jobs, compare);
+    for (size_t i = 0; i < workload->job_count; i++) {
+        number += i > 0 && compare(&jobs[i], &jobs[i - 1]) != 0;
+        out_numbers[jobs[i] - workload->jobs] = number;
+    }
+    free(jobs);
+    return MDOT_OK;
 }
 
 mdot_status sc_estimator_make_rolling(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
 {
-    size_t count = workload->job_count;
-    rolling *self = calloc(1, sizeof *self);
-    entry *entries = calloc(count + 1, sizeof *entries);
-    if (self != NULL) {
-        self->group = calloc(count + 1, sizeof *self->group);
-        self->class_of = calloc(count + 1, sizeof *self->class_of);
-        self->groups = calloc(count + 1, sizeof *self->groups);
-        self->classes = calloc(count + 1, sizeof *self->classes);
-    }
-    if (self == NULL || entries == NULL || self->group == NULL || self->class_of == NULL || self->groups == NULL ||
-        self->classes == NULL) {
-        destroy(self);
-        free(entries);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    }
-    for (size_t i = 0; i < count; i++) {
-        const sc_job *job = &workload->jobs[i];
-        entries[i] = (entry){.group = job->group != NULL ? job->group : "", .gpus = job->gpus, .job = (uint32_t)i};
-    }
-    qsort(entries, count, sizeof *entries, by_group);
-    uint32_t group = 0, class = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && strcmp(entries[i].group, entries[i - 1].group) != 0) group++;
-        if (i > 0 && by_group(&entries[i], &entries[i - 1]) != 0) class ++;
-        self->group[entries[i].job] = group;
-        self->class_of[entries[i].job] = class;
-    }
-    free(entries);
-    *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};
-    return MDOT_OK;
+    size_t count = workload->job_count + 1;
+    const sc_array arrays[] = {SC_ARRAY(rolling, group, count), SC_ARRAY(rolling, class_of, count),
+                               SC_ARRAY(rolling, groups, count), SC_ARRAY(rolling, classes, count)};
+    void *self;
+    BS_TRY(SC_STATE(rolling, arrays, &self, err));
+    mdot_status status = sc_number_classes(workload, by_group, ((rolling *)self)->group, err);
+    if (status == MDOT_OK) status = sc_number_classes(workload, by_class, ((rolling *)self)->class_of, err);
+    if (status == MDOT_OK)
+        *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = free, .self = self};
+    else
+        free(self);
+    return status;
 }

@@ -100,8 +100,7 @@ static mdot_status sweep_widths(sweep *s, sc_kind *kind, mdot_error *err)
 {
     size_t i = 0;
     bool is_known = is_measured(kind), counts_steps = kind->step_samples[0] == 0, fits_somewhere;
-    mdot_status status = predict_batch(s, (double)s->base.batch, &fits_somewhere, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(predict_batch(s, (double)s->base.batch, &fits_somewhere, err));
     kind->has_estimate = true;
     for (unsigned width = 0; width < SC_WIDTHS && counts_steps; width++) {
         kind->step_samples[width] = step_samples(s, (double)s->base.batch, 1 << width);

@@ -1,5 +1,6 @@
 /* fill.c — places jobs into windows. A heap holds the windows by the time at which they can next take a job: when
  * they open, or when the job in them ends. */
+#include "base/status.h"
 #include "simulator/idle/idle.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ typedef struct slot {
 
 typedef struct filling {
     const sc_workload *workload;
-    const double *needed_s; /* time that the rule expects for each job */
+    double *needed_s; /* time that the rule expects for each job */
     slot *heap;
     size_t heap_count;
     uint32_t *next, first, last; /* linked list of waiting jobs */
@@ -120,33 +121,30 @@ mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_wind
                                  const double *predicted_s, sc_idle_result *out_result, mdot_error *err)
 {
     size_t jobs = workload->job_count;
-    double *needed_s = calloc(jobs + 1, sizeof *needed_s);
-    filling f = {.workload = workload,
-                 .needed_s = needed_s,
-                 .heap = calloc(windows->count + 1, sizeof(slot)),
-                 .heap_count = windows->count,
-                 .next = calloc(jobs + 1, sizeof(uint32_t)),
-                 .first = NO_JOB,
-                 .last = NO_JOB};
+    const sc_array arrays[] = {SC_ARRAY(filling, needed_s, jobs + 1), SC_ARRAY(filling, heap, windows->count + 1),
+                               SC_ARRAY(filling, next, jobs + 1)};
+    void *memory;
     mdot_status status = MDOT_OK;
-    if (needed_s == NULL || f.heap == NULL || f.next == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    BS_TRY(SC_STATE(filling, arrays, &memory, err));
+    filling *f = memory;
+    f->workload = workload;
+    f->heap_count = windows->count;
+    f->first = f->last = NO_JOB;
     for (size_t i = 0; status == MDOT_OK && i < jobs; i++) {
         if (workload->jobs[i].gpus != 1 || workload->jobs[i].kind != SC_NONE)
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
                                "idle windows are single GPUs, and jobs have a duration: job %s has %d GPUs",
                                workload->jobs[i].id, workload->jobs[i].gpus);
-        needed_s[i] = rule == SC_IDLE_ORACLE ? workload->jobs[i].work : rule == SC_IDLE_UPPER ? predicted_s[i] : 0;
+        f->needed_s[i] = rule == SC_IDLE_ORACLE ? workload->jobs[i].work : rule == SC_IDLE_UPPER ? predicted_s[i] : 0;
     }
     if (status == MDOT_OK) {
         for (size_t i = 0; i < windows->count; i++) { /* sorted by start time, hence a valid heap */
-            f.heap[i] = (slot){windows->items[i].from_s, windows->items[i].to_s, NO_JOB};
-            f.result.idle_gpu_h += (windows->items[i].to_s - windows->items[i].from_s) / 3600;
+            f->heap[i] = (slot){windows->items[i].from_s, windows->items[i].to_s, NO_JOB};
+            f->result.idle_gpu_h += (windows->items[i].to_s - windows->items[i].from_s) / 3600;
         }
-        run(&f);
-        *out_result = f.result;
+        run(f);
+        *out_result = f->result;
     }
-    free(needed_s);
-    free(f.heap);
-    free(f.next);
+    free(f);
     return status;
 }

@@ -14,11 +14,6 @@ char *sc_copy_text(const char *text, bool *out_is_missing)
     return copy;
 }
 
-char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing)
-{
-    return column == BS_CSV_ABSENT ? NULL : sc_copy_text(csv->field[column], out_is_missing);
-}
-
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
 {
     if (workload->job_count == SC_NONE || job.id == NULL ||
@@ -28,6 +23,17 @@ mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
     }
     workload->jobs[workload->job_count++] = job;
     return MDOT_OK;
+}
+
+mdot_status sc_workload_add_row(sc_workload *workload, sc_job job, const bs_csv *csv, const int columns[5],
+                                mdot_error *err)
+{
+    bool is_missing = false;
+    char **texts[] = {&job.id, &job.group, &job.user, &job.name, &job.gpu_type};
+    for (size_t i = 0; i < 5; i++)
+        if (columns[i] != BS_CSV_ABSENT) *texts[i] = sc_copy_text(csv->field[columns[i]], &is_missing);
+    mdot_status status = sc_workload_add(workload, job, err);
+    return is_missing && status == MDOT_OK ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : status;
 }
 
 mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32_t *out_kind, mdot_error *err)
@@ -86,8 +92,7 @@ static void sort_by_arrival(sc_job *jobs, sc_job *scratch, size_t count)
 mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_error *err)
 {
     if (workload->job_count == 0) return mdot_fail(err, MDOT_MALFORMED, "%s: holds no jobs", path);
-    mdot_status status = check_ids(workload, path, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_ids(workload, path, err));
     bool is_sorted = true;
     for (size_t i = 1; i < workload->job_count; i++)
         is_sorted &= workload->jobs[i - 1].submit_s <= workload->jobs[i].submit_s;

@@ -119,12 +119,11 @@ static double descend(const sc_step_table *table, double *x, scratch *s)
 mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
 {
     static const double overlaps[] = {-2, 0, 2};
-    scratch s = {calloc(table->row_count, sizeof(double)), calloc(table->row_count, sizeof(double)),
-                 calloc(table->row_count, sizeof *s.slopes)};
+    const sc_array arrays[] = {SC_ARRAY(scratch, residuals, table->row_count),
+                               SC_ARRAY(scratch, moved, table->row_count), SC_ARRAY(scratch, slopes, table->row_count)};
+    void *s;
     double minimum = INFINITY, slowest_s = 0, fastest_s = INFINITY, widest_s = 0;
-    mdot_status status = s.residuals == NULL || s.moved == NULL || s.slopes == NULL
-                             ? BS_OUT_OF_MEMORY(err, "%zu steps", table->row_count)
-                             : MDOT_OK;
+    BS_TRY(SC_STATE(scratch, arrays, &s, err));
     for (size_t i = 0; i < table->row_count; i++) {
         const sc_step_row *row = &table->rows[i];
         fastest_s = fmin(fastest_s, row->step_s);
@@ -132,17 +131,15 @@ mdot_status sc_fit_steps(sc_step_table *table, mdot_error *err)
         widest_s = fmax(widest_s, row->step_s);
     }
     if (slowest_s == 0) slowest_s = widest_s;
-    for (size_t i = 0; status == MDOT_OK && i < sizeof overlaps / sizeof *overlaps; i++) {
+    for (size_t i = 0; i < sizeof overlaps / sizeof *overlaps; i++) {
         double sync = log(fastest_s / 2),
                x[TERMS] = {log(fastest_s / 2), log(slowest_s / table->most_samples), sync, sync - 2, sync + 1, sync - 2,
                            overlaps[i]};
-        double sum = descend(table, x, &s);
+        double sum = descend(table, x, s);
         if (sum >= minimum) continue;
         minimum = sum;
         table->model = to_model(x);
     }
-    free(s.residuals);
-    free(s.moved);
-    free(s.slopes);
-    return status;
+    free(s);
+    return MDOT_OK;
 }

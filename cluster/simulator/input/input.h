@@ -69,10 +69,12 @@ mdot_status sc_read_pairs(const char *path, const sc_cluster *cluster, sc_worklo
 
 /* Returns a copy, or NULL if the text is empty or NULL. *out_is_missing becomes true if memory ran out. */
 char *sc_copy_text(const char *text, bool *out_is_missing);
-/* The same for the row's field in a column, which may be BS_CSV_ABSENT. */
-char *sc_copy_field(const bs_csv *csv, int column, bool *out_is_missing);
 /* Appends a job and takes ownership of the texts, also on failure. */
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err);
+/* The same for a job whose texts are in a row's columns, in the order id, group, user, name, GPU type; a column may be
+ * BS_CSV_ABSENT. */
+mdot_status sc_workload_add_row(sc_workload *workload, sc_job job, const bs_csv *csv, const int columns[5],
+                                mdot_error *err);
 /* Finds or creates the kind of this name. */
 mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32_t *out_kind, mdot_error *err);
 /* Sorts the jobs by arrival; MALFORMED for an id that occurs twice. */

@@ -209,7 +209,6 @@ static mdot_status read_table_job(const bs_csv *csv, const int *at, void *worklo
 {
     enum { ID, SUBMIT, DURATION, GPUS, INSTANCES, USER, GROUP, GPU_TYPE };
     double item = 0, count = 1;
-    bool is_missing = false;
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
     if (csv->field[at[ID]][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
     BS_TRY(sc_csv_optional(csv, at[GPUS], 0, MAX_INSTANCES, &item, err));
@@ -222,13 +221,8 @@ static mdot_status read_table_job(const bs_csv *csv, const int *at, void *worklo
     if (item * count <= 0) return MDOT_OK;
     job.gpus = (int)ceil(item * count - 1e-9);
     if (job.gpus - item * count > 1e-9) job.fraction = item * count;
-    job.id = sc_copy_field(csv, at[ID], &is_missing);
-    job.group = sc_copy_field(csv, at[USER], &is_missing);
-    job.user = sc_copy_field(csv, at[USER], &is_missing);
-    job.name = sc_copy_field(csv, at[GROUP], &is_missing);
-    job.gpu_type = sc_copy_field(csv, at[GPU_TYPE], &is_missing);
-    BS_TRY(sc_workload_add(workload, job, err));
-    return is_missing ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : MDOT_OK;
+    const int texts[] = {at[ID], at[USER], at[USER], at[GROUP], at[GPU_TYPE]};
+    return sc_workload_add_row(workload, job, csv, texts, err);
 }
 
 mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err)

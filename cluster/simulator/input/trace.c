@@ -95,7 +95,7 @@ static mdot_status read_job(const bs_csv *csv, const int *at, void *workload, md
 {
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
     double gpus = 1, part = 1;
-    bool has_type = at[TYPE] != BS_CSV_ABSENT, is_missing = false;
+    bool has_type = at[TYPE] != BS_CSV_ABSENT;
     if (csv->field[at[ID]][0] == '\0') return bs_csv_fail(csv, err, MDOT_MALFORMED, "job_id is empty");
     BS_TRY(bs_csv_number(csv, at[SUBMIT], 0, MAX_SECONDS, &job.submit_s, err));
     BS_TRY(bs_csv_number(csv, at[GPUS], .01, MAX_GPUS, &gpus, err));
@@ -113,13 +113,8 @@ static mdot_status read_job(const bs_csv *csv, const int *at, void *workload, md
                                (double *)(void *)((char *)&job + numbers[i].at), err));
     BS_TRY(read_outcome(csv, at[OUTCOME], &job, err));
     BS_TRY(read_elastic_columns(csv, at, &job, err));
-    job.id = sc_copy_field(csv, at[ID], &is_missing);
-    job.group = sc_copy_field(csv, at[GROUP], &is_missing);
-    job.user = sc_copy_field(csv, at[USER], &is_missing);
-    job.name = sc_copy_field(csv, at[NAME], &is_missing);
-    job.gpu_type = sc_copy_field(csv, at[GPU_TYPE], &is_missing);
-    BS_TRY(sc_workload_add(workload, job, err));
-    return is_missing ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : MDOT_OK;
+    const int texts[] = {at[ID], at[GROUP], at[USER], at[NAME], at[GPU_TYPE]};
+    return sc_workload_add_row(workload, job, csv, texts, err);
 }
 
 static mdot_status read_own(const char *path, sc_workload *workload, mdot_error *err)

@@ -1,5 +1,6 @@
 /* adaptive.c — job options, the choice among them, and nodes for it. */
 #include "simulator/policy/adaptive.h"
+#include "base/status.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/solve/linear.h"
 
@@ -11,14 +12,18 @@ static const double limit_s = 10;
 /* Beyond so many options of the program, or steps of dynamic programming, prices replace both. */
 enum { MOST_IN_PROGRAM = 1000, MOST_STEPS = 10000000 };
 
+typedef struct offered {
+    double goodput, batch;
+} offered;
+
 typedef struct adaptive {
     uint32_t *active;
     size_t count;
     int *explored;      /* per job: most GPUs that it had */
     uint32_t *restarts; /* per job */
     sc_option *options;
-    double *goodputs, *batches; /* of options */
-    size_t option_count, option_capacity;
+    offered *offers; /* what the options yield */
+    size_t option_count;
     double *none_cost; /* of active jobs */
     size_t *chosen;
     sc_share *shares;
@@ -28,8 +33,7 @@ void sc_adaptive_destroy(void *memory)
 {
     adaptive *self = memory;
     free(self->options);
-    free(self->goodputs);
-    free(self->batches);
+    free(self->offers);
     free(self);
 }
 
@@ -42,21 +46,6 @@ mdot_status sc_adaptive_create(const sc_view *view, void **out_self, mdot_error 
                                SC_ARRAY(adaptive, restarts, jobs), SC_ARRAY(adaptive, none_cost, jobs),
                                SC_ARRAY(adaptive, chosen, jobs),   SC_ARRAY(adaptive, shares, jobs)};
     return SC_STATE(adaptive, arrays, out_self, err);
-}
-
-static bool reserve(adaptive *self)
-{
-    if (self->option_count < self->option_capacity) return true;
-    size_t capacity = 2 * self->option_capacity + 64;
-    sc_option *options = realloc(self->options, capacity * sizeof *options);
-    if (options != NULL) self->options = options;
-    double *goodputs = realloc(self->goodputs, capacity * sizeof *goodputs);
-    if (goodputs != NULL) self->goodputs = goodputs;
-    double *batches = realloc(self->batches, capacity * sizeof *batches);
-    if (batches != NULL) self->batches = batches;
-    if (options == NULL || goodputs == NULL || batches == NULL) return false;
-    self->option_capacity = capacity;
-    return true;
 }
 
 static bool is_power_of_two(int number) { return (number & (number - 1)) == 0; }
@@ -72,12 +61,14 @@ static int next_width(const sc_view *view, int gpus, int node)
 
 static bool add_option(adaptive *self, const sc_view *view, size_t position, unsigned type, int gpus)
 {
-    double batch, goodput = sc_goodput(view, self->active[position], type, gpus, true, &batch);
-    if (goodput == 0) return true;
-    if (!reserve(self)) return false;
+    offered offer;
+    offer.goodput = sc_goodput(view, self->active[position], type, gpus, true, &offer.batch);
+    if (offer.goodput == 0) return true;
+    if (!sc_grow(&self->options, self->option_count, sizeof *self->options) ||
+        !sc_grow(&self->offers, self->option_count, sizeof *self->offers))
+        return false;
     self->options[self->option_count] = (sc_option){.job = position, .type = type, .gpus = gpus};
-    self->goodputs[self->option_count] = goodput;
-    self->batches[self->option_count++] = batch;
+    self->offers[self->option_count++] = offer;
     return true;
 }
 
@@ -116,7 +107,7 @@ static void state_costs(adaptive *self, const sc_view *view, size_t position, si
     bool is_running = state->phase == SC_RUNNING;
     int fair = (int)ceil((double)view->cluster->gpus / (double)self->count);
     double batch, minimum = INFINITY, fair_goodput = 0, age_s = view->now_s - view->workload->jobs[job].submit_s;
-    for (size_t i = first; i < self->option_count; i++) minimum = fmin(minimum, self->goodputs[i]);
+    for (size_t i = first; i < self->option_count; i++) minimum = fmin(minimum, self->offers[i].goodput);
     for (unsigned type = 0; type < view->cluster->type_count; type++) {
         int gpus = fair < view->cluster->types[type].gpus ? fair : view->cluster->types[type].gpus;
         fair_goodput = fmax(fair_goodput, sc_goodput(view, job, type, gpus, true, &batch));
@@ -129,7 +120,7 @@ static void state_costs(adaptive *self, const sc_view *view, size_t position, si
         double kept = age_s + cost_s > 0 ? fmax(0, age_s - self->restarts[job] * cost_s) / (age_s + cost_s) : 1;
         bool is_present = is_running && state->type == o->type && state->gpus == o->gpus;
         o->cost = view->policy->rule->cost(&(sc_offer){.job = job,
-                                                       .goodput = self->goodputs[i],
+                                                       .goodput = self->offers[i].goodput,
                                                        .least = minimum,
                                                        .fair = fair_goodput,
                                                        .is_present = is_present,
@@ -185,7 +176,7 @@ static size_t take_chosen(adaptive *self, const sc_view *view)
         if (!stays && state->start_s < INFINITY) self->restarts[job]++;
         if (o->gpus > self->explored[job]) self->explored[job] = o->gpus;
         self->shares[count++] =
-            (sc_share){.job = job, .type = o->type, .gpus = o->gpus, .batch = self->batches[chosen]};
+            (sc_share){.job = job, .type = o->type, .gpus = o->gpus, .batch = self->offers[chosen].batch};
     }
     return count;
 }
@@ -210,8 +201,7 @@ mdot_status sc_adaptive_decide(void *memory, const sc_view *view, sc_plan *plan)
     self->count = sc_active_update(view, self->active, self->count);
     if (self->count == 0) return MDOT_OK;
     plan->wake_s = begun_s + SC_ADAPTIVE_S;
-    mdot_status status = is_due ? choose(self, view, plan, view->err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(is_due ? choose(self, view, plan, view->err) : MDOT_OK);
     size_t count = is_due ? take_chosen(self, view) : take_running(self, view);
     return sc_pack(view, plan, self->shares, count, view->err);
 }

@@ -16,11 +16,6 @@
 enum { MOST_MATCHED = 64, MOST_PLACES = 30000 };
 static const double limit_s = 10;
 
-typedef struct waiting {
-    uint32_t job;
-    double fastest_s;
-} waiting;
-
 typedef struct busy {
     unsigned type;
     double left_s;
@@ -28,20 +23,13 @@ typedef struct busy {
 
 /* The matching of one decision. Groups come by type, the free machines of each first. */
 typedef struct matching {
-    waiting *jobs;
+    sc_ranked *jobs; /* by their time on the fastest type */
     busy *machines;
     size_t count, machine_count, group_count;
     unsigned *types; /* of each group */
     double *delay_s, *sizes, *time_s;
     sc_match *matches;
 } matching;
-
-static int by_time(const void *left, const void *right)
-{
-    const waiting *a = left, *b = right;
-    if (a->fastest_s != b->fastest_s) return a->fastest_s < b->fastest_s ? -1 : 1;
-    return (a->job > b->job) - (a->job < b->job);
-}
 
 static int by_type_and_time(const void *left, const void *right)
 {
@@ -64,9 +52,9 @@ static void list_jobs(matching *m, const sc_view *view, const sc_active *active)
         double fastest_s = INFINITY;
         for (unsigned type = 0; type < view->cluster->type_count; type++)
             fastest_s = fmin(fastest_s, seconds_on(view, job, type));
-        m->jobs[m->count++] = (waiting){job, fastest_s};
+        m->jobs[m->count++] = (sc_ranked){job, fastest_s};
     }
-    qsort(m->jobs, m->count, sizeof *m->jobs, by_time);
+    qsort(m->jobs, m->count, sizeof *m->jobs, sc_by_rank);
     if (m->count > MOST_MATCHED) m->count = MOST_MATCHED;
 }
 

@@ -5,6 +5,7 @@
  *          parts and use what others leave. Left out: hierarchies of queues, their limits, reservations.
  *   drf    dominant resource fairness (Ghodsi et al., NSDI 2011): the queue of the least dominant share, the largest of
  *          its parts of GPUs, CPUs and memory (columns cpus and memory_gb of trace and cluster). Left out: weights. */
+#include "base/status.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 
@@ -29,8 +30,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     size_t jobs = view->workload->job_count + 1;
     const sc_array arrays[] = {SC_ARRAY(capacity, active, jobs), SC_ARRAY(capacity, queue_of, jobs),
                                SC_ARRAY(capacity, queues, jobs)};
-    mdot_status status = SC_STATE(capacity, arrays, out_self, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(SC_STATE(capacity, arrays, out_self, err));
     capacity *self = *out_self;
     self->queue_count = sc_number_groups(view->workload, self->queue_of, self->active);
     return MDOT_OK;

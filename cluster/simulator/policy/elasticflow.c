@@ -11,6 +11,7 @@
  * stay. Therefore exact estimates meet every deadline, for any cost of restarts. A job whose plan ran out, because its
  * estimate was too short, runs on the remaining GPUs like a job without a deadline.
  */
+#include "base/status.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
@@ -175,8 +176,7 @@ static mdot_status begin_slot(elastic *self, const sc_view *view, sc_plan *plan,
     for (size_t i = 0; i < self->active_count; i++)
         sc_reservation_shift(&self->plans[self->active[i]], (size_t)((view->now_s - self->made_s) / slot_s + .5));
     self->made_s = view->now_s;
-    mdot_status status = admit(self, view, plan, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(admit(self, view, plan, err));
     for (size_t i = 0; i < self->active_count; i++) {
         self->width[i] = sc_reservation_width(&self->plans[self->active[i]]);
         left -= self->width[i];

@@ -1,4 +1,5 @@
 /* fair_tree.c — ranks the users in an account tree. */
+#include "base/status.h"
 #include "simulator/policy/backfill.h"
 
 #include <math.h>
@@ -67,8 +68,7 @@ mdot_status sc_fair_tree_create(const sc_accounts *accounts, sc_fair_tree **out_
                                SC_ARRAY(sc_fair_tree, first, count + 1),    SC_ARRAY(sc_fair_tree, users, count),
                                SC_ARRAY(sc_fair_tree, paths, count * depth)};
     void *tree;
-    mdot_status status = SC_STATE(sc_fair_tree, arrays, &tree, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(SC_STATE(sc_fair_tree, arrays, &tree, err));
     *out_tree = tree;
     (*out_tree)->accounts = accounts;
     (*out_tree)->depth = depth;

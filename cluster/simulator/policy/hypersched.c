@@ -15,16 +15,6 @@
 
 #define FIRST_RUNG_S 60.
 
-typedef struct trial {
-    uint32_t job;
-    double value; /* expected fall of the loss for each GPU-second */
-} trial;
-
-static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
-{
-    return sc_active_create(view, sizeof(trial), out_self, err);
-}
-
 /* Returns the next rung, at least a second ahead, so that rounding never makes a decision that changes nothing. */
 static double rung_s(double executed_s)
 {
@@ -49,20 +39,13 @@ static double value_of(const sc_view *view, uint32_t job)
     return expected / (span_s * j->gpus);
 }
 
-static int by_value(const void *left, const void *right)
-{
-    const trial *a = left, *b = right;
-    if (a->value != b->value) return a->value > b->value ? -1 : 1;
-    return (a->job > b->job) - (a->job < b->job);
-}
-
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     sc_active *self = memory;
-    trial *trials = self->items;
+    sc_ranked *trials = self->items;
     self->count = sc_active_update(view, self->jobs, self->count);
-    for (size_t i = 0; i < self->count; i++) trials[i] = (trial){self->jobs[i], value_of(view, self->jobs[i])};
-    qsort(trials, self->count, sizeof *trials, by_value);
+    for (size_t i = 0; i < self->count; i++) trials[i] = (sc_ranked){self->jobs[i], -value_of(view, self->jobs[i])};
+    qsort(trials, self->count, sizeof *trials, sc_by_rank);
     for (size_t i = 0; i < self->count && sc_plan_most_free(view, plan) > 0; i++) {
         const sc_state *state = &view->states[trials[i].job];
         if (!sc_plan_run_fastest(view, plan, trials[i].job)) continue;
@@ -75,6 +58,6 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 const sc_policy sc_policy_hypersched = {
     .name = "hypersched",
     .summary = "the largest fall of the loss until the next rung or deadline first (HyperSched)",
-    .create = create,
+    .create = sc_ranked_create,
     .decide = decide,
 };

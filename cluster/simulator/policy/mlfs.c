@@ -13,11 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct scored {
-    uint32_t job;
-    float score;
-} scored;
-
 mdot_status sc_learned_open(const char *path, hs_row_model **out_learned, mdot_error *err)
 {
     static const hs_row row = {"features", "score", SC_FEATURES, 1};
@@ -29,7 +24,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     if (view->learned == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "policy mlfs requires --learned FILE, a network of lab/mdot_lab/policy, compiled by mdot");
-    return sc_active_create(view, sizeof(scored), out_self, err);
+    return sc_ranked_create(view, out_self, err);
 }
 
 static mdot_status score_of(const sc_view *view, uint32_t job, double load, float *out_score, mdot_error *err)
@@ -50,25 +45,19 @@ static mdot_status score_of(const sc_view *view, uint32_t job, double load, floa
     return hs_row_model_ask(view->learned, features, out_score, err);
 }
 
-static int by_score(const void *left, const void *right)
-{
-    const scored *a = left, *b = right;
-    if (a->score != b->score) return a->score > b->score ? -1 : 1;
-    return (a->job > b->job) - (a->job < b->job);
-}
-
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     sc_active *self = memory;
-    scored *jobs = self->items;
+    sc_ranked *jobs = self->items;
     double requested_gpus = 0;
     self->count = sc_active_update(view, self->jobs, self->count);
     for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->jobs[i]].gpus;
     for (size_t i = 0; i < self->count; i++) {
-        jobs[i].job = self->jobs[i];
-        BS_TRY(score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus, &jobs[i].score, view->err));
+        float score;
+        BS_TRY(score_of(view, self->jobs[i], requested_gpus / view->cluster->gpus, &score, view->err));
+        jobs[i] = (sc_ranked){self->jobs[i], -score};
     }
-    qsort(jobs, self->count, sizeof *jobs, by_score);
+    qsort(jobs, self->count, sizeof *jobs, sc_by_rank);
     for (size_t i = 0; i < self->count && sc_plan_most_free(view, plan) > 0; i++)
         sc_plan_run_fastest(view, plan, jobs[i].job);
     return MDOT_OK;

@@ -11,6 +11,7 @@
  * Left out: multiprocessor limits for offline jobs by service load (measured pairs share a GPU freely); the speed
  * predictor, replaced by the table; protection of memory and against faults; and load over time. Measured pairs are two
  * training jobs. */
+#include "base/status.h"
 #include "simulator/policy/allocation.h"
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
@@ -36,8 +37,7 @@ typedef struct muxflow {
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     size_t jobs = view->workload->job_count + 1, gpus = (size_t)view->cluster->gpus + 1;
-    mdot_status status = sc_couples_check(view, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(sc_couples_check(view, err));
     if (!sc_linear_solves_integers())
         return mdot_fail(err, MDOT_UNSUPPORTED, "built without COIN-OR CBC, which solves the program of this policy");
     const sc_array arrays[] = {

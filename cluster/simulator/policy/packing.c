@@ -1,4 +1,5 @@
 /* packing.c — keeps jobs on the same nodes, or packs all jobs anew. */
+#include "base/status.h"
 #include "simulator/policy/allocation.h"
 
 #include <stdlib.h>
@@ -23,8 +24,7 @@ static mdot_status create(const sc_view *view, const sc_share *shares, size_t co
                                SC_ARRAY(packing, parts, view->cluster->gpus + 1), SC_ARRAY(packing, first, count + 1),
                                SC_ARRAY(packing, number, count + 1)};
     void *memory;
-    mdot_status status = SC_STATE(packing, arrays, &memory, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(SC_STATE(packing, arrays, &memory, err));
     packing *p = *out = memory;
     p->view = view;
     p->shares = shares;
@@ -122,8 +122,7 @@ static int by_width(const void *left, const void *right, void *shares)
 mdot_status sc_pack(const sc_view *view, sc_plan *plan, const sc_share *shares, size_t count, mdot_error *err)
 {
     packing *p;
-    mdot_status status = create(view, shares, count, &p, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(create(view, shares, count, &p, err));
     for (size_t i = 0; i < count; i++) p->order[i] = i;
     qsort_r(p->order, count, sizeof *p->order, by_width, (void *)(uintptr_t)shares);
     for (unsigned type = 0; type < view->cluster->type_count; type++) {

@@ -1,4 +1,5 @@
 /* profile.c — a sorted array of steps. */
+#include "base/status.h"
 #include "simulator/policy/backfill.h"
 
 #include <math.h>
@@ -27,8 +28,7 @@ static mdot_status reserve(sc_profile *profile, size_t count, mdot_error *err)
 
 mdot_status sc_profile_begin(sc_profile *profile, double now_s, int gpus, mdot_error *err)
 {
-    mdot_status status = reserve(profile, 1, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(reserve(profile, 1, err));
     profile->from_s[0] = now_s;
     profile->gpus[0] = gpus;
     profile->count = 1;
@@ -41,10 +41,7 @@ static size_t step_at(sc_profile *profile, double time_s)
     size_t low = 0, high = profile->count; /* the last step that begins at or before the time is in [low, high) */
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
-        if (profile->from_s[middle] <= time_s)
-            low = middle;
-        else
-            high = middle;
+        *(profile->from_s[middle] <= time_s ? &low : &high) = middle;
     }
     if (profile->from_s[low] >= time_s) return low;
     size_t behind = profile->count - low - 1;

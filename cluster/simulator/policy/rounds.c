@@ -64,8 +64,7 @@ mdot_status sc_rounds_create(const sc_view *view, void **out_self, mdot_error *e
                                SC_ARRAY(rounds, group_weight, jobs),
                                SC_ARRAY(rounds, couples, 2 * couples),
                                SC_ARRAY(rounds, pairs, couples)};
-    mdot_status status = SC_STATE(rounds, arrays, out_self, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(SC_STATE(rounds, arrays, out_self, err));
     rounds *self = *out_self;
     self->computed_s = -INFINITY;
     self->random = 1;
@@ -94,11 +93,7 @@ static void keep_books(rounds *self, const sc_view *view)
         *account_s += received_s;
         self->type_s[state->type] += received_s;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < self->active_count; i++)
-        if (view->states[self->active[i]].phase != SC_DONE) self->active[kept++] = self->active[i];
-    self->active_count = kept;
-    for (size_t i = 0; i < view->arrived_count; i++) self->active[self->active_count++] = view->arrived[i];
+    self->active_count = sc_active_update(view, self->active, self->active_count);
     self->is_stale |= view->completed_count > 0 || view->arrived_count > 0;
 }
 
@@ -301,8 +296,7 @@ mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan)
     if (self->active_count == 0) return MDOT_OK;
     if (self->is_stale && view->now_s - self->computed_s >= between_shares_s) {
         begin_period(self, view);
-        mdot_status status = compute_fractions(self, view, plan, view->err);
-        if (status != MDOT_OK) return status;
+        BS_TRY(compute_fractions(self, view, plan, view->err));
     }
     self->round++;
     unsigned order[SC_MAX_TYPES];

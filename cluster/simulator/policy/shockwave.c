@@ -82,10 +82,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
     describe(self, view);
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
-        if (plan_at(self, view, exp(middle)) > WINDOW * view->cluster->gpus)
-            low = middle;
-        else
-            high = middle;
+        *(plan_at(self, view, exp(middle)) > WINDOW * view->cluster->gpus ? &low : &high) = middle;
     }
     plan_at(self, view, exp(high));
     qsort(jobs, self->count, sizeof *jobs, by_rounds);

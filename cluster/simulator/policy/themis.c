@@ -23,11 +23,6 @@
 #define FIRST_GAIN 1e3 /* above the logarithm of any gain */
 enum { MOST_BIDDERS = 64 };
 
-typedef struct unfair {
-    uint32_t job;
-    double ratio;
-} unfair;
-
 typedef struct bidder {
     uint32_t job;
     unsigned type;
@@ -36,7 +31,7 @@ typedef struct bidder {
 
 typedef struct themis {
     uint32_t *active;
-    unfair *order;
+    sc_ranked *order; /* the worst-treated job first */
     size_t count;
 } themis;
 
@@ -54,23 +49,6 @@ static double ratio_of(const sc_view *view, uint32_t job, double contention)
     double taken_s = view->now_s - view->workload->jobs[job].submit_s + left_s;
     double alone_s = fmax(sc_estimate_duration_s(view->estimate, job), 1);
     return taken_s / (alone_s * contention);
-}
-
-static bool goes_before(const unfair *a, const unfair *b)
-{
-    return a->ratio != b->ratio ? a->ratio > b->ratio : a->job < b->job;
-}
-
-/* Moves entry `at` of a heap down to its place. A heap finds a round's few jobs without sorting a long queue. */
-static void sift_down(unfair *heap, size_t count, size_t position)
-{
-    for (size_t child; (child = 2 * position + 1) < count; position = child) {
-        if (child + 1 < count && goes_before(&heap[child + 1], &heap[child])) child++;
-        if (!goes_before(&heap[child], &heap[position])) return;
-        unfair moved = heap[position];
-        heap[position] = heap[child];
-        heap[child] = moved;
-    }
 }
 
 static int least_width(const sc_job *job) { return job->least_gpus > 0 ? job->least_gpus : job->gpus; }
@@ -170,28 +148,22 @@ static void sell(const sc_view *view, sc_plan *plan, bidder *bidders, size_t cou
 static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan)
 {
     themis *self = memory;
-    size_t kept = 0;
     double requested_gpus = 0;
-    for (size_t i = 0; i < self->count; i++)
-        if (view->states[self->active[i]].phase != SC_DONE) self->active[kept++] = self->active[i];
-    for (size_t i = 0; i < view->arrived_count; i++) self->active[kept++] = view->arrived[i];
-    self->count = kept;
+    self->count = sc_active_update(view, self->active, self->count);
     for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->active[i]].gpus;
     double contention = fmax(1, requested_gpus / view->cluster->gpus);
     int narrowest = INT_MAX;
     for (size_t i = 0; i < self->count; i++) {
         int gpus = least_width(&view->workload->jobs[self->active[i]]);
         if (gpus < narrowest) narrowest = gpus;
-        self->order[i] = (unfair){self->active[i], ratio_of(view, self->active[i], contention)};
+        self->order[i] = (sc_ranked){self->active[i], -ratio_of(view, self->active[i], contention)};
     }
-    for (size_t i = self->count / 2; i > 0; i--) sift_down(self->order, self->count, i - 1);
-    for (size_t left = self->count; left > 0 && sc_plan_most_free(view, plan) >= narrowest;) {
+    qsort(self->order, self->count, sizeof *self->order, sc_by_rank);
+    for (size_t next = 0; next < self->count && sc_plan_most_free(view, plan) >= narrowest;) {
         size_t offered = (size_t)fmin(MOST_BIDDERS, ceil(FILTER * (double)self->count)), count = 0;
         bidder bidders[MOST_BIDDERS];
-        for (; left > 0 && offered > 0; offered--) {
-            uint32_t job = self->order[0].job;
-            self->order[0] = self->order[--left];
-            sift_down(self->order, left, 0);
+        for (; next < self->count && offered > 0; offered--) {
+            uint32_t job = self->order[next++].job;
             unsigned type = type_of(view, plan, job);
             if (type < view->cluster->type_count) bidders[count++] = (bidder){.job = job, .type = type};
         }
