@@ -30,6 +30,7 @@ def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
     and ignores gradient hooks."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(nn.SyncBatchNorm, "forward", _batch_norm))
+        stack.enter_context(mock.patch.object(torch, "ctc_loss", _ctc_loss))
         stack.enter_context(mock.patch.object(FakeTensor, "get_nested_int", _nested_int, create=True))
         for target, name, value in [(save_on_cpu, "__init__", _save_on_host)] if has_backward else _gradients():
             stack.enter_context(mock.patch.object(target, name, value))
@@ -47,6 +48,15 @@ def _unpacked_sequences() -> Iterator[tuple[Any, str, Any]]:
     original = getattr(masks, "find_packed_sequence_indices", None)
     if original is not None:
         yield masks, "find_packed_sequence_indices", lambda ids: None if isinstance(ids, FakeTensor) else original(ids)
+
+
+def _ctc_loss(scores: Any, targets: Any, lengths: Any, sizes: Any, *rest: Any) -> Any:
+    """Lengths are tensors, because PyTorch writes numbers into memory that tensors without data lack."""
+    lengths, sizes = (one if isinstance(one, torch.Tensor) else torch.tensor(one) for one in (lengths, sizes))
+    return _CTC_LOSS(scores, targets, lengths, sizes, *rest)
+
+
+_CTC_LOSS = torch.ctc_loss
 
 
 def _nested_int(self: FakeTensor, *, coeff: Any = 1) -> Any:
