@@ -137,12 +137,12 @@ typedef struct rt_job_totals {
     uint32_t highest_type_id;
     size_t logits; /* 1 + index of the matmul whose result a cross-entropy reads; 0: none */
     bool has_attention;
-    double attention_count, attention_flops; /* flops of one sample's forward pass */
-    double key_value_bytes;                  /* fp32 bytes of all keys and values in one sample */
-    bool is_recomputed;                      /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
-    bool mixes_types;                        /* rt_ran_in_other_type holds for some operators */
-    bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
-    bool compiles_in_nhwc[2];                /* by mdot_mode (compiled_layout.c) */
+    double attention_count, attention_flops, causal_flops; /* of a sample's forward pass; with a mask */
+    double key_value_bytes;                                /* fp32 bytes of all keys and values in one sample */
+    bool is_recomputed;       /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
+    bool mixes_types;         /* rt_ran_in_other_type holds for some operators */
+    bool is_convolutional;    /* convolutions make up most of the FLOPs on tensor cores */
+    bool compiles_in_nhwc[2]; /* by mdot_mode (compiled_layout.c) */
 } rt_job_totals;
 
 /* `costs` are those of the operators (op_cost.c). */

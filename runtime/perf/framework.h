@@ -12,8 +12,8 @@ double rt_framework_step_ms(const rt_configuration *configuration);
 double rt_framework_pass_ms(const rt_configuration *configuration, double expert_blocks, double attentions);
 /* True if matmuls and attention are Transformer Engine's. */
 bool rt_framework_is_engine(const mdot_configuration *c);
-/* Time of fused attention relative to PyTorch's kernel on the GPU. */
-double rt_framework_attention(const rt_configuration *configuration);
+/* Time of fused attention relative to the learned one, forward or backward, if a causal mask covers a part of it. */
+double rt_framework_attention(const rt_configuration *configuration, bool is_forward, double causal);
 /* The part of tensor parallelism's exchanges that a step waits for. */
 double rt_framework_waited_sums(const mdot_configuration *c);
 /* Bytes per element of a cast from bf16 to FP8, for a precision with FP8. */

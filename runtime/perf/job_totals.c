@@ -6,20 +6,15 @@
 /* Smaller results that do not depend on the batch, for example a loss, are left out of the memory. */
 enum { LARGE_CONSTANT_BYTES = 1 << 20 };
 
-/* Attention reads queries, keys and values, and writes a result of the queries' size. A job that was traced at one
- * batch also reads a causal mask for each sample, which does not pass around a ring. */
+/* Attention reads queries, keys and values, and writes a result of the queries' size. A ring passes no masks on. */
 static void add_attention(rt_job_totals *t, const mdot_job_operator *op)
 {
     const mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD];
-    const int64_t *setting = op->setting;
-    double keys = (double)setting[MDOT_SETTING_KEYS],
-           mask = sizeof(float) * keys * (double)setting[MDOT_SETTING_QUERIES];
-    double width = (double)setting[MDOT_SETTING_HEADS] * (double)setting[MDOT_SETTING_HEAD_SIZE];
     t->has_attention = true;
     t->attention_count++;
     t->attention_flops += forward->flops;
-    double key_values = forward->bytes_read - forward->bytes_written;
-    if (width > 0 && key_values > 2 * sizeof(float) * keys * width) key_values -= mask;
+    if (rt_has_mask(op)) t->causal_flops += forward->flops;
+    double key_values = forward->bytes_read - forward->bytes_written - rt_mask_bytes(op);
     t->key_value_bytes += key_values > 0 ? key_values : forward->bytes_read;
 }
 

@@ -101,3 +101,25 @@ static inline double rt_score_bytes(const mdot_job_operator *op)
     if (head_size <= 0) return 0;
     return sizeof(float) * op->per_sample[MDOT_PHASE_FORWARD].flops / (4.0 * (double)head_size + 5);
 }
+
+/* Bytes of the masks of queries by keys in `bytes` of an attention; 0 unless these are nearly one or two. */
+static inline double rt_masks_in(const mdot_job_operator *op, double bytes)
+{
+    double mask = sizeof(float) * (double)op->setting[MDOT_SETTING_QUERIES] * (double)op->setting[MDOT_SETTING_KEYS];
+    return bytes > 0.99 * mask && bytes < 1.05 * mask   ? mask
+           : bytes > 1.99 * mask && bytes < 2.05 * mask ? 2 * mask
+                                                        : 0;
+}
+
+/* Bytes of an attention's masks for each sample: those that it reads beyond the tensors whose gradients it writes. */
+static inline double rt_mask_bytes(const mdot_job_operator *op)
+{
+    double written = op->per_sample[MDOT_PHASE_DATA_GRADIENT].bytes_written;
+    if (written <= op->per_sample[MDOT_PHASE_FORWARD].bytes_written) return 0;
+    return rt_masks_in(op, op->per_sample[MDOT_PHASE_FORWARD].bytes_read - written);
+}
+
+static inline bool rt_has_mask(const mdot_job_operator *op)
+{
+    return rt_mask_bytes(op) > 0 || rt_masks_in(op, op->per_step[MDOT_PHASE_FORWARD].bytes_read) > 0;
+}

@@ -64,6 +64,17 @@ static void fold_squares(mdot_job_operator *op, double batch)
             op->setting[s] = (int64_t)fmin((double)op->setting[s] * batch, (double)RT_JOB_MAX_SETTING);
 }
 
+/* Jobs record a mask for each sample or for a step, once or twice, by how they were traced. Fused attention reads none
+ * of them, and other kernels read their scores many times. Predictors learned from two masks for a step. */
+static void read_mask_as_learned(mdot_job_operator *op)
+{
+    double mask = rt_mask_bytes(op), queries = (double)op->setting[MDOT_SETTING_QUERIES];
+    for (int phase = 0; phase < MDOT_PHASE_WEIGHT_GRADIENT; phase++) {
+        op->per_sample[phase].bytes_read = fmax(op->per_sample[phase].bytes_read - mask, 0);
+        op->per_step[phase].bytes_read = 2 * sizeof(float) * queries * (double)op->setting[MDOT_SETTING_KEYS];
+    }
+}
+
 double rt_shard_divisor(const rt_sharding *sharding, size_t index, const rt_shard *shard)
 {
     double tensor = sharding->role[index] != RT_ROLE_REPLICATED ? shard->tensor : 1;
@@ -75,8 +86,10 @@ const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_shard
 {
     rt_role role = (rt_role)sharding->role[index];
     bool folds = shard->square_batch > 0 && rt_has_squares(&job->operators[index]);
-    if (rt_shard_divisor(sharding, index, shard) == 1 && !folds) return &job->operators[index];
+    bool is_masked = rt_has_mask(&job->operators[index]);
+    if (rt_shard_divisor(sharding, index, shard) == 1 && !folds && !is_masked) return &job->operators[index];
     *buffer = job->operators[index];
+    if (is_masked) read_mask_as_learned(buffer);
     if (folds) fold_squares(buffer, shard->square_batch);
     if (role != RT_ROLE_REPLICATED) shard_channels(buffer, role, shard->tensor);
     if (sharding->experts.is_expert[index]) shard_experts(buffer, shard->experts);

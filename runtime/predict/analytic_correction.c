@@ -53,7 +53,7 @@
 #define EXPERTS_LOG 0.15
 #define NEW_GPU_LOG 0.18
 #define FP8_LOG 0.17
-#define QUANTISED_LOG 0.15
+#define QUANTISED_LOG 0.115
 #define FUSED_LOG 0.08
 #define DIVIDED_LOG 0.17
 #define NODES_LOG 0.05
@@ -204,6 +204,13 @@ static void fuse_others(const rt_resolved_configuration *requested, const mdot_j
     }
 }
 
+static double attention_ratio(const rt_resolved_configuration *requested, const mdot_job *job, rt_pass pass)
+{
+    const rt_job_totals *t = &job->analysis->totals;
+    double causal = t->attention_flops > 0 ? t->causal_flops / t->attention_flops : 0;
+    return rt_framework_attention(&requested->configuration, pass == RT_PASS_FORWARD, causal);
+}
+
 /* Multiplies the parts by ratios of rooflines at a typical batch. */
 static void convert_passes(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                            const mdot_job *job, rt_step_parts *parts)
@@ -211,8 +218,8 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     bool same_work = requested->recomputes_as_program == queried->recomputes_as_program;
     bool same_types = requested->runs_as_program == queried->runs_as_program;
     bool fuses = rt_replaces_fused_kernels(requested, job, parts);
-    if (rt_equal_micro_steps(&requested->configuration, &queried->configuration) && same_work && same_types && !fuses)
-        return;
+    bool same_steps = rt_equal_micro_steps(&requested->configuration, &queried->configuration) && !fuses;
+    if (same_steps && same_work && same_types && attention_ratio(requested, job, RT_PASS_FORWARD) == 1) return;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
     if (fuses) typical.fused = queried->fused;
@@ -226,12 +233,9 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
         rt_roofline now = rt_roofline_of(job, requested);
         for (int pass = 0; pass < RT_PASS_COUNT; pass++) parts->pass_ms[pass][RT_WORK_LINEAR] += now.prepared_ms[pass];
     }
-    if (requested->configuration.c.attention == MDOT_ATTENTION_FLASH)
-        for (int pass = 0; pass < RT_PASS_COUNT; pass++)
-            parts->pass_ms[pass][RT_WORK_ATTENTION] *= rt_framework_attention(&requested->configuration);
-    double rings = requested->configuration.c.context_parallel;
+    double rings = requested->configuration.c.context_parallel, ring_loss = 1 + RING_LOSS * (rings - 1) / rings;
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
-        parts->pass_ms[pass][RT_WORK_ATTENTION] *= 1 + RING_LOSS * (rings - 1) / rings;
+        parts->pass_ms[pass][RT_WORK_ATTENTION] *= ring_loss * attention_ratio(requested, job, (rt_pass)pass);
     double launched = 1 - (requested->fused - queried->fused) * job->analysis->chained_part;
     double part = requested->shard.of[RT_PIPELINE_BLOCKS] * requested->slowest_host;
     double expert_blocks = part * job->analysis->sharding.experts.exchange_count / 2.0;
@@ -258,7 +262,8 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool precision_differs = rc->precision != qc->precision;
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
     bool types_differ = requested->runs_as_program != queried->runs_as_program;
-    bool differs = recompute_differs || types_differ || rt_replaces_fused_kernels(requested, job, queried_parts);
+    bool differs = recompute_differs || types_differ || rt_replaces_fused_kernels(requested, job, queried_parts) ||
+                   attention_ratio(requested, job, RT_PASS_FORWARD) != 1;
     if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);

@@ -27,8 +27,7 @@ static double unknown_share(const mdot_job *job, uint32_t type_count)
     return a->totals.cost > 0 ? unknown / a->totals.cost : 0;
 }
 
-/* `needed_utilisation`: the utilisation of the GPU's peak FLOPS, less the work that a causal mask may skip. A job
- * does not record whether a mask is causal. */
+/* `needed_utilisation`: the utilisation of the GPU's peak FLOPS, less the work that a causal mask may skip. */
 static uint32_t broken_bound(const mdot_job *job, const mdot_prediction *p, double needed_utilisation)
 {
     if (needed_utilisation > most_utilisation && needed_utilisation >= p->memory_share)
