@@ -51,6 +51,31 @@ static void megatron_launches_slowest(void **state)
     assert_compare(launch_us("A100", MDOT_FRAMEWORK_PROGRAM), ==, launch_us("A100", MDOT_FRAMEWORK_PYTORCH));
 }
 
+/* FlashAttention 2 skips masked scores: from PyTorch 2.2 on, in half precision, on GPUs without asynchronous units. */
+static void causal_attention_is_faster_on_ampere_and_ada(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"V100", "T4", "A100", "RTX-3090", "RTX-4090", "L4", "H100", "B200", "MI300X"};
+    static const uint32_t versions[] = {0, 113, 200, 201, 202, 209};
+    for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++)
+        for (int precision = 0; precision <= MDOT_PRECISION_MXFP8; precision++)
+            for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
+                for (int eager = 0; eager < 2; eager++) {
+                    rt_configuration c = read(gpus[g], MDOT_FRAMEWORK_PYTORCH, MDOT_MODE_TRAIN);
+                    c.c.precision = (mdot_precision)precision;
+                    c.c.torch = versions[v];
+                    c.c.attention = eager != 0 ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH;
+                    bool is_faster = g >= 2 && g <= 5 && rt_is_half(c.c.precision) && eager == 0 &&
+                                     (versions[v] == 0 || versions[v] >= 202);
+                    for (int forward = 0; forward < 2; forward++) {
+                        double whole = rt_framework_attention(&c, forward != 0, 1);
+                        assert_true(is_faster == (whole < 1));
+                        assert_within(rt_framework_attention(&c, forward != 0, 0), 1, 1e-12);
+                        assert_within(rt_framework_attention(&c, forward != 0, .5), (1 + whole) / 2, 1e-12);
+                    }
+                }
+}
+
 static void evaluation_launches_faster(void **state)
 {
     (void)state;
@@ -145,6 +170,7 @@ int main(void)
         cmocka_unit_test(megatrons_loss_has_a_kernel_for_each_term),
         cmocka_unit_test(hosts_of_newer_gpus_launch_faster),
         cmocka_unit_test(megatron_launches_slowest),
+        cmocka_unit_test(causal_attention_is_faster_on_ampere_and_ada),
         cmocka_unit_test(evaluation_launches_faster),
         cmocka_unit_test(frameworks_fuse_a_part_of_what_a_compiler_fuses),
         cmocka_unit_test(megatron_has_host_time_beyond_launches),

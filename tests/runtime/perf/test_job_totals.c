@@ -97,6 +97,7 @@ static void masks_are_no_keys(void **state)
                 op->setting[MDOT_SETTING_HEAD_SIZE] = 64;
                 op->setting[MDOT_SETTING_QUERIES] = op->setting[MDOT_SETTING_KEYS] = length;
                 op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){21, queries + keys + mask, queries};
+                op->per_sample[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){42, 2 * queries + keys + mask, queries + keys};
                 mdot_job *job = predict_make_job(n.operators, n.count);
                 assert_compare(job->analysis->totals.key_value_bytes, ==, keys);
                 mdot_job_destroy(job);

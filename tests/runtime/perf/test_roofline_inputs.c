@@ -172,6 +172,43 @@ static void groups_have_the_inputs_of_their_first_operator(void **state)
     mdot_job_destroy(job);
 }
 
+/* A mask is the same work for each sample and for a step, once and twice. Keys without a gradient and a bias for each
+ * head are no masks. */
+static void traffic_does_not_depend_on_how_a_mask_was_recorded(void **state)
+{
+    (void)state;
+    static const struct {
+        int of_sample, of_step;
+    } recorded[] = {{1, 0}, {2, 0}, {0, 1}, {0, 2}, {1, 1}};
+    for (double length = 512; length <= 65536; length *= 2)
+        for (double key_heads = 1; key_heads <= 16; key_heads *= 2)
+            for (int heads = 0; heads < 2; heads++) {
+                double queries = 4 * 64 * 16 * length, keys = 2 * 4 * 64 * key_heads * length;
+                double square = 4 * length * length, bytes[sizeof recorded / sizeof *recorded];
+                for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++) {
+                    network n = {0};
+                    mdot_job_operator *op = network_add(&n, "Attention", 0, "");
+                    op->setting[MDOT_SETTING_HEADS] = 16;
+                    op->setting[MDOT_SETTING_HEAD_SIZE] = 64;
+                    op->setting[MDOT_SETTING_QUERIES] = op->setting[MDOT_SETTING_KEYS] = (int64_t)length;
+                    double sample = queries + keys + recorded[i].of_sample * square;
+                    op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e6, sample, queries};
+                    op->per_sample[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){2e6, sample + queries, queries + keys};
+                    for (int phase = 0; phase < MDOT_PHASE_WEIGHT_GRADIENT; phase++)
+                        op->per_step[phase].bytes_read = (heads != 0 ? 16 : recorded[i].of_step) * square;
+                    rt_roofline_inputs inputs = inputs_of(&n, 0, &whole);
+                    bytes[i] = inputs.sample[MDOT_PHASE_FORWARD].bytes;
+                    if (heads != 0 && recorded[i].of_sample == 0)
+                        assert_compare(inputs.step[MDOT_PHASE_FORWARD].bytes, ==, 16 * square);
+                    if (heads != 0) continue;
+                    assert_compare(inputs.step[MDOT_PHASE_FORWARD].bytes, ==, 2 * square);
+                    assert_compare(inputs.step[MDOT_PHASE_DATA_GRADIENT].bytes, ==, 2 * square);
+                    assert_compare(bytes[i], ==, 2 * queries + keys);
+                    assert_compare(inputs.sample[MDOT_PHASE_DATA_GRADIENT].bytes, ==, 3 * queries + 2 * keys);
+                }
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +218,7 @@ int main(void)
         cmocka_unit_test(properties_are_those_of_the_operator),
         cmocka_unit_test(shards_have_a_part_of_fused_bytes),
         cmocka_unit_test(groups_have_the_inputs_of_their_first_operator),
+        cmocka_unit_test(traffic_does_not_depend_on_how_a_mask_was_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void each_part_follows_its_rooflines(void **state)
                 if (work == RT_WORK_OTHER && fuses) wanted = fused_ms[pass];
                 if (work == RT_WORK_LINEAR) wanted += alone.prepared_ms[pass];
                 if (work == RT_WORK_ATTENTION && c->attention == MDOT_ATTENTION_FLASH)
-                    wanted *= rt_framework_attention(&a.requested.configuration);
+                    wanted *= rt_framework_attention(&a.requested.configuration, pass == 0, 0);
                 if (work == RT_WORK_ATTENTION) wanted *= 1 + .4 * (1 - 1. / c->context_parallel);
                 expect_close(i, "a part", parts->pass_ms[pass][work], wanted);
             }
