@@ -189,7 +189,7 @@ def _points(path: Path) -> Iterator[Step]:
                                     "sequence_parallel": int(tensor > 1), "batch": batch,
                                     "accumulate": passes, "zero": 1, "precision": "mixed-bf16",
                                     "checkpoint": "blocks" if row["checkpointing"] == "full" else "nothing",
-                                    "optimizer": "adamw-fused", "framework": "pytorch"})
+                                    "optimizer": "adamw-fused", "framework": "pytorch", "torch": "1.13", "attention": "flash"})
 
 
 NANOGPT_RECORDS = ("2024-10-17_DistributedMuon", "2024-10-18_PyTorch25", "2024-11-03_UntieEmbed")

@@ -91,6 +91,8 @@ def _read(model: Model | Network):
     step = building.on_meta(make, "bf16" if is_half else "fp32")
     if isinstance(model, Model) and model.is_prepared:
         programs.prepare(step.module)
+    if isinstance(model, Model) and model.has_full_adapters:
+        programs.widen_adapters(step.module)
     return mdot.Job.from_torch(step.module, step.arguments, step.keywords, batch=TRACED_BATCH)
 
 
@@ -108,7 +110,8 @@ class Jobs:
             path = None
             if self.folder is not None:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                path = self.folder / f"{hashlib.sha256(repr(model).encode()).hexdigest()[:16]}.job"
+                named = repr(model) + "fp32" * getattr(model, "has_full_adapters", False)
+                path = self.folder / f"{hashlib.sha256(named.encode()).hexdigest()[:16]}.job"
             if path is not None and path.exists():
                 self.known[model] = mdot.Job.load(path)
             else:

@@ -41,7 +41,8 @@ def _model(row: dict[str, str], method: str, program: str) -> Model | None:
     return model(kind, sequence, int(rank[1]) if rank else 0, modules if rank else (),
                  is_prepared="baseline-peft-bnb" in program and row["gpus"] == "1", loss=loss,
                  has_autocast=is_santacoder and row["gpus"] != "1" and "amp" in row["precision"] and "4-bit" not in method,
-                 type="float32" if is_santacoder and "4-bit" in method else "bfloat16", **values)
+                 type="float32" if is_santacoder and "4-bit" in method else "bfloat16",
+                 has_full_adapters=rank is not None and "4-bit" not in method, **values)
 
 
 def _tables(row: dict[str, str]) -> int:
@@ -60,7 +61,7 @@ def options(row: dict[str, str], method: str) -> dict[str, Any]:
     precision = "bf16"
     if mixed:
         precision = f"amp-{half}" if gpus == 1 else f"mixed-{half}"
-    is_fused = "foak" in row["compile"] or "liger" in row["compile"]
+    is_fused = ("foak" in row["compile"] or "liger" in row["compile"]) and "santacoder" not in row["model"]
     made: dict[str, Any] = {"batch": int(row["micro_batch"]), "precision": precision, "optimizer": "adamw", "checkpoint": "blocks",
                             "attention": "flash", "framework": "liger" if is_fused else "hf-trainer"}
     if gpus > 1:

@@ -34,6 +34,8 @@ class Model:
     """A loss other than the library's own, by its name in programs.LOSSES."""
     saves_every_second_product: bool = False
     """Blocks are checkpointed, and save attention and every second product (torchtitan's selective checkpointing)."""
+    has_full_adapters: bool = dataclasses.field(default=False, repr=False)
+    """Adapters are fp32, and peft casts their operands (autocast_adapter_dtype). bitsandbytes' layers skip this under autocast."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +70,9 @@ Reader = Callable[[dict[str, str]], "Point | None"]
 
 def model(kind: str, sequence: int, lora_rank: int = 0, lora_modules: tuple[str, ...] = (), type: str = "bfloat16",
           lora_dropout: float = 0.0, keeps_operands: bool = False, is_prepared: bool = False, has_autocast: bool = False, loss: str = "",
-          saves_every_second_product: bool = False, **values: Any) -> Model:
+          saves_every_second_product: bool = False, has_full_adapters: bool = False, **values: Any) -> Model:
     return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout, keeps_operands,
-                 is_prepared, has_autocast, loss, saves_every_second_product)
+                 is_prepared, has_autocast, loss, saves_every_second_product, has_full_adapters)
 
 
 LLAMA_3 = {

@@ -71,6 +71,12 @@ def prepare(network: nn.Module) -> None:
             parameter.data = parameter.data.float()
 
 
+def widen_adapters(network: nn.Module) -> None:
+    for name, parameter in network.named_parameters():
+        if ".lora_" in name:
+            parameter.data = parameter.data.float()
+
+
 class _InPlace(torch.autograd.Function):
     @staticmethod
     def forward(context, logits, labels, is_own=False):
