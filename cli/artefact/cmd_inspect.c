@@ -138,52 +138,36 @@ static void print_entry(const view *v, size_t index)
     }
 }
 
-/* Prints one line per bucket: the resources that limit resident blocks, and values that should be zero. */
-static void print_image_kernel(const view *v, size_t image, size_t entry, size_t bucket)
+/* Prints one line per bucket: scratch memory, which is the only resource of a CPU call; or the resources that limit
+ * resident blocks, and values that should be zero. */
+static void print_image(const view *v, size_t index, size_t entry_count)
 {
-    mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
-    cli_text name;
-    mdot_predictor_get_image_kernel(v->predictor, image, entry, bucket, &kernel);
-    printf("  %-24s %7u %9u %8zu %7zu %7zu %7u %8u %9zu\n", cli_printable(&name, kernel.name), kernel.threads,
-           kernel.registers, kernel.shared_bytes, kernel.local_bytes, kernel.spill_bytes, kernel.tensor_instructions,
-           kernel.grid_barriers, kernel.code_bytes);
-}
-
-/* The only resource of a CPU call is scratch memory. */
-static void print_image_scratch(const view *v, size_t image, size_t entry_count)
-{
-    printf("  %-24s %7s %14s\n", "entry", "bucket", "scratch bytes");
+    mdot_image_info image = MDOT_INIT(mdot_image_info);
+    mdot_predictor_get_image(v->predictor, index, &image);
+    bool is_cpu = strcmp(image.kind, "cpu") == 0;
+    printf("\nimage %s, kernel precision %s, %zu bytes, weights %zu\n", image.target, image.kernel_precision,
+           image.image_bytes, image.weights_bytes);
+    if (is_cpu)
+        printf("  %-24s %7s %14s\n", "entry", "bucket", "scratch bytes");
+    else
+        printf("  %-24s %7s %9s %8s %7s %7s %7s %8s %9s\n", "kernel", "threads", "registers", "shared", "local",
+               "spilled", "tensor", "barriers", "code");
     for (size_t e = 0; e < entry_count; e++) {
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         mdot_predictor_get_entry(v->predictor, e, &entry);
         for (size_t b = 0; b < entry.bucket_count; b++) {
             mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
-            mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
+            mdot_image_kernel_info k = MDOT_INIT(mdot_image_kernel_info);
             cli_text name;
             mdot_predictor_get_bucket(v->predictor, e, b, &bucket);
-            mdot_predictor_get_image_kernel(v->predictor, image, e, b, &kernel);
-            printf("  %-24s %7" PRId64 " %14zu\n", cli_printable(&name, entry.name), bucket.max_length,
-                   kernel.scratch_bytes);
+            mdot_predictor_get_image_kernel(v->predictor, index, e, b, &k);
+            printf("  %-24s ", cli_printable(&name, is_cpu ? entry.name : k.name));
+            if (is_cpu)
+                printf("%7" PRId64 " %14zu\n", bucket.max_length, k.scratch_bytes);
+            else
+                printf("%7u %9u %8zu %7zu %7zu %7u %8u %9zu\n", k.threads, k.registers, k.shared_bytes, k.local_bytes,
+                       k.spill_bytes, k.tensor_instructions, k.grid_barriers, k.code_bytes);
         }
-    }
-}
-
-static void print_image(const view *v, size_t index, size_t entry_count)
-{
-    mdot_image_info image = MDOT_INIT(mdot_image_info);
-    mdot_predictor_get_image(v->predictor, index, &image);
-    printf("\nimage %s, kernel precision %s, %zu bytes, weights %zu\n", image.target, image.kernel_precision,
-           image.image_bytes, image.weights_bytes);
-    if (strcmp(image.kind, "cpu") == 0) {
-        print_image_scratch(v, index, entry_count);
-        return;
-    }
-    printf("  %-24s %7s %9s %8s %7s %7s %7s %8s %9s\n", "kernel", "threads", "registers", "shared", "local", "spilled",
-           "tensor", "barriers", "code");
-    for (size_t e = 0; e < entry_count; e++) {
-        mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
-        mdot_predictor_get_entry(v->predictor, e, &entry);
-        for (size_t b = 0; b < entry.bucket_count; b++) print_image_kernel(v, index, e, b);
     }
 }
 
