@@ -69,6 +69,9 @@ static void names_are_found_as_the_driver_reports_them(void **state)
     assert_string_equal(name_of("NVIDIA H200"), "H200-SXM-141GB");
     assert_string_equal(name_of("NVIDIA H800"), "H800-SXM-80GB");
     assert_string_equal(name_of("NVIDIA A800-SXM4-80GB"), "A800-SXM-80GB");
+    assert_string_equal(name_of("NVIDIA A800 80GB PCIe"), "A800-PCIe-80GB");
+    assert_string_equal(name_of("NVIDIA H800 PCIe"), "H800-PCIe-80GB");
+    assert_string_equal(name_of("NVIDIA GeForce RTX 4090 D"), "RTX-4090-D");
     assert_string_equal(name_of("Quadro RTX 6000"), "RTX-6000");
     assert_string_equal(name_of("NVIDIA RTX 6000 Ada Generation"), "RTX-6000-Ada");
     assert_string_equal(name_of("NVIDIA B200"), "B200-SXM-180GB");
