@@ -17,8 +17,8 @@
 # tests/mutation/mutants.c makes the mutants. All mutants of a file are compiled together, without optimisation, and a
 # variable of the environment selects one when the program starts. The file is linked into its test programs: those that are
 # named after it (test_NAME.c and test_NAME_*.c), and those of its row in tests/sources.txt. They run first, the quickest one
-# before the others. If they pass, the programs of its folder, and others that include its header, run if they take at most a
-# second; they are built when a mutant first needs them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers, except
+# before the others. If they pass, the programs of its folder, and others that include its header, run if they take at most
+# three seconds; they are built when a mutant first needs them. If they pass, too, the file's own programs run again with the address and undefined-behaviour sanitizers, except
 # programs that define malloc. Programs of tests/growth are left out, because they take long.
 #
 # A mutant is *killed* if a program fails, crashes, leaks, or takes ten times the CPU time and five seconds. It is *equal*
@@ -362,7 +362,7 @@ for file in $(cut -f 1 "$work/list" | uniq); do
         # shellcheck disable=SC2086 # names of programs
         build_programs $others
         for program in $others; do measure "$program"; done
-        others=$(by_duration 1000 "$others")
+        others=$(by_duration 3000 "$others")
         tests="$own $others"
         judge "$others" "$left"
     fi

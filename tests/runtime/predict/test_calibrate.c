@@ -536,6 +536,15 @@ static void invalid_arguments_are_refused(void **state)
         mdot_status status = mdot_calibration_apply_to_job(calibration, s->job, &s->c[0], &asked, &err);
         assert_int_equal(status, lower <= middle && middle <= upper ? MDOT_OK : MDOT_INVALID_ARGUMENT);
     }
+    mdot_calibration_factors f = MDOT_INIT(mdot_calibration_factors);
+    const mdot_configuration *c = &s->c[0];
+    assert_int_equal(mdot_calibration_explain(NULL, c, NULL, &p, &f, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_explain(calibration, NULL, NULL, &p, &f, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_explain(calibration, c, NULL, NULL, &f, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_explain(calibration, c, NULL, &p, NULL, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, NULL, c, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, NULL, &p, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, c, NULL, &err), MDOT_INVALID_ARGUMENT);
     mdot_configuration unknown = predict_configuration(8, "B17");
     assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &unknown, &p, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_calibration_apply_to_job(NULL, s->job, &s->c[0], &p, &err), MDOT_INVALID_ARGUMENT);

@@ -1,0 +1,85 @@
+/* test_calibrate_explained.c — explanations of corrections, for random rows of two jobs on several GPUs. */
+#include "runtime/predict/calibration.h"
+#include "tests/support/assertions.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* An explanation multiplies to the correction, and counts the rows behind it: of the GPU, and of the explained job. A
+ * GPU with rows has no site's factor besides its own. */
+static void explanations_account_for_corrections(void **state)
+{
+    (void)state;
+    predict_fixture fixture;
+    static const char *const gpus[] = {"T4", "A100", "V100"};
+    mdot_job *own = predict_job(20, 20), *other = predict_job(9, 9);
+    uint32_t seed = 7;
+    predict_open_explained(&fixture, predict_bandwidth_model(), predict_bandwidth_explained());
+    for (int round = 0; round < 60; round++) {
+        enum { MOST = 6 };
+        mdot_measurement rows[MOST];
+        mdot_configuration c[MOST];
+        size_t count = 1 + (size_t)round % MOST, of_gpu[3] = {0}, of_job[3][2] = {{0}};
+        for (size_t i = 0; i < count; i++) {
+            seed = seed * 1664525 + 1013904223;
+            size_t gpu = seed >> 16 & 1, job = seed >> 20 & 1; /* V100 has no rows */
+            c[i] = predict_configuration(4 << i, gpus[gpu]);
+            mdot_prediction p = predict_one(&fixture, job != 0 ? other : own, &c[i]);
+            rows[i] = (mdot_measurement){.struct_size = sizeof rows[i],
+                                         .job = job != 0 ? other : own,
+                                         .configuration = &c[i],
+                                         .step_ms = p.step_ms * (1 + (double)(seed >> 24) / 256),
+                                         .memory_bytes = round % 2 != 0 ? 1.1 * (double)p.peak_memory_bytes : 0};
+            of_gpu[gpu]++;
+            of_job[gpu][job]++;
+        }
+        mdot_calibration *calibration = NULL;
+        mdot_error err = {0};
+        if (mdot_calibrate_measured(fixture.context, rows, count, &calibration, &err) != MDOT_OK)
+            fail_msg("%s", err.message);
+        for (size_t i = 0; i < 12; i++) {
+            size_t gpu = i % 3, job = i / 3 % 2;
+            const mdot_job *asked = job != 0 ? other : own;
+            mdot_configuration question = predict_configuration(i < 6 ? 8 : 300, gpus[gpu]);
+            mdot_prediction before = predict_one(&fixture, asked, &question), after = before;
+            mdot_explanation *explanation = NULL;
+            mdot_calibration_factors f = MDOT_INIT(mdot_calibration_factors), plain = f;
+            assert_int_equal(mdot_explain(fixture.context, asked, &question, &explanation, &err), MDOT_OK);
+            assert_int_equal(mdot_calibration_explain(calibration, &question, explanation, &before, &f, &err), MDOT_OK);
+            assert_int_equal(mdot_calibration_explain(calibration, &question, NULL, &before, &plain, &err), MDOT_OK);
+            assert_int_equal(mdot_calibration_apply_to_job(calibration, asked, &question, &after, &err), MDOT_OK);
+            double times = 1, memory = 1;
+            for (size_t k = 0; k < MDOT_CALIBRATION_EFFECT_COUNT; k++) {
+                times *= f.by_effect[k];
+                memory *= f.memory_by_effect[k];
+                assert_true(f.believed[k] >= 0 && f.believed[k] <= 1);
+                assert_true(f.memory_believed[k] >= 0 && f.memory_believed[k] <= 1);
+            }
+            predict_assert_close(times, f.factor);
+            predict_assert_close(after.gpu_ms, f.factor * before.gpu_ms);
+            predict_assert_close(memory, f.memory_factor);
+            predict_assert_close((double)after.peak_memory_bytes, f.memory_factor * (double)before.peak_memory_bytes);
+            assert_true((f.by_effect[RT_TERM_SITE] == 1) == (of_gpu[gpu] > 0));
+            assert_true(round % 2 != 0 || f.memory_factor == 1);
+            assert_int_equal(f.row_count, of_gpu[gpu]);
+            assert_int_equal(f.job_row_count, of_job[gpu][job]);
+            assert_int_equal(plain.row_count, of_gpu[gpu]);
+            assert_int_equal(plain.job_row_count, 0);
+            mdot_explanation_destroy(explanation);
+        }
+        mdot_calibration_destroy(calibration);
+    }
+    mdot_job_destroy(own);
+    mdot_job_destroy(other);
+    predict_close(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(explanations_account_for_corrections)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
