@@ -66,6 +66,16 @@ static const cli_option *find_letter(const line *l, char letter)
     return NULL;
 }
 
+/* Whether the command has the option of a suggestion, for example "parallel" of "parallel dp". */
+static bool has_option(const line *l, const char *suggested)
+{
+    const cli_option *option;
+    size_t length = strcspn(suggested, " ");
+    for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++)
+        if (strncmp(option->name, suggested, length) == 0 && option->name[length] == '\0') return true;
+    return false;
+}
+
 static bool refuse_name(const line *l, const char *name, size_t length, bool ambiguous)
 {
     const cli_option *option;
@@ -75,7 +85,8 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
         if (option->help != NULL) bs_suggest_add(&suggestion, option->name);
     const bs_choice_word *word = ambiguous ? NULL : l->command->option_words;
-    for (; word != NULL && word->word != NULL; word++) bs_suggest_add_alias(&suggestion, word->word, word->name);
+    for (; word != NULL && word->word != NULL; word++)
+        if (has_option(l, word->name)) bs_suggest_add_alias(&suggestion, word->word, word->name);
     if (suggestion.found != NULL)
         return cli_refuse(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
                           suggestion.found);

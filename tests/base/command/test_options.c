@@ -476,6 +476,38 @@ static void tables_are_consistent(void **state)
     }
 }
 
+/* A suggestion for another program's name is an option that the command itself has. */
+static void suggested_options_exist(void **state)
+{
+    (void)state;
+    static capture output;
+    static const char *const rows[][3] = {
+        {"plan", "fsdp", "parallel fsdp"},      {"predict", "fsdp", "parallel fsdp"},
+        {"plan", "seq-len", "length"},          {"report", "max-seq-length", "length"},
+        {"plan", "batch-size", "global-batch"}, {"predict", "batch-size", "batch"},
+        {"plan", "train-samples", "samples"},   {"plan", "num-train-epochs", "epochs"}};
+    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
+        for (const bs_choice_word *word = (*command)->option_words; word != NULL && word->word != NULL; word++) {
+            char wrong[64], *argv[] = {(char *)(uintptr_t)(*command)->name, wrong, NULL};
+            snprintf(wrong, sizeof wrong, "--%s", word->word);
+            capture_begin(&output);
+            (void)(*command)->run(2, argv);
+            capture_end(&output);
+            const char *said = strstr(output.err, "did you mean --"), *expected = NULL;
+            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                if (strcmp(rows[i][0], (*command)->name) == 0 && strcmp(rows[i][1], word->word) == 0)
+                    expected = rows[i][2];
+            if (expected != NULL && (said == NULL || strncmp(said + 15, expected, strlen(expected)) != 0))
+                fail_msg("%s --%s: %s", (*command)->name, word->word, output.err);
+            if (said == NULL) continue;
+            const cli_option *option;
+            size_t length = strcspn(said += 15, " ?"), found = 0;
+            for (size_t i = 0; (option = cli_option_at(*command, i)) != NULL; i++)
+                found += strlen(option->name) == length && strncmp(option->name, said, length) == 0;
+            if (found != 1) fail_msg("%s --%s: %s", (*command)->name, word->word, output.err);
+        }
+}
+
 static void misspelt_commands_get_a_suggestion(void **state)
 {
     (void)state;
@@ -538,6 +570,7 @@ int main(void)
         cmocka_unit_test(tables_are_consistent),
         cmocka_unit_test(misspelt_commands_get_a_suggestion),
         cmocka_unit_test(too_many_options_are_refused_aloud),
+        cmocka_unit_test(suggested_options_exist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
