@@ -15,6 +15,7 @@
 #include "codegen/cpu/object.h"
 #include "codegen/cpu/signatures.h"
 #include "codegen/subprocess.h"
+#include "ir/hash_map.h"
 #include "plan/kernel_kind.h"
 
 /* ---- Scratch memory ---------------------------------------------------------------------------------------------- */
@@ -68,21 +69,16 @@ typedef struct generator {
     LLVMModuleRef module;
     int code_count;
     LLVMValueRef *code;                       /* entry functions by code number */
-    cg_hash_map kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by signature */
-    cg_hash_map alias_names;                  /* `alias` by name */
+    ir_hash_map kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by signature */
+    ir_hash_map alias_names;                  /* `alias` by name */
     alias *first_alias, **next_alias;         /* list in order */
     const pl_kernel *too_many_operands;       /* a kernel with more operands than a function may have parameters;
                                             * otherwise NULL */
 } generator;
 
-static uint64_t hash_of(const char *name) { return mdot_abi_checksum(name, strlen(name), 0); }
-
 static bool name_is_taken(const generator *g, const char *name)
 {
-    if (LLVMGetNamedFunction(g->module, name) != NULL) return true;
-    const cg_hash_entry *found = cg_hash_map_first(&g->alias_names, hash_of(name));
-    while (found != NULL && strcmp(((const alias *)found->value)->name, name) != 0) found = cg_hash_map_next(found);
-    return found != NULL;
+    return LLVMGetNamedFunction(g->module, name) != NULL || ir_hash_map_find_text(&g->alias_names, name) != NULL;
 }
 
 /* Returns NULL if memory runs out. */
@@ -123,7 +119,7 @@ static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef funct
     if (name == NULL) return false;
     if (name_is_taken(g, name)) return true;
     alias *created = IR_NEW(g->arena, alias);
-    if (created == NULL || !cg_hash_map_add(&g->alias_names, hash_of(name), created)) return false;
+    if (created == NULL || !ir_hash_map_add_text(&g->alias_names, name, 0)) return false;
     *created = (alias){.name = name, .function = function};
     *g->next_alias = created;
     g->next_alias = &created->next;
@@ -150,14 +146,14 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
         g->too_many_operands = kernel;
         return NULL;
     }
-    const cg_hash_entry *found = cg_hash_map_first(&g->kernels[image], out_signature->hash);
-    for (; found != NULL; found = cg_hash_map_next(found)) {
-        const generated *known = found->value;
+    const ir_hash_entry *found = ir_hash_map_first(&g->kernels[image], out_signature->hash);
+    for (; found != NULL; found = ir_hash_map_next(found)) {
+        const generated *known = found->key;
         if (!cg_signature_equal(&known->signature, out_signature)) continue;
         return note_alias(g, kernel, known->function, e->target->suffix) ? known->function : NULL;
     }
     generated *created = IR_NEW(g->arena, generated);
-    if (created == NULL || !cg_hash_map_add(&g->kernels[image], out_signature->hash, created)) return NULL;
+    if (created == NULL || !ir_hash_map_add(&g->kernels[image], out_signature->hash, created, 0)) return NULL;
     *created = (generated){.signature = *out_signature};
     created->function = generate_kernel(g, e, plan, kernel, of_plan, out_signature);
     return created->function;

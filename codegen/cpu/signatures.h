@@ -1,4 +1,4 @@
-/* signatures.h — kernels and symbols by their specification: hash maps, and signatures as bytes. */
+/* signatures.h — kernels and symbols by their specification, as bytes. */
 #pragma once
 
 #include "codegen/cpu/cpu_target.h"
@@ -7,27 +7,6 @@
 
 #include <stdint.h>
 #include <string.h>
-
-/* ---- hash_map.c: a hash map of generated objects: kernels by their signatures, symbols by their names ------------ */
-
-typedef struct cg_hash_entry {
-    struct cg_hash_entry *next; /* next entry in the slot */
-    uint64_t hash;
-    const void *value;
-} cg_hash_entry;
-
-typedef struct cg_hash_map { /* zero-initialised except for the arena: empty */
-    ir_arena *arena;
-    cg_hash_entry **slot; /* slot count: a power of two, at least the entry count */
-    size_t slots, used;
-} cg_hash_map;
-
-/* Returns false if memory runs out. */
-bool cg_hash_map_add(cg_hash_map *map, uint64_t hash, const void *value);
-/* The first entry of a hash, and the next one after another entry; NULL if there is none. Different objects may
- * share a hash. */
-const cg_hash_entry *cg_hash_map_first(const cg_hash_map *map, uint64_t hash);
-const cg_hash_entry *cg_hash_map_next(const cg_hash_entry *entry);
 
 /* ---- a map from pointer to pointer, for walks over expressions that must visit a shared sub-tree once.
  *
