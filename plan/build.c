@@ -166,7 +166,8 @@ static void extend_live_range(void *user, int buffer, bool is_written)
 
 mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err)
 {
-    pl_builder b = {.graph = graph, .arena = arena, .err = err};
+    pl_builder b = {.graph = graph, .arena = arena, .names.arena = arena, .err = err};
+    for (int use = 0; use < PL_WEIGHT_USE_COUNT; use++) b.constants[use].arena = arena;
     mdot_status status = start(&b);
     if (status != MDOT_OK) return status;
     pl_claim_chains(&b);

@@ -71,63 +71,18 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
     return plan->buffer_count++;
 }
 
-/* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
- * keys are equal. */
-static pl_hash_entry *find_entry(ir_arena *arena, pl_hash_map *map, uint64_t hash, const void *key,
-                                 bool (*same)(const void *a, const void *b))
-{
-    if (2 * map->count >= map->size) { /* at most half full, so a search ends */
-        pl_hash_map larger = {.size = map->size ? 2 * map->size : 64, .count = map->count};
-        larger.entries = IR_NEW_ARRAY(arena, pl_hash_entry, larger.size);
-        if (larger.entries == NULL) return NULL;
-        for (size_t k = 0; k < map->size; k++) {
-            if (map->entries[k].key == NULL) continue;
-            size_t index = map->entries[k].hash & (larger.size - 1);
-            while (larger.entries[index].key != NULL) index = (index + 1) & (larger.size - 1);
-            larger.entries[index] = map->entries[k];
-        }
-        *map = larger;
-    }
-    size_t index = hash & (map->size - 1);
-    for (;; index = (index + 1) & (map->size - 1)) {
-        const pl_hash_entry *entry = &map->entries[index];
-        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &map->entries[index];
-    }
-}
-
-static void add_entry(pl_hash_map *map, pl_hash_entry *entry, uint64_t hash, const void *key, int number)
-{
-    *entry = (pl_hash_entry){hash, key, number};
-    map->count++;
-}
-
-/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded so that its low bits depend on all bits. */
-static uint64_t hash_of(const void *data, size_t size)
-{
-    const unsigned char *byte = data;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ byte[i]) * 0x100000001b3u;
-    return hash ^ hash >> 32;
-}
-
-static bool same_object(const void *a, const void *b) { return a == b; }
-
-static bool same_text(const void *a, const void *b) { return strcmp(a, b) == 0; }
-
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
 {
-    pl_hash_map *map = &b->constants[use];
-    uint64_t hash = hash_of(&constant, sizeof constant);
-    pl_hash_entry *entry = find_entry(b->arena, map, hash, constant, same_object);
-    if (entry == NULL) return -1;
-    if (entry->key != NULL) return entry->number;
+    uint64_t hash = ir_hash_bytes(&constant, sizeof constant);
+    const ir_hash_entry *entry = ir_hash_map_first(&b->constants[use], hash);
+    while (entry != NULL && entry->key != constant) entry = ir_hash_map_next(entry);
+    if (entry != NULL) return entry->number;
     ir_type type = {.dtype = constant->dtype, .rank = constant->rank};
     for (int d = 0; d < constant->rank; d++) type.dim[d] = ir_dim_number(constant->dims[d]);
     int k = pl_add_buffer(b, PL_WEIGHT, name, &type);
-    if (k < 0) return -1;
+    if (k < 0 || !ir_hash_map_add(&b->constants[use], hash, constant, k)) return -1;
     b->plan->buffers[k].constant = constant;
     b->plan->buffers[k].use = use;
-    add_entry(map, entry, hash, constant, k);
     return k;
 }
 
@@ -191,22 +146,12 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
     const char *plain = plain_name(b, wanted);
     if (plain == NULL) return NULL;
     const char *first = ir_arena_printf(b->arena, "%s.%s", pl_kind_name(kind), plain), *name = first;
-    int number = 1;
-    while (name != NULL) {
-        uint64_t hash = hash_of(name, strlen(name));
-        pl_hash_entry *entry = find_entry(b->arena, &b->names, hash, name, same_text);
-        if (entry == NULL) return NULL;
-        if (entry->key == NULL) {
-            add_entry(&b->names, entry, hash, name, 1);
-            break;
-        }
-        /* All numbers up to the entry's are taken. */
-        if (name == first) number = entry->number;
-        name = ir_arena_printf(b->arena, "%s_%d", first, ++number);
+    ir_hash_entry *taken = first != NULL ? ir_hash_map_find_text(&b->names, first) : NULL;
+    for (const ir_hash_entry *found = taken; found != NULL; found = ir_hash_map_find_text(&b->names, name)) {
+        name = ir_arena_printf(b->arena, "%s_%d", first, ++taken->number); /* all numbers up to this one are taken */
+        if (name == NULL) return NULL;
     }
-    if (name == NULL || name == first) return name;
-    find_entry(b->arena, &b->names, hash_of(first, strlen(first)), first, same_text)->number = number;
-    return name;
+    return name != NULL && ir_hash_map_add_text(&b->names, name, 1) ? name : NULL;
 }
 
 /* Joins the nodes' names in the graph's order; consecutive nodes of one name are listed once. */

@@ -28,6 +28,7 @@
  */
 #pragma once
 
+#include "ir/hash_map.h"
 #include "ir/ops.h"
 #include "ir/ops/families.h"
 #include "plan/plan.h"
@@ -82,17 +83,6 @@ enum { PL_MAX_REWRITES = 1024 };
  * recursion shallow for every model. */
 enum { PL_MAX_TREE = 256, PL_MAX_DEPTH = 64 };
 
-/* Keys with a number each: a hash table with open addressing, whose `size` is a power of two (kernel.c). */
-typedef struct pl_hash_entry {
-    uint64_t hash;
-    const void *key; /* NULL: free */
-    int number;
-} pl_hash_entry;
-typedef struct pl_hash_map {
-    size_t size, count;
-    pl_hash_entry *entries;
-} pl_hash_map;
-
 typedef struct pl_builder pl_builder;
 /* Element `index` of an output of a node, computed from the operands. */
 typedef const pl_expr *(*pl_define_fn)(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
@@ -110,8 +100,8 @@ struct pl_builder {
     mdot_status status; /* status of the first error; expression functions then return NULL */
     pl_value *values;   /* indexed by value id */
     int buffer_capacity, kernel_capacity;
-    pl_hash_map constants[PL_WEIGHT_USE_COUNT]; /* by use: tensors and their buffers */
-    pl_hash_map names;                          /* of kernels, with the highest suffix used for each */
+    ir_hash_map constants[PL_WEIGHT_USE_COUNT]; /* by use: tensors and their buffers */
+    ir_hash_map names;                          /* of kernels, with the highest suffix used for each */
     const pl_expr *zero;                        /* I64 */
     const pl_define_fn *definitions; /* indexed by lowering; NULL: no definition. Layer 2 calls layer 3 through it */
     /* state of the current kernel */
