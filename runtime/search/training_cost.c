@@ -77,10 +77,7 @@ static double median_ms(const mdot_prediction *p) { return p->step_ms; }
 static double lower_ms(const mdot_prediction *p) { return p->lower_ms; }
 static double upper_ms(const mdot_prediction *p) { return p->upper_ms; }
 
-static double gpus_of(const mdot_plan_layout *layout)
-{
-    return layout->configuration.gpu_count > 0 ? layout->configuration.gpu_count : 1;
-}
+static double gpus_of(const mdot_plan_layout *layout) { return fmax(layout->configuration.gpu_count, 1); }
 
 /* Each epoch has whole steps. */
 static double steps_of(const mdot_training_run *run, double epochs, double samples_per_step)
