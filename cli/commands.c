@@ -22,8 +22,6 @@ static const char *const compiler_commands[] = {"compile", "verify", "check", NU
 #endif
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
-static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};
-
 static const cli_variable environment[] = {
     {"MDOT_PREDICTOR", "the predictor that `mdot predict` uses by default; --model overrides it. If it is unset, mdot "
                        "uses the default predictor of its installation"},
@@ -41,7 +39,7 @@ static const cli_variable environment[] = {
 const cli_command cli_program = {
     .name = "mdot",
     .summary = "predict the training time of deep-learning jobs; compile predictors",
-    .synopsis = synopsis,
+    .synopsis = "COMMAND [OPTION]…",
     .description = "mdot predicts the time of a deep-learning training step on each GPU from the network's ONNX "
                    "graph. " ABOUT_COMPILING,
     CLI_OPTIONS(options),
@@ -125,12 +123,10 @@ static const cli_option help_options[] = {
     {.name = "markdown", .kind = CLI_FLAG, .at = offsetof(help_request, markdown)},
     {.name = "completion", .value = "SHELL", .kind = CLI_TEXT, .at = offsetof(help_request, shell)},
 };
-static const char *const help_synopsis[] = {"[COMMAND]", NULL};
-
 const cli_command cli_help = {
     .name = "help",
     .summary = "show the help of a command",
-    .synopsis = help_synopsis,
+    .synopsis = "[COMMAND]",
     .description =
         "Shows the help of a command, like `mdot COMMAND --help`. Without an argument, it lists all commands.",
     CLI_OPTIONS(help_options),

@@ -60,10 +60,10 @@ typedef struct cli_variable {
 
 typedef struct cli_command {
     const char *name;
-    const char *summary;         /* half a line, less the full stop */
-    const char *const *synopsis; /* text behind `mdot NAME`, one for each form, terminated by NULL */
-    const char *description;     /* paragraphs separated by empty lines */
-    const cli_option *options;   /* --help is added to them */
+    const char *summary;       /* half a line, less the full stop */
+    const char *synopsis;      /* text behind `mdot NAME`, a line for each form */
+    const char *description;   /* paragraphs separated by empty lines */
+    const cli_option *options; /* --help is added to them */
     size_t option_count;
     size_t lists;                       /* place of a cli_lists in the request; 0: each option has one value */
     const bs_choice_word *option_words; /* names of options in other programs, for suggestions; may be NULL */
@@ -194,6 +194,8 @@ bool cli_parse_length(const char *command, char *text, void *dims);
 void cli_print_wrapped(FILE *stream, const char *text, int indent, int column);
 
 void cli_print_help(FILE *stream, const cli_command *command);
+/* A line for each form, with text in front of the first line and of the others. */
+void cli_print_synopsis(FILE *stream, const cli_command *command, const char *first, const char *other);
 /* The same page in Markdown, for the manual (docs/reference/commands) and for man pages (cmake/man.awk). */
 void cli_print_markdown(FILE *stream, const cli_command *command);
 /* Prints the script for "bash" or "zsh"; false for other shells. */

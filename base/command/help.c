@@ -88,12 +88,20 @@ static void print_commands(FILE *stream, const cli_command *const *commands)
         cli_print_wrapped(stream, (*command)->summary, 12, fprintf(stream, "  %s", (*command)->name));
 }
 
-void cli_print_help(FILE *stream, const cli_command *command)
+void cli_print_synopsis(FILE *stream, const cli_command *command, const char *first, const char *other)
 {
     bool is_whole = command == &cli_program;
-    for (const char *const *form = command->synopsis; *form != NULL; form++)
-        fprintf(stream, "%s %s%s%s %s\n", form == command->synopsis ? "Usage:" : "      ", cli_program.name,
-                is_whole ? "" : " ", is_whole ? "" : command->name, *form);
+    for (const char *form = command->synopsis, *prefix = first; *form != '\0'; prefix = other) {
+        int length = (int)strcspn(form, "\n");
+        fprintf(stream, "%s%s%s%s %.*s\n", prefix, cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name,
+                length, form);
+        form += length + (form[length] == '\n');
+    }
+}
+
+void cli_print_help(FILE *stream, const cli_command *command)
+{
+    cli_print_synopsis(stream, command, "Usage: ", "       ");
     fputc('\n', stream);
     cli_print_wrapped(stream, command->description, 0, 0);
     if (command->commands != NULL) print_commands(stream, command->commands);

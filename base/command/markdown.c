@@ -118,8 +118,7 @@ void cli_print_markdown(FILE *stream, const cli_command *command)
     bool is_whole = command == &cli_program;
     fprintf(stream, "<!-- %s (generated) -->\n", command->summary);
     fprintf(stream, "# %s%s%s\n\n```text\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name);
-    for (const char *const *form = command->synopsis; *form != NULL; form++)
-        fprintf(stream, "%s%s%s %s\n", cli_program.name, is_whole ? "" : " ", is_whole ? "" : command->name, *form);
+    cli_print_synopsis(stream, command, "", "");
     fputs("```\n\n", stream);
     put(stream, command->description);
     fputc('\n', stream);

@@ -124,12 +124,10 @@ static const cli_option options[] = {
     CLI_QUIET_OPTION(tally, quiet, "print only failures and the summary"),
     CLI_JSON_OPTION(tally, json, "print the results as JSON"),
 };
-static const char *const synopsis[] = {"PATH… [OPTION]…", NULL};
-
 const cli_command cli_check = {
     .name = "check",
     .summary = "compile and run ONNX test directories",
-    .synopsis = synopsis,
+    .synopsis = "PATH… [OPTION]…",
     .description = "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with "
                    "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs. Each "
                    "directory gets one line: pass, fail with the largest error, or unsupported with the operators.",

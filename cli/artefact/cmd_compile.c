@@ -147,9 +147,6 @@ static const cli_option options[] = {
                  "\"cuda\" (CUDA source) and \"ptxas\" (output of NVIDIA's assembler)"),
     CLI_QUIET_OPTION(compile_request, quiet, "suppress progress and warnings"),
 };
-static const char *const synopsis[] = {"MODEL.onnx -o MODEL.mdot [OPTION]…",
-                                       "--entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…", NULL};
-
 static int run(int argc, char **argv)
 {
     compile_request r = {.options = MDOT_INIT(mdotc_options)};
@@ -179,7 +176,8 @@ static int run(int argc, char **argv)
 const cli_command cli_compile = {
     .name = "compile",
     .summary = "compile a predictor (ONNX) into an artefact (.mdot)",
-    .synopsis = synopsis,
+    .synopsis = "MODEL.onnx -o MODEL.mdot [OPTION]…\n"
+                "--entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…",
     .description = "Compiles a trained predictor into an artefact: specialised kernels for each sequence bucket and "
                    "each ISA level or GPU architecture, and the packed weights, in one file that libmdot "
                    "runs.\n\nThe model's only symbolic dimension becomes the run-time length. A call runs in the "

@@ -345,12 +345,10 @@ static const cli_option options[] = {
                  "list the kernels of every bucket (default: only of the largest one)", .letter = 'k'),
     CLI_JSON_OPTION(inspect_request, json, "print everything as JSON"),
 };
-static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};
-
 const cli_command cli_inspect = {
     .name = "inspect",
     .summary = "show the contents of an artefact: entry points, buckets, kernels, sizes",
-    .synopsis = synopsis,
+    .synopsis = "MODEL.mdot [OPTION]…",
     .description = "Shows the contents of an artefact: its origin, its sections and, for each entry point, the "
                    "inputs, outputs, buckets and kernels. For a predictor of training jobs, it lists the options of "
                    "`mdot predict` that are inputs of the predictor and the options that are estimated "

@@ -160,12 +160,10 @@ static const cli_option options[] = {
                   "seed of the random inputs (default 1)"),
     CLI_JSON_OPTION(verify_request, json, "print the rows as JSON"),
 };
-static const char *const synopsis[] = {"MODEL.mdot MODEL.onnx [OPTION]…", NULL};
-
 const cli_command cli_verify = {
     .name = "verify",
     .summary = "compare an artefact with the double-precision evaluation of its model",
-    .synopsis = synopsis,
+    .synopsis = "MODEL.mdot MODEL.onnx [OPTION]…",
     .description =
         "Runs an artefact on random inputs and compares every output with the reference evaluator, which computes the "
         "ONNX model in double precision. It verifies each bucket at full and partial lengths, on each ISA level that "

@@ -410,12 +410,11 @@ static const cli_option options[] = {
         "(NAME=OTHER)"),
     CLI_JSON_OPTION(bench_request, json, "print the results as JSON"),
 };
-static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", "MODEL.mdot --round JOB… [OPTION]…", NULL};
-
 const cli_command cli_bench = {
     .name = "bench",
     .summary = "measure the latency of an artefact on this machine",
-    .synopsis = synopsis,
+    .synopsis = "MODEL.mdot [OPTION]…\n"
+                "MODEL.mdot --round JOB… [OPTION]…",
     .description = "Runs an entry point on synthetic inputs (random floats, zero integers, true booleans) and "
                    "prints percentiles of the latency of a call. By default, every bucket runs at its full length; "
                    "--bucket and --length select one. \"peak\" is the fraction of the rate that register-only FMAs "

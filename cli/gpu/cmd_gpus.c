@@ -76,12 +76,10 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     CLI_JSON_OPTION(gpus_request, json, "print everything as JSON"),
 };
-static const char *const synopsis[] = {"[--json]", NULL};
-
 const cli_command cli_gpus_command = {
     .name = "gpus",
     .summary = "list the GPUs that mdot predicts for, with their spec values",
-    .synopsis = synopsis,
+    .synopsis = "[--json]",
     .description = "Lists the GPUs of mdot's table with the spec values that predictions use: memory, bandwidth, "
                    "dense rates with fp32 accumulation, and NVLink bandwidth in one direction. For other GPUs, pass "
                    "the spec values with `mdot predict --gpu-spec`. A slice of Multi-Instance GPU is GPU:SLICE, for "

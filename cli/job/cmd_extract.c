@@ -203,12 +203,10 @@ static const cli_option options[] = {
     CLI_JSON_OPTION(extract_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(extract_request, reading.quiet, "suppress warnings"),
 };
-static const char *const synopsis[] = {"JOB [OPTION]…", NULL};
-
 const cli_command cli_extract = {
     .name = "extract",
     .summary = "show the operator sequence of a training job (ONNX)",
-    .synopsis = synopsis,
+    .synopsis = "JOB [OPTION]…",
     .description = "Prints the operators of a training job in canonical form, as a predictor reads them: type, "
                    "attributes, and the FLOPs and bytes of each in one training step (forward, backward and "
                    "optimizer). A graph gives the same sequence whether it was exported for inference or for "

@@ -53,12 +53,10 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     CLI_JSON_OPTION(jobs_request, json, "print everything as JSON"),
 };
-static const char *const synopsis[] = {"[TEXT] [--json]", NULL};
-
 const cli_command cli_jobs = {
     .name = "jobs",
     .summary = "list the ready jobs, which other commands take by name",
-    .synopsis = synopsis,
+    .synopsis = "[TEXT] [--json]",
     .description = "Lists the networks that ship with mdot: `mdot predict resnet50 --gpu H100` needs no file. With "
                    "TEXT, it lists the names that contain TEXT. The column length has the default of a symbolic "
                    "length, for example tokens per sequence; `--dim length=N` selects another one.",

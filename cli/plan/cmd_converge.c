@@ -86,12 +86,10 @@ static const cli_option options[] = {
     CLI_VALUE_ROW(CLI_REAL, "target", "LOSS", converge_request, target, "the loss to reach", .most = INT64_C(1) << 40),
     CLI_JSON_OPTION(converge_request, json, "print everything as JSON; null is never"),
 };
-static const char *const synopsis[] = {"LOSSES.csv --target LOSS [--json]", NULL};
-
 const cli_command cli_converge = {
     .name = "converge",
     .summary = "predict the steps to a target loss from a curve's beginning",
-    .synopsis = synopsis,
+    .synopsis = "LOSSES.csv --target LOSS [--json]",
     .description =
         "Fits curves to a table with the columns step and loss, at least 10 rows in order of steps. The answer has a "
         "90 % interval, which assumes that the training goes on as before: no later change of the learning rate or of "

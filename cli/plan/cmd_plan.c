@@ -142,8 +142,6 @@ static const cli_option options[] = {
     CLI_JSON_OPTION(plan_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(plan_request, reading.quiet, "suppress warnings and progress"),
 };
-static const char *const synopsis[] = {"JOB --gpu NAME --gpus A..B --tokens N [OPTION]…", NULL};
-
 /* ---- Space ------------------------------------------------------------------------------------------------------- */
 
 static mdot_configuration base_of(const plan_request *r, const plan_answers *answers)
@@ -459,7 +457,7 @@ static int run(int argc, char **argv)
 const cli_command cli_plan = {
     .name = "plan",
     .summary = "find GPUs, parallelism and cost of a whole training",
-    .synopsis = synopsis,
+    .synopsis = "JOB --gpu NAME --gpus A..B --tokens N [OPTION]…",
     .description =
         "Searches GPU models, numbers of GPUs, degrees of parallelism, ZeRO stages, micro-batches and recomputation "
         "for a training, and prices each layout that fits the GPU's memory. Shows the layouts that no other beats in "

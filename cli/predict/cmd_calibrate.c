@@ -20,8 +20,6 @@ static const cli_option options[] = {
                          "the compiled predictor to calibrate (default: the same as for `mdot predict`)"),
     CLI_QUIET_OPTION(calibrate_request, quiet, "suppress warnings about the jobs"),
 };
-static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", NULL};
-
 /* Sums the absolute errors of predictions, as logarithms, over every second row; `calibration` may be NULL. */
 static mdot_status measure_half(mdot_context *context, const measured_steps *m, size_t first,
                                 const mdot_calibration *calibration, double *io_sum, mdot_error *err)
@@ -132,7 +130,7 @@ static int run(int argc, char **argv)
 const cli_command cli_calibrate = {
     .name = "calibrate",
     .summary = "fit predictions to your own measured training steps",
-    .synopsis = synopsis,
+    .synopsis = "MEASURED.csv -o FILE.cal [OPTION]…",
     .description =
         "Reads measured training steps and writes a calibration for `mdot predict --calibration`. One row is enough: "
         "it corrects its own job on its GPU most, at any batch, and related jobs on this GPU a little. Rows of several "

@@ -23,8 +23,6 @@ static const cli_option options[] = {
     CLI_FLAG_ROW("wide", predict_request, wide, "show all columns of the table, beyond 80 characters per line"),
     CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
 };
-static const char *const synopsis[] = {"JOB --gpu NAME [OPTION]…", NULL};
-
 /* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
@@ -70,7 +68,7 @@ static int run(int argc, char **argv)
 const cli_command cli_predict = {
     .name = "predict",
     .summary = "predict a training job's step time, throughput and memory on GPUs",
-    .synopsis = synopsis,
+    .synopsis = "JOB --gpu NAME [OPTION]…",
     .description =
         "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % "
         "interval, and its peak memory. Several GPUs, batches or versions of PyTorch give a table of all "

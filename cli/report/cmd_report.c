@@ -20,9 +20,6 @@ static const cli_option options[] = {
 #define PREDICT_DEFAULT_GPUS "default: T4, L4, RTX-3090, A100, L40S, H100, H200"
 #include "cli/predict/predict_options.def"
 };
-static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…",
-                                       "--plan JOB -o FILE.html [OPTION of `mdot plan`]…", NULL};
-
 /* Names a row by its GPU and by each value that differs between rows. */
 static void name_row(const predict_request *r, const predict_answers *answers, size_t i, report_result *out)
 {
@@ -166,7 +163,8 @@ static int run(int argc, char **argv)
 const cli_command cli_report_command = {
     .name = "report",
     .summary = "write an HTML report: time, memory and their breakdowns on several GPUs",
-    .synopsis = synopsis,
+    .synopsis = "JOB… -o FILE.html [OPTION]…\n"
+                "--plan JOB -o FILE.html [OPTION of `mdot plan`]…",
     .description = "Writes one self-contained HTML file. For each job, it shows a table, step time against batch, "
                    "breakdowns of time and memory, and warnings. Lists of options give rows for all combinations, as "
                    "in `mdot predict`.",

@@ -312,12 +312,10 @@ static int run(int argc, char **argv)
     return serve(&r, &state, &signals, &err) == MDOT_OK ? CLI_OK : cli_report(NULL, &err);
 }
 
-static const char *const synopsis[] = {"[OPTION]…", NULL};
-
 const cli_command cli_program = {
     .name = PROGRAM,
     .summary = "answer predictions over HTTP",
-    .synopsis = synopsis,
+    .synopsis = "[OPTION]…",
     .description =
         "Serves predictions, searches for layouts, measured steps and durations as HTTP and JSON on a Unix socket. "
         "SIGHUP reloads predictor, calibration, GPU table and token without a failed request; SIGTERM ends "

@@ -100,12 +100,10 @@ static int run_program(int argc, char **argv)
     return run(operands.item[0], &err) == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
 }
 
-static const char *const synopsis[] = {"TRACE", NULL};
-
 const cli_command cli_program = {
     .name = "mdot-durations",
     .summary = "estimate the durations of a trace's jobs from those that ended before",
-    .synopsis = synopsis,
+    .synopsis = "TRACE",
     .description =
         "Reads a trace in any form that mdot-simulate reads. Prints, for each job, quantiles of its duration as "
         "a history of the jobs that ended before its submission estimates them.",

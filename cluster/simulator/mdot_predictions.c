@@ -131,12 +131,10 @@ static int run_program(int argc, char **argv)
     return status == MDOT_OK ? CLI_OK : cli_report(cli_program.name, &err);
 }
 
-static const char *const synopsis[] = {"MEASURED.csv PREDICTOR.mdot", NULL};
-
 const cli_command cli_program = {
     .name = "mdot-predictions",
     .summary = "predict measured steps, beside two simpler guesses",
-    .synopsis = synopsis,
+    .synopsis = "MEASURED.csv PREDICTOR.mdot",
     .description =
         "Reads a table of measured steps like that of `mdot calibrate`. Prints, for each row, the measured time "
         "and those by the predictor, by a roofline and by the mean, for `mdot-figure4 --predictions`.",

@@ -255,13 +255,12 @@ static const cli_option options[] = {
 
 static int run_program(int argc, char **argv);
 
-static const char *const synopsis[] = {"TRACE.csv --gpus N | --cluster FILE --policy NAME,… [OPTION]…",
-                                       "TRACE.csv --idle FILE [OPTION]…", "--list", NULL};
-
 const cli_command cli_program = {
     .name = PROGRAM,
     .summary = "simulate scheduling policies of GPU clusters on a trace of jobs",
-    .synopsis = synopsis,
+    .synopsis = "TRACE.csv --gpus N | --cluster FILE --policy NAME,… [OPTION]…\n"
+                "TRACE.csv --idle FILE [OPTION]…\n"
+                "--list",
     .description = "Runs each policy on the trace and prints completion times, utilisation, "
                    "preemptions and the cost of decisions. The trace is a CSV file with a header "
                    "(job_id,submit_s,gpus,duration_s), the output of `sacct -P`, or a table of Alibaba's PAI.",

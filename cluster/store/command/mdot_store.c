@@ -96,20 +96,17 @@ static const cli_variable environment[] = {
     {NULL, NULL},
 };
 
-static const char *const synopsis[] = {"add STORE COLUMN=VALUE…",
-                                       "import STORE FILE…",
-                                       "export STORE [-o FILE.csv] [--jobs FOLDER] [--plain]",
-                                       "list|jobs|outcomes|outliers STORE [--json]",
-                                       "calibrate STORE -o FILE.cal",
-                                       "drift STORE [-c FILE.cal] [--json]",
-                                       "check|migrate STORE",
-                                       "recover STORE NEW_STORE",
-                                       NULL};
-
 const cli_command cli_program = {
     .name = PROGRAM,
     .summary = "keep measured steps and outcomes of jobs, and calibrate from them",
-    .synopsis = synopsis,
+    .synopsis = "add STORE COLUMN=VALUE…\n"
+                "import STORE FILE…\n"
+                "export STORE [-o FILE.csv] [--jobs FOLDER] [--plain]\n"
+                "list|jobs|outcomes|outliers STORE [--json]\n"
+                "calibrate STORE -o FILE.cal\n"
+                "drift STORE [-c FILE.cal] [--json]\n"
+                "check|migrate STORE\n"
+                "recover STORE NEW_STORE",
     .description =
         "Keeps measured training steps, their jobs, and outcomes of cluster jobs in one file, a database. Several "
         "processes may write at once, and a step that was added survives a crash and a full disk.\n\n"

@@ -126,10 +126,9 @@ static const cli_option options[] = {
      .repeats = true},
     {.name = "hidden", .kind = CLI_FLAG, .at = offsetof(request, flag)},
 };
-static const char *const synopsis[] = {"[OPTION]…", NULL};
 static const cli_command table = {.name = "test",
                                   .summary = "tests",
-                                  .synopsis = synopsis,
+                                  .synopsis = "[OPTION]…",
                                   .description = "Tests.",
                                   CLI_OPTIONS(options),
                                   .exit_status = "0"};
