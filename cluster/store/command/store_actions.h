@@ -20,7 +20,9 @@ typedef int store_action(const store_request *request, char **operands, int coun
 store_action store_add, store_import, store_export, store_list, store_jobs, store_outcomes, store_outliers,
     store_calibrate, store_drift, store_check, store_recover, store_migrate;
 
-/* Opens an existing store for reading, and reports a failure. NULL then. */
+/* Opens an existing store, for reading only where this user may not write. Groups and predictions then stay in memory.
+ * The second form reports a failure, and returns NULL then. */
+mdot_status store_open_existing(const char *path, mdot_store **out_store, mdot_error *err);
 mdot_store *store_open_to_read(const char *path);
 
 /* Fills a filter from the options; false after a usage error. */

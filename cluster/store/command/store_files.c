@@ -11,17 +11,22 @@
 #include <time.h>
 #include <unistd.h>
 
-mdot_store *store_open_to_read(const char *path)
+mdot_status store_open_existing(const char *path, mdot_store **out_store, mdot_error *err)
 {
     mdot_store_options existing = {.struct_size = sizeof existing, .flags = MDOT_STORE_EXISTING};
-    mdot_store *store = NULL;
-    mdot_error err = {0};
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
     /* SQLite writes beside the store, too */
     if (access(path, W_OK) != 0 || access(folder, W_OK) != 0) existing.flags = MDOT_STORE_READ_ONLY;
-    if (mdot_store_open(path, &existing, &store, &err) != MDOT_OK) cli_report(PROGRAM, &err);
+    return mdot_store_open(path, &existing, out_store, err);
+}
+
+mdot_store *store_open_to_read(const char *path)
+{
+    mdot_store *store = NULL;
+    mdot_error err = {0};
+    if (store_open_existing(path, &store, &err) != MDOT_OK) cli_report(PROGRAM, &err);
     return store;
 }
 

@@ -13,12 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Opens the store for writing, because it keeps groups and predictions, and updates the groups. */
+/* Opens the store, and updates its groups. */
 static mdot_status open_groups(const char *path, mdot_store **out_store, mdot_store_refresh_report *out_report,
                                mdot_error *err)
 {
-    mdot_store_options existing = {.struct_size = sizeof existing, .flags = MDOT_STORE_EXISTING};
-    mdot_status status = mdot_store_open(path, &existing, out_store, err);
+    mdot_status status = store_open_existing(path, out_store, err);
     if (status == MDOT_OK) status = mdot_store_refresh(*out_store, out_report, err);
     if (status == MDOT_OK && out_report->group_count == 0)
         status =

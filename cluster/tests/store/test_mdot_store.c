@@ -178,6 +178,44 @@ static void outliers_are_listed(void **state)
 }
 
 /* Published steps of ResNet-50 take longer than predicted. A calibration made from them explains it. */
+/* Each action that reads gives a user who may not write the answer that the owner gets. */
+static void read_only_places_can_be_read(void **state)
+{
+    fixture *f = *state;
+    static const char *const actions[][2] = {{"list", "--json"},     {"jobs", "--json"},  {"outcomes", "--json"},
+                                             {"outliers", "--json"}, {"drift", "--json"}, {"check", "-q"}};
+    char *place = path_in(f, "place"), *store = path_in(f, "place/a.store"), *other = path_in(f, "b.store");
+    const char *const as_nobody[] = {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+    const char *command[12] = {NULL};
+    size_t prefix = geteuid() == 0 ? 4 : 0;
+    memcpy(command, as_nobody, prefix * sizeof *command);
+    command[prefix] = MDOT_STORE;
+    command[prefix + 1] = "--version";
+    bool can_run = access(command[0], X_OK) == 0 && mkdir(place, 0755) == 0;
+    if (can_run) process_run(command, &f->result);
+    can_run = can_run && f->result.status == OK;
+    STORE(f, "import", other, steps);
+    STORE(f, "import", store, steps);
+    assert_true(chmod(store, 0444) == 0 && chmod(place, 0555) == 0 && chmod(f->folder, 0755) == 0);
+    for (size_t i = 0; can_run && i < sizeof actions / sizeof *actions; i++) {
+        STORE(f, actions[i][0], other, actions[i][1]);
+        expect_ok(f);
+        char *wanted = strdup(f->result.out);
+        command[prefix + 1] = actions[i][0];
+        command[prefix + 2] = store;
+        command[prefix + 3] = actions[i][1];
+        process_run(command, &f->result);
+        expect_ok(f);
+        assert_string_equal(f->result.out, wanted);
+        free(wanted);
+    }
+    chmod(place, 0755);
+    free(place);
+    free(store);
+    free(other);
+    if (!can_run) skip(); /* nobody may not enter the build's folder, or there is no setpriv */
+}
+
 static void drift_compares_measurements_with_the_predictor(void **state)
 {
     fixture *f = *state;
@@ -448,6 +486,7 @@ int main(void)
         CASE(tables_go_in_and_out_unchanged),
         CASE(a_calibration_from_the_store_is_that_of_its_table),
         CASE(outliers_are_listed),
+        CASE(read_only_places_can_be_read),
         CASE(drift_compares_measurements_with_the_predictor),
         CASE(accounting_is_imported_and_malformed_lines_are_named),
         CASE(a_failed_import_leaves_no_trace),
