@@ -155,8 +155,8 @@ Metadata give durations, not steps, so they stand in a table of their own. New c
 
 `python3 -m mdot_lab.baselines trials`: eager training steps of timm's networks on an RTX 3090 and of torchvision's on
 six cards. Mean error, in brackets its range over seeds, / median error, in %; `stated` is the survey's figure on each
-paper's own networks. Settings of trees, SEER, PerfNet and NeuSight were tuned on inner folds (README.md); the other
-networks have the first that were tried. Networks stop early on an inner fold. A dash means not run or no answer.
+paper's own networks. Settings were tuned on inner folds (README.md); PerfNetV2 has the first that were tried, and MDOT
+as published the better of two. Networks stop early on an inner fold. A dash means not run or no answer.
 
 {systems}
 

@@ -31,7 +31,7 @@ TYPE_WIDTH = 12
 @dataclass(frozen=True)
 class Settings:
     width: int = 48
-    rounds: int = 3
+    rounds: int = 2
     readings: int = 3
     schedule: Schedule = Schedule(epochs=30, rate=3e-3)
 

@@ -35,7 +35,7 @@ TYPE_WIDTH = 12
 
 @dataclass(frozen=True)
 class Settings:
-    width: int = 48
+    width: int = 32
     schedule: Schedule = Schedule(epochs=20)
 
 
