@@ -5,6 +5,7 @@ for a predictor of the batch alone."""
 from __future__ import annotations
 
 import itertools
+import random
 import unittest
 from typing import Any
 
@@ -123,6 +124,33 @@ class Parts(support.TestCase):
         self.assertEqual(faults[:20], [], f"{len(faults)} faults")
         unasked = [option for option, count in compared.items() if count == 0]
         self.assertEqual(unasked, ["data_parallel"])     # it follows from the number of GPUs and the other degrees
+
+    def test_options_add_up_in_random_configurations(self) -> None:
+        choose, faults, compared = random.Random(47), [], 0
+        jobs = {name: mdot.Job.read(name) for name in (*JOBS, "t5-small", "dlrm-kaggle", "llama-3-8b")}
+        for _ in range(600):
+            name, gpu = choose.choice(list(jobs)), choose.choice((*GPUS, "H100", "V100-SXM-16GB", "B200", "MI300X"))
+            option = choose.choice([each for each in EFFECTS if each not in ("gpus", "nodes", "mode", "data_parallel")])
+            base = {"batch": 8, "gpus": choose.choice((1, 8))}
+            others = [each for each in EFFECTS if each not in ("gpus", "batch", "mode", "power_limit", option)]
+            for other in choose.sample(others, choose.randint(0, 4)):
+                base[other] = choose.choice(EFFECTS[other][0] or CHOICES[other])
+            values, allowed = EFFECTS[option]
+            asked = choose.choices(values or CHOICES[option], k=2)
+            before, after = (self.explain(jobs[name], gpu, {**base, option: value}) for value in asked)
+            if before is None or after is None:
+                continue
+            compared += 1
+            if {"servers", "offload"} & base.keys() and UPDATE in allowed:      # the host's update is exchanged, and waits
+                allowed = allowed | {COMMUNICATION}
+            if {"loader_rate", "cpu_rate"} & base.keys():                       # loaders take the rest of their time
+                allowed = allowed | {DATA}
+            if UPDATE in allowed:                                               # the host launches it
+                allowed = allowed | {HOST}
+            faults += [f"{name} on {gpu}, {base}: {option} changes {part} from {before[part]:g} to {after[part]:g} ms"
+                       for part in EVERY - allowed if abs(before[part] - after[part]) > 1e-6 * max(before["step"], after["step"])]
+        self.assertEqual("\n".join(faults), "")
+        self.assertGreater(compared, 200)
 
 
 if __name__ == "__main__":
