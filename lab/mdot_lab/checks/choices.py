@@ -191,8 +191,9 @@ def tests(folder: Path) -> Iterator[Layout]:
         if point.source == "SimuMax":
             options["framework"] = "megatron"
         release = point.name.split("; ")[2] if point.source == "Megatron" else ""
-        yield Layout((point.source, point.model, point.gpu, options.get("gpus", 1), release), point.gpu, options,
-                     point.step_ms / samples(options))
+        same = dataclasses.replace(point.model, has_full_adapters=False) if point.source == "Trainer" else point.model
+        yield Layout((point.source, same, point.gpu, options.get("gpus", 1), release), point.gpu, options,
+                     point.step_ms / samples(options), point.model)
 
 
 def litgpt_ladders(path: Path) -> Iterator[Layout]:
