@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterator
 import torch
 from torch._decomp import decomposition_table
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 from torch.nested._internal import nested_tensor as nested
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
@@ -115,6 +116,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return taken_apart
         if name in _OF_ONE_TYPE:
             _check_types(args)
+        if name in recurrences.MODES:
+            args = self._of_one_type(args)
         if self.fake and name in recurrences.MODES:
             out = recurrences.run(name, args, self._numbers)
         elif self.fake:
@@ -133,6 +136,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if len(self.graph.nodes) > count and _offloads():
             self.graph.offloaded += [node.name for node in self.graph.nodes[count:]]
         return out
+
+    def _of_one_type(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of a recurrence: beside half precision, autocast converts all operands for cuDNN."""
+        half = next((one.dtype for one in tensors_of(args) if one.dtype in HALVES), None)
+        if half is None or all(one.dtype != torch.float32 for one in tensors_of(args)):
+            return args
+        self.graph.needs_autocast = True
+        with self:
+            return pytree.tree_map(lambda one: one.to(half) if getattr(one, "dtype", None) == torch.float32 else one, args)  # type: ignore[no-any-return]
 
     def _numbers(self, tensor: torch.Tensor) -> list[int]:
         content = self._known.get(tensor)

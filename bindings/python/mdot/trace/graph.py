@@ -95,6 +95,8 @@ class Graph:
         """Nodes whose saved tensors go to the host."""
         self.ran: dict[str, list[str]] = {"full": [], "half": []}
         """Nodes that ran in another type than the program's: in fp32, or in 16 bits."""
+        self.needs_autocast = False
+        """Whether a recurrence had operands in fp32 and in 16 bits."""
         self.has_loss = False
         self.is_compiled = False
         """Whether torch.compile compiles most of the module."""
@@ -213,6 +215,8 @@ class Graph:
 
     def mixes_types(self) -> bool:
         """Whether a product has operands in fp32 and in 16 bits."""
+        if self.needs_autocast:
+            return True
         for node in self.nodes:
             types = {value.dtype for value in node.inputs[:2] if value is not None} if node.op in _PRODUCTS else set()
             if FLOAT in types and types & {FLOAT16, BFLOAT16}:

@@ -106,7 +106,7 @@ _DEVICE = torch.ops.prim.device.default
 _MULTIPLES = ("mul", "div", "neg", "_to_copy")
 
 
-_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "_cudnn_rnn")
 
 
 def _is_matmul(name: str) -> bool:
