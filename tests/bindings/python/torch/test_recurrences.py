@@ -5,6 +5,7 @@ The reference for work is arithmetic: each step of each sample meets each matrix
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import unittest
 import warnings
@@ -156,6 +157,29 @@ class Recurrences(support.TestCase):
 
             with self.assertRaisesRegex(mdot.Error, text):
                 read(Network(nn.LSTM, body), torch.zeros(6, 12, 24))
+
+    def test_autocast_converts_all_operands(self) -> None:
+        """Half precision before a recurrence in fp32, which only runs in autocast, and a program's own autocast."""
+
+        class Half(nn.Module):
+            def __init__(self, kind: type[nn.RNNBase], is_half: bool) -> None:
+                super().__init__()
+                self.table, self.layers = nn.Embedding(100, 32), kind(32, 48, batch_first=True)
+                self.table = self.table.bfloat16() if is_half else self.table
+
+            def forward(self, ids: torch.Tensor) -> torch.Tensor:
+                with torch.autocast("cuda", dtype=torch.bfloat16) if self.table.weight.dtype == torch.float32 else contextlib.nullcontext():
+                    return self.layers(self.table(ids))[0]  # type: ignore[no-any-return]
+
+        for kind, is_half in itertools.product(KINDS, (True, False)):
+            with self.subTest(kind=kind.__name__, is_half=is_half):
+                job, reported = read(Half(kind, is_half), torch.zeros(4, 16, dtype=torch.int64))
+                assert job.program is not None
+                check = job.program.check
+                self.assertEqual(job.unknown_count, 0, reported)
+                self.assertEqual(job.program.precision, "amp-bf16")
+                self.assertEqual(check.job_flops, check.dispatched_flops)
+                self.assertAlmostEqual(check.predicted_peak / check.recorded_peak, 1, delta=0.001)
 
     def test_losses_over_lengths_have_a_training_step(self) -> None:
         """Lengths are tensors or numbers, and labels a matrix or a row: the work is the same, and needs no run with values."""

@@ -65,6 +65,14 @@ def words(m: Any, x: torch.Tensor) -> torch.Tensor:
     return (m.w[found] @ m.v)[places]  # type: ignore[no-any-return]
 
 
+def checked(m: Any, x: torch.Tensor) -> torch.Tensor:
+    """A check of values behind constants of several elements, which mdot reads to store them."""
+    y = m.b(m.a(x)) * torch.tensor([2, 3]).repeat(16) + torch.arange(32)
+    if torch.any(y.exp() < 0):
+        raise ValueError("negative")
+    return m.c(y) if y.argmax(-1).flatten().tolist()[0] >= 0 else y  # type: ignore[no-any-return]
+
+
 def repeated(m: Any, x: torch.Tensor) -> torch.Tensor:
     for _ in range(4):
         x = m.c(x).tanh()
@@ -85,6 +93,7 @@ PROGRAMS: dict[str, Body] = {
     "dropped": dropped,
     "words": words,
     "repeated": repeated,
+    "checked": checked,
 }
 
 

@@ -60,7 +60,8 @@ class Law(support.TestCase):
                     if name not in EXPLAINED and (dispatched > 0 or own == 0):
                         self.assertLessEqual(abs(own - dispatched), MOST_DIFFERENCE * dispatched, f"{check} {reported}")
                 self.assertEqual(check.unpriced_operators, 0, [op.type for op in job if not op.known])
-                if job.program.recorded and name not in EXPLAINED:
+                self.assertTrue(job.program.recorded, reported)  # a training step ran
+                if name not in EXPLAINED:
                     self.assertGreater(check.recorded_peak, 0)
                     difference = abs(check.predicted_peak - check.recorded_peak)
                     self.assertLessEqual(difference, MOST_DIFFERENCE * check.recorded_peak, f"{check} {reported}")
