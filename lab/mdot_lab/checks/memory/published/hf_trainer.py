@@ -42,7 +42,7 @@ def _model(row: dict[str, str], method: str, program: str) -> Model | None:
                  is_prepared="baseline-peft-bnb" in program and row["gpus"] == "1", loss=loss,
                  has_autocast=is_santacoder and row["gpus"] != "1" and "amp" in row["precision"] and "4-bit" not in method,
                  type="float32" if is_santacoder and "4-bit" in method else "bfloat16",
-                 has_full_adapters=rank is not None and "4-bit" not in method, **values)
+                 has_full_adapters=rank is not None and "4-bit" not in method and row["gpus"] == "1", **values)
 
 
 def _tables(row: dict[str, str]) -> int:

@@ -35,7 +35,8 @@ class Model:
     saves_every_second_product: bool = False
     """Blocks are checkpointed, and save attention and every second product (torchtitan's selective checkpointing)."""
     has_full_adapters: bool = dataclasses.field(default=False, repr=False)
-    """Adapters are fp32, and peft casts their operands (autocast_adapter_dtype). bitsandbytes' layers skip this under autocast."""
+    """Adapters are fp32, and peft casts their operands (autocast_adapter_dtype). bitsandbytes' layers skip this under autocast, and
+    peaks under FSDP show half-precision adapters."""
 
 
 @dataclasses.dataclass(frozen=True)
