@@ -1,6 +1,7 @@
 /* test_operator_features.c — a job's operator features. Equal operators are merged, operators stay in order if the
  * entry reads positions, and a shortened job keeps the total FLOPs and bytes. */
 #include "runtime/job/job_model.h"
+#include "runtime/perf/analysis.h"
 #include "runtime/predict/predictor_tensors.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
@@ -298,6 +299,64 @@ static void largest_flops_and_bytes_stay_finite(void **state)
     mdot_job_destroy(job);
 }
 
+/* Kinds of operators in any order: a row for each kind at its first place, or consecutive ones merged into a row with
+ * the settings of the most expensive, and the sum of all. Each operator finds its row. */
+static void random_orders_have_the_rows_of_a_reference(void **state)
+{
+    (void)state;
+    enum { KINDS = 12, MOST = 60 };
+    uint32_t seed = 5;
+    for (int round = 0; round < 300; round++) {
+        size_t kind[MOST], length = 1 + (size_t)round % MOST, first[KINDS], number[KINDS], kinds = 0,
+                           row_of_kind[KINDS];
+        mdot_job_operator operators[MOST];
+        uint32_t inputs[MOST], row_of[MOST];
+        for (size_t k = 0; k < KINDS; k++) number[k] = 0;
+        for (size_t i = 0; i < length; i++) {
+            seed = seed * 1664525 + 1013904223;
+            kind[i] = (seed >> 16) % KINDS;
+            operators[i] = predict_operator(kind[i]);
+            operators[i].inputs = &inputs[i];
+            operators[i].input_count = 0;
+            if (number[kind[i]]++ == 0) first[kinds++] = i;
+        }
+        mdot_job *job = predict_make_job(operators, length);
+        const double *cost = job->analysis->op_costs.cost;
+        size_t capacity = round % 3 == 0 ? 1 + (seed >> 8) % KINDS : KINDS;
+        rt_job_tensors t = write_rows(job, capacity, READS_COUNT);
+        assert_true(t.shortened == (kinds > capacity) && t.row_count <= (kinds < capacity ? kinds : capacity));
+        rt_find_feature_rows(job, &shard, &t, row_of);
+        for (size_t g = 0; g < kinds; g++) row_of_kind[kind[first[g]]] = row_of[first[g]];
+        for (size_t i = 0; i < length; i++) assert_int_equal(row_of[i], row_of_kind[kind[i]]);
+        for (size_t g = 0; g < kinds; g++) { /* consecutive */
+            size_t row = row_of[first[g]], before = g > 0 ? row_of[first[g - 1]] : 0;
+            assert_true(row == before || (g > 0 && row == before + 1));
+            if (!t.shortened) assert_int_equal(row, g);
+        }
+        assert_int_equal(row_of[first[kinds - 1]], t.row_count - 1);
+        for (size_t r = 0; r < t.row_count; r++) {
+            double sums[RT_LOAD_COLUMNS] = {0}, all = 0, most = -1;
+            size_t top = 0;
+            for (size_t g = 0; g < kinds; g++) {
+                size_t i = first[g];
+                double times = (double)number[kind[i]], row[RT_LOAD_COLUMNS];
+                if (row_of[i] != r) continue;
+                mdot_job_operator op = get(job, i);
+                expected_load(&op, row);
+                for (int k = 0; k < RT_LOAD_COLUMNS; k++) sums[k] += times * row[k];
+                all += times;
+                if (cost[i] * times > most) most = cost[i] * times, top = i;
+            }
+            mdot_job_operator op = get(job, top);
+            assert_compare((double)count[r], ==, all);
+            for (int i = 0; i < MDOT_SETTING_COUNT; i++) assert_compare(setting[r][i], ==, (float)op.setting[i]);
+            for (int k = 0; k < RT_LOAD_COLUMNS; k++)
+                assert_true(fabs((double)load[r][k] * all - sums[k]) <= 1e-6 * sums[k]);
+        }
+        mdot_job_destroy(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +372,7 @@ int main(void)
         cmocka_unit_test(equal_costs_are_merged_evenly),
         cmocka_unit_test(job_without_flops_is_shortened),
         cmocka_unit_test(largest_flops_and_bytes_stay_finite),
+        cmocka_unit_test(random_orders_have_the_rows_of_a_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
