@@ -97,26 +97,25 @@ const char *cli_read_rate(const char *text, double *out_gbps)
     return NULL;
 }
 
-/* Skips a currency: a sign, or a code of three letters. */
-static const char *skip_currency(const char *text)
+/* Skips a currency, a sign or a code of three letters, and stores its name. */
+static const char *skip_currency(const char *text, const char **io_name)
 {
-    static const char *const signs[] = {"US$", "$", "€", "£", "¥", "₹"};
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (strncmp(text, signs[i], strlen(signs[i])) == 0) return text + strlen(signs[i]);
-    static const char *const codes[] = {"USD", "EUR", "GBP", "JPY", "CNY", "INR", "CHF", "CAD", "AUD", "SEK"};
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (strncasecmp(text, codes[i], 3) == 0) return text + 3;
+    static const char *const names[] = {"US$", "$",   "€",   "£",   "¥",   "₹",   "USD", "EUR",
+                                        "GBP", "JPY", "CNY", "INR", "CHF", "CAD", "AUD", "SEK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncasecmp(text, names[i], strlen(names[i])) == 0) return text + strlen(*io_name = names[i]);
     return text;
 }
 
-const char *cli_read_price(const char *text, double *out_an_hour)
+const char *cli_read_price(const char *text, double *out_an_hour, const char **out_currency)
 {
     static const char form[] = "it must be a price per hour, for example 2.5, 2.5/h, $2.5/h or \"2.5 USD/h\"";
     static const char *const hours[] = {"", "/h", "/hr", "/hour", "per hour", "an hour"};
+    const char *currency = "";
     double value;
-    const char *cursor = read_decimal(skip_blanks(skip_currency(skip_blanks(text))), &value);
+    const char *cursor = read_decimal(skip_blanks(skip_currency(skip_blanks(text), &currency)), &value);
     if (cursor == NULL) return form;
-    cursor = skip_blanks(skip_currency(skip_blanks(cursor)));
+    cursor = skip_blanks(skip_currency(skip_blanks(cursor), &currency));
     bool is_hour = false;
     for (size_t i = 0; i < sizeof hours / sizeof *hours; i++) {
         size_t length = strlen(hours[i]);
@@ -125,6 +124,7 @@ const char *cli_read_price(const char *text, double *out_an_hour)
     if (!is_hour) return *cursor == '/' ? "the price must be that of an hour (/h)" : form;
     if (value <= 0) return "the price must be above 0";
     *out_an_hour = value;
+    *out_currency = currency;
     return NULL;
 }
 

@@ -15,5 +15,6 @@ const char *cli_read_rate(const char *text, double *out_gbps);
 /* Reads a duration in hours: "7d", "36h", "90min", "30s", "2w", above 0. */
 const char *cli_read_duration(const char *text, double *out_hours);
 
-/* Reads the price of an hour: "2.5", "2.5/h", "$2.5/h", "2.5 USD/h", "€2". Currencies are not converted. */
-const char *cli_read_price(const char *text, double *out_an_hour);
+/* Reads the price of an hour: "2.5", "2.5/h", "$2.5/h", "2.5 USD/h", "€2". Currencies are not converted.
+ * out_currency receives the sign or the code, "" without one. */
+const char *cli_read_price(const char *text, double *out_an_hour, const char **out_currency);

@@ -45,8 +45,9 @@ static mdot_status add_row(const price_table *t, cli_gpu_prices *prices, mdot_er
     for (int i = 0; i < t->filter_count; i++)
         if (strcmp(t->csv.field[t->filter[i].column], t->filter[i].value) != 0) return MDOT_OK;
     cli_gpu_price row = {.an_hour = 0};
-    const char *reason = cli_read_price(field(t, t->price), &row.an_hour);
-    const char *currency = field(t, t->currency), *date = field(t, t->date);
+    const char *currency = "", *date = field(t, t->date);
+    const char *reason = cli_read_price(field(t, t->price), &row.an_hour, &currency);
+    if (*field(t, t->currency) != '\0') currency = field(t, t->currency);
     if (reason != NULL)
         return bs_csv_fail(&t->csv, err, MDOT_MALFORMED, "the price \"%s\": %s", field(t, t->price), reason);
     int year, month, day, length = 0;
@@ -102,7 +103,9 @@ bool cli_read_gpu_prices(const char *command, char *text, void *out_prices)
     cli_gpu_prices *prices = out_prices;
     prices->is_set = true;
     prices->text = text;
-    const char *reason = cli_read_price(text, &prices->of_all);
+    const char *currency = "", *reason = cli_read_price(text, &prices->of_all, &currency);
+    snprintf(prices->currency, sizeof prices->currency, "%s", currency);
+    prices->has_origins = *currency != '\0';
     if (reason == NULL) return true;
     prices->of_all = 0;
     if (strlen(text) >= sizeof copy) return cli_refuse(command, "--price takes at most %zu bytes", sizeof copy - 1);

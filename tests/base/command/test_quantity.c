@@ -107,12 +107,21 @@ static void prices_take_currencies_and_hours(void **state)
                  {"prices.txt", 0}, {"2,5", 0},         {"inf", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double price = 0;
-        const char *reason = cli_read_price(cases[i].text, &price);
+        const char *currency;
+        const char *reason = cli_read_price(cases[i].text, &price, &currency);
         if ((reason == NULL) != (cases[i].price > 0) || price != cases[i].price)
             fail_msg("\"%s\" is %g: %s", cases[i].text, price, reason != NULL ? reason : "read");
     }
+    static const char *const currencies[][2] = {{"2.5", ""},        {"$2.5/h", "$"},       {"2.5 USD/h", "USD"},
+                                                {"2eur/h", "EUR"},  {"\u20ac2", "\u20ac"}, {"2\u20ac/h", "\u20ac"},
+                                                {"US$3/hr", "US$"}, {"JPY 300", "JPY"},    {"3 per hour", ""}};
     double price;
-    assert_non_null(strstr(cli_read_price("2.5/day", &price), "of an hour"));
+    const char *currency;
+    for (size_t i = 0; i < sizeof currencies / sizeof *currencies; i++) {
+        assert_null(cli_read_price(currencies[i][0], &price, &currency));
+        assert_string_equal(currency, currencies[i][1]);
+    }
+    assert_non_null(strstr(cli_read_price("2.5/day", &price, &currency), "of an hour"));
 }
 
 int main(void)
