@@ -62,6 +62,12 @@ static void indices_are_in_range(void **state)
         {"i = input i64[3]\nt = weights f32[5,2]\none = constant i64[] [2]\np = Add(i, one)\ny = Gather(t, p)\nreturn "
          "y\n",
          3},
+        {"i = input i64[3]\nt = weights f32[5,2]\np = constant i64[] [31]\nm = constant i64[] [5]\na = Mul(i, p)\n"
+         "b = Add(a, i)\nr = Mod(b, m)\ny = Gather(t, r)\nreturn y\n",
+         10}, /* twice the divisor, however the hash multiplies */
+        {"i = input i64[3]\nt = weights f32[12,2]\np = constant i64[] [4]\na = Mul(i, p)\ny = Gather(t, a)\n"
+         "return y\n",
+         3},
         {"i = input i64[3]\nd = constant i64[] [4]\nv = constant f32[2] [0, 1]\ny = OneHot(i, d, v)\nreturn y\n", 4},
         {"i = input i64[3]\ny = Cast(i) {to=1}\nreturn y\n", 2},
         {"i = input i64[3]\nt = weights f32[5,2]\nfar = constant i64[] [-9223372036854775808]\np = Add(i, far)\n"
