@@ -24,7 +24,7 @@ for name; do
     echo "$name: begins at $(date -u +%H:%M:%S)"
     case $name in
         figure4)
-            "$build/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" --seeds 3 \
+            "$build/simulator/mdot-figure4" Philly="$traces/philly_all.csv" ITP="$traces/itp_all.csv" --seeds 3 --windows 10 \
                 --out "$here/results/figure4"
             "$here/draw.py" "$here/results/figure4.json" ;;
         predictors)
