@@ -39,12 +39,15 @@ static mdot_status read_jobs(const char *path, char *text, size_t size, sc_workl
 {
     ac_table table;
     mdot_store_outcome job;
-    mdot_status status = ac_table_open(path, text, size, &table, err);
-    if (status != MDOT_OK) return status;
-    if (table.column_of[AC_Submit] == AC_ABSENT)
-        return mdot_fail(err, MDOT_MALFORMED, "%s: there is no column Submit", path);
-    if (table.column_of[AC_Elapsed] == AC_ABSENT && table.column_of[AC_ElapsedRaw] == AC_ABSENT)
-        return mdot_fail(err, MDOT_MALFORMED, "%s: there is no column Elapsed", path);
+    mdot_status status = MDOT_OK;
+    BS_TRY(ac_table_open(path, text, size, &table, err));
+    const int *at = table.column_of;
+    const char *missing =
+        at[AC_Submit] == AC_ABSENT                                                                      ? "Submit"
+        : at[AC_Elapsed] == AC_ABSENT && at[AC_ElapsedRaw] == AC_ABSENT                                 ? "Elapsed"
+        : at[AC_AllocTRES] == AC_ABSENT && at[AC_ReqTRES] == AC_ABSENT && at[AC_AllocGRES] == AC_ABSENT ? "AllocTRES"
+                                                                                                        : NULL;
+    if (missing != NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: there is no column %s", path, missing);
     for (ac_item item; status == MDOT_OK && (item = ac_table_next(&table, &job)) != AC_END;) {
         if (item == AC_FAULT) return mdot_fail(err, MDOT_MALFORMED, "%s:%zu: %s", path, table.line, table.reason);
         if (item == AC_STEP || job.outcome == MDOT_OUTCOME_UNFINISHED || job.submitted_at == 0 || job.elapsed_s <= 0 ||
@@ -55,6 +58,8 @@ static mdot_status read_jobs(const char *path, char *text, size_t size, sc_workl
                              (long long)job.gpu_count, MAX_GPUS);
         status = add_job(&job, workload, err);
     }
+    if (status == MDOT_OK && workload->job_count == 0)
+        return mdot_fail(err, MDOT_MALFORMED, "%s: no job with GPUs has ended", path);
     return status;
 }
 

@@ -196,7 +196,8 @@ static void damaged_accounting_is_refused_with_its_line(void **state)
         {HEAD "1|u|a|2024-05-01T12:00:10|soon|1:00|FAILED|gres/gpu=1|n\n", "trace:2: ElapsedRaw is \"soon\""},
         {HEAD "1|u|a|2024-05-01T12:00:10|-5|1:00|FAILED|gres/gpu=1|n\n", "trace:2: ElapsedRaw is \"-5\""},
         {HEAD "1|u|a|2024-05-01T12:00:10|5|1:00|FAILED|gres/gpu=99999999|n\n", "trace:2: the job has 99999999 GPUs"},
-        {HEAD, "holds no jobs"},
+        {HEAD, "no job with GPUs has ended"},
+        {"JobID|Submit|Elapsed|State\n1|2024-05-01T12:00:10|5|FAILED\n", "no column AllocTRES"},
         {"JobID|Submit|Elapsed|State|AllocTRES\n1|5|1:2:3:4|FAILED|gres/gpu=1\n", "trace:2: Elapsed is \"1:2:3:4\""}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         sc_workload w;
