@@ -33,13 +33,14 @@ def read(paths):
     for path in paths:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-            results = data["results"]
+            traces.append(f"{Path(data['trace']).name} ({data['jobs']} jobs, {data['gpus']} GPUs)")
+            for result in data["results"]:
+                name = result["policy"] + ("" if result["estimate"] == "oracle" else ", " + result["estimate"])
+                rows.setdefault(name, []).append({key: result[key] / 1 for key, *_ in MEASURES})
         except (OSError, ValueError, KeyError, TypeError) as reason:
-            sys.exit(f"compare.py: {path}: not an output of mdot-simulate --json ({reason})")
-        traces.append(f"{Path(data['trace']).name} ({data['jobs']} jobs, {data['gpus']} GPUs)")
-        for result in results:
-            name = result["policy"] + ("" if result["estimate"] == "oracle" else f", {result['estimate']}")
-            rows.setdefault(name, []).append(result)
+            sys.exit(f"compare.py: {path}: not an output of mdot-simulate --json ({reason!r})")
+    if not rows:
+        sys.exit(f"compare.py: {path}: holds no results")
     means = {name: {key: sum(r[key] for r in results) / len(results) for key, *_ in MEASURES}
              for name, results in rows.items()}
     return means, list(dict.fromkeys(traces))
@@ -86,7 +87,11 @@ def main():
     parser.add_argument("results", nargs="+", metavar="RESULTS.json")
     parser.add_argument("--out", required=True, metavar="PAGE.html")
     arguments = parser.parse_args()
-    Path(arguments.out).write_text(page(*read(arguments.results)), encoding="utf-8")
+    written = page(*read(arguments.results))
+    try:
+        Path(arguments.out).write_text(written, encoding="utf-8")
+    except OSError as reason:
+        sys.exit(f"compare.py: {reason}")
 
 
 if __name__ == "__main__":

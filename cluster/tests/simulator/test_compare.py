@@ -36,7 +36,21 @@ with tempfile.TemporaryDirectory() as name:
     assert "energy" not in page  # unknown everywhere
     for chart in re.findall(r"<svg.*?</svg>", page, re.S):
         ET.fromstring(chart)
-    (folder / "bad.json").write_text("{}", encoding="utf-8")
-    done = run(folder, folder / "bad.json")
-    assert done.returncode != 0 and "bad.json: not an output of mdot-simulate --json" in done.stderr
+    # A file without one of the values, or with one of another type, is refused in one line.
+    whole = {"trace": "t.csv", "jobs": 3, "gpus": 4, "results": [result("fifo", 3)]}
+    wrong = [{}, [], None, {**whole, "results": 3}, {**whole, "results": [3]}, {**whole, "trace": 3}]
+    wrong += [{k: v for k, v in whole.items() if k != key} for key in whole]
+    for key in ("policy", "estimate", "mean_jct_s", *KEYS):
+        wrong.append({**whole, "results": [{k: v for k, v in result("fifo", 3).items() if k != key}]})
+        wrong += [{**whole, "results": [{**result("fifo", 3), key: other}]} for other in (None, [1])]
+    for data in wrong:
+        (folder / "bad.json").write_text(json.dumps(data), encoding="utf-8")
+        done = run(folder, folder / "bad.json")
+        assert done.returncode == 1 and done.stderr.startswith("compare.py: ") and done.stderr.count("\n") == 1, (
+            data, done.stderr)
+        assert "bad.json: not an output of mdot-simulate --json" in done.stderr
+    done = run(folder / "absent", folder / "0.json")
+    assert done.returncode == 1 and "No such file" in done.stderr and done.stderr.count("\n") == 1
+    (folder / "bad.json").write_text(json.dumps({**whole, "results": []}), encoding="utf-8")
+    assert "holds no results" in run(folder, folder / "bad.json").stderr
 print("compare.py: passed")
