@@ -42,8 +42,11 @@ static int64_t shortest_extent(const ir_node *node, int64_t first, int64_t lengt
 
 static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth);
 
-/* Does arithmetic alone lead from the value to a Mod, as in a hash? Then any range of the value reaches all results. */
-static bool is_hashed(const ir_graph *graph, const ir_value *value, int depth)
+static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, int64_t length, int depth);
+
+/* Does arithmetic lead from the value to a Mod, as in a hash, and nothing else limit it? Then any range of the value
+ * reaches all results. */
+static bool is_hashed(const ir_graph *graph, const ir_value *value, int64_t length, int depth)
 {
     bool found = false;
     for (const ir_node *node = graph->first; node != NULL && depth < MAX_DEPTH; node = node->next)
@@ -52,9 +55,10 @@ static bool is_hashed(const ir_graph *graph, const ir_value *value, int depth)
             ir_opcode opcode = ir_node_opcode(node);
             bool is_arithmetic = opcode == IR_OP_Add || opcode == IR_OP_Sub || opcode == IR_OP_Mul ||
                                  opcode == IR_OP_Pow || opcode == IR_OP_Neg;
-            if (!(opcode == IR_OP_Mod && i == 0) && !(is_arithmetic && is_hashed(graph, node->outputs[0], depth + 1)))
-                return false;
-            found = true;
+            bool leads =
+                opcode == IR_OP_Mod ? i == 0 : is_arithmetic && is_hashed(graph, node->outputs[0], length, depth + 1);
+            if (!leads && operand_bound(graph, node, i, length, depth + 1) != INT64_MAX) return false;
+            found = found || leads;
         }
     return found;
 }
@@ -63,7 +67,7 @@ static bool is_hashed(const ir_graph *graph, const ir_value *value, int depth)
 static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, int64_t length, int depth)
 {
     double number;
-    if (ir_node_opcode(node) != IR_OP_Mod && is_hashed(graph, node->inputs[i], depth))
+    if (ir_node_opcode(node) != IR_OP_Mod && is_hashed(graph, node->inputs[i], length, depth))
         return bound_of(graph, node->outputs[0], length, depth + 1);
     switch (ir_node_opcode(node)) {
     case IR_OP_Gather:

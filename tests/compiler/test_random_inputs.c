@@ -65,6 +65,9 @@ static void indices_are_in_range(void **state)
         {"i = input i64[3]\nt = weights f32[5,2]\np = constant i64[] [31]\nm = constant i64[] [5]\na = Mul(i, p)\n"
          "b = Add(a, i)\nr = Mod(b, m)\ny = Gather(t, r)\nreturn y\n",
          10}, /* twice the divisor, however the hash multiplies */
+        {"i = input i64[3]\nt = weights f32[12,2]\np = constant i64[] [4]\nm = constant i64[] [9]\na = Mul(i, p)\n"
+         "r = Mod(a, m)\nx = Gather(t, r)\nz = Gather(t, a)\ny = Add(x, z)\nreturn y\n",
+         3}, /* the hash's operand is an index, too */
         {"i = input i64[3]\nt = weights f32[12,2]\np = constant i64[] [4]\na = Mul(i, p)\ny = Gather(t, a)\n"
          "return y\n",
          3},

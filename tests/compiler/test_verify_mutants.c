@@ -291,7 +291,7 @@ static void integers_reach_the_models_range(void **state)
          "return y\n",
          "199", "200"},
         {"i = input i64[L]\nj = input i64[L]\nt = weights f32[97,2]\np = constant i64[] [31]\nm = constant i64[] [%d]\n"
-         "a = Mul(i, p)\nb = Add(a, j)\nr = Mod(b, m)\ny = Gather(t, r)\nreturn y\n",
+         "a = Mul(i, p)\nb = Add(a, j)\nr = Mod(b, m)\ny = Gather(t, r)\nz = Cast(b) {to=1}\nreturn y, z\n",
          "96", "97"},
         {"i = input i64[L]\nt = weights f32[400,2]\nc = constant i64[] [%d]\nr = Mul(i, c)\ny = Gather(t, r)\n"
          "return y\n",
