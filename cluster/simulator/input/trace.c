@@ -39,25 +39,8 @@ static const char other_names[] =
     "job_type?,deadline_s?,group?,user?,name?,gpu_type?,outcome?,planned_part?,min_gpus?,max_gpus?,scaling?,online?,"
     "weight?,spread?,rack_spread?,limit_s?,batch?,clock_share?,loader_cpus?,cpus?,memory_gb?";
 
-enum {
-    ID,
-    SUBMIT,
-    GPUS,
-    AMOUNT,
-    TYPE,
-    DEADLINE,
-    GROUP,
-    USER,
-    NAME,
-    GPU_TYPE,
-    OUTCOME,
-    PLANNED,
-    LEAST_GPUS,
-    MOST_GPUS,
-    SCALING,
-    ONLINE,
-    NUMBERS
-};
+enum { ID, SUBMIT, GPUS, AMOUNT, TYPE, DEADLINE, GROUP, USER, NAME };
+enum { GPU_TYPE = NAME + 1, OUTCOME, PLANNED, LEAST_GPUS, MOST_GPUS, SCALING, ONLINE, NUMBERS };
 
 /* Reads the columns for elastic jobs and services. Bounds go around `gpus`. */
 static mdot_status read_elastic_columns(const bs_csv *csv, const int *at, sc_job *job, mdot_error *err)
