@@ -17,7 +17,6 @@
 #include <string.h>
 
 enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
-#define BALANCED_MARGIN 0.7 /* costs of stages are estimates */
 
 typedef struct kept {
     double ms_per_sample;
@@ -260,32 +259,14 @@ static size_t list_splits(worker *w, const mdot_configuration *even)
     return count;
 }
 
-/* Whether the stages of a pipeline, if all took equally long, would make it faster than the slowest layout kept. */
-static bool may_win(worker *w, const table *t, size_t slot, const kept *entry)
-{
-    rt_resolved_configuration resolved;
-    const mdot_job *job = w->search->space->job;
-    double gpu = 0, host = 0, all_gpu = 0, all_host = 0;
-    if (t->counts[slot] < t->capacity || !resolve(w, &entry->configuration, &resolved)) return true;
-    for (int i = 0; i < RT_PIPELINE_POSITIONS; i++) {
-        double cost = job->analysis->sharding.cost[i], launches = job->analysis->sharding.launches[i];
-        gpu += resolved.shard.of[i] * cost;
-        host += resolved.shard.of[i] * resolved.slowest_host * launches;
-        all_gpu += cost;
-        all_host += launches;
-    }
-    double part = BALANCED_MARGIN * fmin(all_gpu / gpu, all_host / host) / entry->configuration.pipeline_parallel;
-    return part * entry->ms_per_sample <= t->entries[slot * t->capacity + t->counts[slot] - 1].ms_per_sample;
-}
-
 /* Makes the stages of a pipeline uneven if that is faster, or as fast with less memory, because the embedding and the
  * head take time and memory, too. Returns whether they changed. */
-static bool balance(worker *w, const table *t, size_t slot, kept *entry)
+static bool balance(worker *w, kept *entry)
 {
     const mdot_configuration even = entry->configuration;
     const mdot_plan_info counts = w->counts; /* count each layout once */
     bool is_set = even.first_stage_blocks > 0 || even.last_stage_blocks > 0;
-    size_t count = !is_set && may_win(w, t, slot, entry) ? list_splits(w, &even) : 0;
+    size_t count = is_set ? 0 : list_splits(w, &even);
     w->counts = counts;
     predict(w, count, NULL);
     for (size_t i = 0; i < count; i++) {
@@ -393,7 +374,7 @@ static void balance_pipelines(mdot_plan *plan, worker *w, size_t slot_count)
     for (size_t slot = 0; slot < slot_count; slot++)
         for (uint32_t i = 0; i < w->pipelines.counts[slot]; i++) {
             kept entry = w->pipelines.entries[slot * PIPELINES + i];
-            if (balance(w, &plan->table, slot, &entry)) replace(&plan->table, slot, &entry);
+            if (balance(w, &entry)) replace(&plan->table, slot, &entry);
         }
 }
 
