@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 from networks import Called
+from torch import nn
 from work_networks import Make, text
 
 
@@ -34,4 +35,6 @@ def _adapted(kind: str, options: dict[str, Any]) -> Called:
 
     model, args, kwargs = text("LlamaForCausalLM", num_key_value_heads=4)()
     model = model.to_empty(device="cpu")
+    for parameter in model.parameters():  # some adapters decompose the weights, and unset memory may be no number
+        nn.init.normal_(parameter, 0.0, 0.02)
     return peft.get_peft_model(model, getattr(peft, kind)(task_type="CAUSAL_LM", **options)), args, kwargs  # type: ignore[return-value]
