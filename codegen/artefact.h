@@ -28,15 +28,12 @@ mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
                            const cg_image_set sets[CG_BACKENDS], cg_table *out_table, mdot_error *err);
 
-/* ---- elf_writer.c: data → an object file ------------------------------------------------------------------------- */
-
-/* Writes a machine's relocatable object with read-only data sections. Returns IO on failure, which may leave a partial
- * file. */
+/* elf_writer.c: writes a machine's relocatable object with read-only data sections. Returns IO on failure, which may
+ * leave a partial file. */
 mdot_status cg_elf_write_object(const char *path, uint16_t elf_machine, const cg_data_section *sections, size_t count,
                                 mdot_error *err);
 
-/* ---- link.c: object files → the artefact ------------------------------------------------------------------------- */
-
+/* link.c: object files → the artefact. */
 typedef struct cg_parts {
     const cg_machine *machine; /* machine of the code */
     const void *code;          /* bytes of an object file */
@@ -54,8 +51,7 @@ typedef struct cg_parts {
  * status of `check`. On failure `path` is unchanged and all temporary files are removed. */
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
 
-/* ---- temp_dir.c: the private temporary folder beside an output, for the linker ----------------------------------- */
-
+/* temp_dir.c: the private temporary folder beside an output, for the linker. */
 typedef enum cg_work_file {
     CG_DATA_OBJECT,
     CG_CODE_OBJECT,

@@ -3,18 +3,14 @@
 
 #include "plan/plan_builder.h"
 
-/* ---- decide.c: decides whether a value is placed or inlined ------------------------------------------------------ */
-
-/* Decides the state of output `k` of a pointwise, moving or aliasing node, and emits its nest if it gets a buffer. */
+/* decide.c: decides the state of output `k` of a pointwise, moving or aliasing node, and emits its nest if it gets a
+ * buffer. */
 mdot_status pl_decide(pl_builder *b, const ir_node *node, int k);
 
-/* ---- chain.c: the pointwise operators that continue each root ---------------------------------------------------- */
-
+/* chain.c: the pointwise operators that continue each root. */
 void pl_claim_chains(pl_builder *b);
 
-/* ---- nest.c: nests of values, and the ends of reductions --------------------------------------------------------- */
-
-/* Every emitter creates a node's kernels (for a root: with the chain) and places the results. */
+/* nest.c: every emitter creates a node's kernels (for a root: with the chain) and places the results. */
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v);
 mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output); /* nest.c: copies a graph output from another
                                                                          * placement */
@@ -29,13 +25,10 @@ mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest);
 mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, const pl_expr *result,
                            const pl_expr *const *index);
 
-/* ---- collapse.c: merges loops that can run as one ---------------------------------------------------------------- */
-
-/* Merges loops that can run as one (collapse.c). */
+/* collapse.c: merges loops that can run as one. */
 void pl_collapse_loops(pl_builder *b, pl_nest *nest);
 
-/* ---- pointwise.c: definitions of pointwise operators, one expression each ---------------------------------------- */
-
+/* pointwise.c: definitions of pointwise operators, one expression each. */
 const pl_expr *pl_define_pointwise(pl_builder *b, const ir_node *node, int output, const pl_expr *const *index);
 /* A pointwise formula's size as a tree: nodes, and reads of operand `v`. Trees grow multiplicatively along chains. */
 typedef struct pl_growth {
@@ -43,9 +36,7 @@ typedef struct pl_growth {
 } pl_growth;
 pl_growth pl_pointwise_growth(pl_builder *b, const ir_node *node, const ir_value *v);
 
-/* ---- move.c: definitions of operators that move data, one expression each ---------------------------------------- */
-
-/* Elements before the first one along each axis. False: they are known only at run time. */
+/* move.c: elements before the first one along each axis. False: they are known only at run time. */
 bool pl_read_pads(const ir_node *node, int rank, ir_dim *out_before);
 /* The value of elements that a Pad adds: its constant, or zero. */
 const pl_expr *pl_pad_constant(pl_builder *b, const ir_node *node);
@@ -55,20 +46,16 @@ const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, c
 void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const *index, const ir_type *to,
                        const pl_expr **out_index);
 
-/* ---- gather_nests.c: definitions of operators that gather elements ----------------------------------------------- */
-
+/* gather_nests.c: definitions of operators that gather elements. */
 extern const pl_define_fn pl_gathers[IR_OP_COUNT];
 
-/* ---- reduce_nests.c: reductions as nests ------------------------------------------------------------------------- */
-
+/* reduce_nests.c: reductions as nests. */
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);
 
-/* ---- norm_nests.c: normalisations that are no norm kernel, as nests ---------------------------------------------- */
-
+/* norm_nests.c: normalisations that are no norm kernel, as nests. */
 mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node);
 
-/* ---- fused.c: linear, norm and attention kernels ----------------------------------------------------------------- */
-
+/* fused.c: linear, norm and attention kernels. */
 mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_attention(pl_builder *b, const ir_node *node);
@@ -80,16 +67,13 @@ bool pl_is_norm(const ir_node *node);
 /* Dimensions per norm row. */
 int pl_norm_trailing(const ir_node *node);
 
-/* ---- plan_matmul.c: MatMul, Einsum and other linears ------------------------------------------------------------- */
-
+/* plan_matmul.c: MatMul, Einsum and other linears. */
 mdot_status pl_emit_matmul(pl_builder *b, const ir_node *node);
 
-/* ---- plan_trees.c: kernels of decision trees --------------------------------------------------------------------- */
-
+/* plan_trees.c: kernels of decision trees. */
 mdot_status pl_emit_trees(pl_builder *b, const ir_node *node);
 
-/* ---- sequence.c: sequential kernels ------------------------------------------------------------------------------ */
-
+/* sequence.c: sequential kernels. */
 mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node);
 
 /* ---- loop.c: plans loops (ir/ops.h) as recurrences: pl_begin_loop emits the initial states, and pl_end_loop turns
@@ -108,6 +92,5 @@ bool pl_find_loops(pl_builder *b);
  * the node is in a loop that the value is outside, otherwise 1. */
 double pl_reads_by_steps(const pl_builder *b, const ir_node *reader, int loop);
 
-/* ---- recurrence.c: recurrences ----------------------------------------------------------------------------------- */
-
+/* recurrence.c: recurrences. */
 mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node);

@@ -3,15 +3,11 @@
 
 #include "plan/plan.h"
 
-/* ---- build.c: builds the plan of a graph ------------------------------------------------------------------------- */
-
-/* Plans a graph after all passes: types are inferred, operators are supported, every symbol except L is bound.
+/* build.c: plans a graph after all passes: types are inferred, operators are supported, every symbol except L is bound.
  * UNSUPPORTED names the node. */
 mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err);
 
-/* ---- buffer_assignment.c: assigns offsets in the scratch memory -------------------------------------------------- */
-
-/* Assigns scratch offsets so that buffers that are live at the same time do not overlap. */
+/* buffer_assignment.c: assigns scratch offsets so that buffers that are live at the same time do not overlap. */
 bool pl_assign_memory(pl_plan *plan);
 
 /* ---- limit_rows.c: finds the kernels that may leave out rows, because a scatter reads only as many as NonZero
@@ -42,12 +38,10 @@ void pl_decide_items(pl_plan *plan);
 /* Sets `reads` of every buffer, after all kernels exist. */
 void pl_decide_precision(pl_plan *plan);
 
-/* ---- verify_plan.c: checks the rules of plan.h. For debug builds and tests --------------------------------------- */
-
-/* Checks buffer numbers, dtypes, operands of kernels, the memory plan, and index bounds if they are affine. */
+/* verify_plan.c: checks buffer numbers, dtypes, operands of kernels, the memory plan, and index bounds if they are
+ * affine. */
 mdot_status pl_verify(const pl_plan *plan, mdot_error *err);
 
-/* ---- print_plan.c: prints plans as text -------------------------------------------------------------------------- */
-
-/* Prints the plan as text, one line per buffer and one block per kernel; for --dump plan and golden tests. */
+/* print_plan.c: prints the plan as text, one line per buffer and one block per kernel; for --dump plan and golden
+ * tests. */
 char *pl_print(const pl_plan *plan, ir_arena *arena);

@@ -3,9 +3,7 @@
 
 #include "codegen/cpu/emit.h"
 
-/* ---- math.c: functions of real numbers, without calls outside the module ----------------------------------------- */
-
-/* For scalars or vectors, f32 or f64, without calls outside the module. Each definition states the error. */
+/* math.c: for scalars or vectors, f32 or f64, without calls outside the module. Each definition states the error. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
 extern const double cg_log2_e;
 /* 2^x and e^x in f32 for x <= 0, for softmax; at least 2^-100, or NaN. */
@@ -22,17 +20,14 @@ LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
 
-/* ---- gelu.c: GELU in approximations of its own, without calls outside the module --------------------------------- */
-
-/* For scalars or vectors, f32 or f64. Each definition states the error. */
+/* gelu.c: for scalars or vectors, f32 or f64. Each definition states the error. */
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
 /* For a result that the caller rounds to bf16: the absolute error is below 4e-6. On levels without a table look-up,
  * it is cg_gelu. */
 LLVMValueRef cg_gelu_to_bf16(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
 
-/* ---- large_angle.c: exact reduction of angles that are too large for sine and cosine's three parts of π/2 -------- */
-
+/* large_angle.c: exact reduction of angles that are too large for sine and cosine's three parts of π/2. */
 typedef struct cg_angle { /* quadrant · π/2 + rest, |rest| <= π/4 */
     LLVMValueRef quadrant, rest;
 } cg_angle;

@@ -10,9 +10,8 @@
 
 #include <json-c/json.h>
 
-/* ---- json.c: JSON files, and formulas ---------------------------------------------------------------------------- */
-
-/* Parses JSON, at most 32 levels deep, whose root is an object. The caller puts the object. `name` is for messages. */
+/* json.c: parses JSON, at most 32 levels deep, whose root is an object. The caller puts the object. `name` is for
+ * messages. */
 mdot_status fe_parse_json(const void *bytes, size_t size_bytes, const char *name, json_object **out_root,
                           mdot_error *err);
 /* Reads a file, which gzip may have compressed. The caller frees the bytes. */
@@ -38,8 +37,7 @@ bool fe_add_size(fe_sizes *sizes, const char *name, double value); /* false: too
 /* Computes a formula, for example "2*L*d+4*m0-d/h". False for an unknown size or another syntax. */
 bool fe_compute(const char *formula, const fe_sizes *sizes, double *out_value);
 
-/* ---- family.c: the description of a family, and a configuration's sizes ------------------------------------------ */
-
+/* family.c: the description of a family, and a configuration's sizes. */
 typedef struct fe_family {
     const char *path;         /* of the config.json, for messages */
     json_object *description; /* owned */
@@ -54,8 +52,7 @@ typedef struct fe_family {
 mdot_status fe_find_family(const char *folder, const char *path, json_object *config, const mdot_job_options *options,
                            fe_family *out_family, mdot_error *err);
 
-/* ---- adapters.c: low-rank adapters (LoRA) ------------------------------------------------------------------------ */
-
+/* adapters.c: low-rank adapters (LoRA). */
 enum { FE_MODULE_BYTES = 160, FE_MAX_TARGETS = 32, FE_MAX_RANK = 1 << 16 };
 
 /* Names of modules: whole paths, or the ends of paths. */
@@ -80,14 +77,11 @@ mdot_status fe_adapt(const mdot_job_operator *operators, size_t count, const boo
                      fe_adapted *out, mdot_error *err);
 void fe_free_adapted(fe_adapted *adapted);
 
-/* ---- build_job.c: a family's job --------------------------------------------------------------------------------- */
-
+/* build_job.c: a family's job. */
 mdot_status fe_build_job(const fe_family *family, const mdot_job_options *options, mdot_job **out_job, mdot_error *err);
 
-/* ---- library.c: ready jobs --------------------------------------------------------------------------------------- */
-
-/* The folder with the descriptions and ready jobs, malloc'ed: $MDOT_JOBS, or share/mdot/jobs beside a folder above this
- * library or program. NULL if there is none. */
+/* library.c: the folder with the descriptions and ready jobs, malloc'ed: $MDOT_JOBS, or share/mdot/jobs beside a folder
+ * above this library or program. NULL if there is none. */
 char *fe_library_folder(void);
 /* Reads a ready job: a configuration, or the path of a `.job` file, which the caller frees. `out_length` is the default
  * length. NOT_FOUND lists the nearest names. */

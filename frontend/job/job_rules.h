@@ -3,17 +3,11 @@
 
 #include "ir/passes/graph_builder.h"
 
-/* ---- embedding_bag.c: loops that sum embeddings ------------------------------------------------------------------ */
-
-/* Replaces a loop that sums embeddings by a Gather and a reduction. */
+/* embedding_bag.c: replaces a loop that sums embeddings by a Gather and a reduction. */
 void fe_job_reduce_embedding_bags(ir_builder *b, ir_node *node);
 
-/* ---- sequences.c: lists of tensors ------------------------------------------------------------------------------- */
-
-/* Replaces a list-making node's results by the list's members, once the input is typed. */
+/* sequences.c: replaces a list-making node's results by the list's members, once the input is typed. */
 void fe_job_split_list(ir_builder *b, ir_node *node);
 
-/* ---- split_einsum.c: Einsum as products of two operands ---------------------------------------------------------- */
-
-/* A rule of fe_job_canonicalise. */
+/* split_einsum.c: a rule of fe_job_canonicalise. */
 void fe_job_split_einsum(ir_builder *b, ir_node *node);

@@ -5,9 +5,7 @@
 #include "frontend/job/job_tables.h"
 #include "frontend/job/traced_program.h"
 
-/* ---- settings.c: the type and the attributes of an operator ------------------------------------------------------ */
-
-/* Writes an operator's attributes. */
+/* settings.c: writes an operator's attributes. */
 void fe_operator_settings(const fe_job *job, const fe_operator *op, int64_t *setting);
 /* The row whose name jobs use for the node: the canonical row of equivalent operators, and Linear for a matmul with a
  * parameter. */
@@ -15,10 +13,8 @@ const fe_row *fe_type_row(const fe_job *job, const ir_node *node);
 /* A matmul's parameter operand, of rank 2; NULL if there is none. */
 const ir_value *fe_matmul_weight(const fe_job *job, const ir_node *node);
 
-/* ---- operator_costs.c: FLOPs and bytes of an operator ------------------------------------------------------------ */
-
-/* Computes per_sample and per_step of all phases. Adds the FLOPs of matmuls, convolutions and similar operators at the
- * graph's batch to products[2]: forward and backward phase, without bias and normalisation. */
+/* operator_costs.c: computes per_sample and per_step of all phases. Adds the FLOPs of matmuls, convolutions and similar
+ * operators at the graph's batch to products[2]: forward and backward phase, without bias and normalisation. */
 void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op, double *products);
 static inline double fe_forward_flops(const ir_node *node)
 {
@@ -27,30 +23,25 @@ static inline double fe_forward_flops(const ir_node *node)
 /* Does a gradient of the node's result reach one of the inputs? */
 bool fe_has_gradient(const ir_node *node);
 
-/* ---- gradient_flow.c: the values that receive a gradient --------------------------------------------------------- */
-
-/* Finds the values with a path to a graph output without StopGradient, by value id, and marks parameters that affect
- * none of them as frozen. If no parameter would be left, every value counts, because the outputs are then no losses. */
+/* gradient_flow.c: finds the values with a path to a graph output without StopGradient, by value id, and marks
+ * parameters that affect none of them as frozen. If no parameter would be left, every value counts, because the outputs
+ * are then no losses. */
 void fe_find_gradient_flow(const fe_job *job, bool *out_reaches);
 /* Does a result of the node receive a gradient? */
 bool fe_receives_gradient(const ir_node *node, const bool *reaches);
 
-/* ---- modules.c: the module that an operator was exported from ---------------------------------------------------- */
-
-/* An operator's module, in the graph's arena. NULL if its names contain none, or if memory runs out. The three
- * functions derive it from the parameters or else the node, from the parameters alone, and from the node alone. */
+/* modules.c: an operator's module, in the graph's arena. NULL if its names contain none, or if memory runs out. The
+ * three functions derive it from the parameters or else the node, from the parameters alone, and from the node
+ * alone. */
 const char *fe_operator_module(const fe_job *job, const fe_operator *op);
 const char *fe_operator_parameter_module(const fe_job *job, const fe_operator *op);
 const char *fe_operator_scope(const fe_job *job, const fe_operator *op);
 
-/* ---- layers.c: the block of each operator ------------------------------------------------------------------------ */
-
-/* Sets each operator's block, from source names or from repetition. `sources` and `operators` have `count` elements. */
+/* layers.c: sets each operator's block, from source names or from repetition. `sources` and `operators` have `count`
+ * elements. */
 void fe_job_find_layers(const fe_job *job, const fe_operator *sources, mdot_job_operator *operators, int count);
 
-/* ---- repeats.c: repeated stretches of a sequence ----------------------------------------------------------------- */
-
-/* Operators of a sequence, from `first` up to but excluding `end`. */
+/* repeats.c: operators of a sequence, from `first` up to but excluding `end`. */
 typedef struct fe_stretch {
     uint32_t first, end;
     uint64_t hash; /* for use by the code that compares stretches */
@@ -62,7 +53,5 @@ typedef struct fe_stretch {
 uint32_t fe_find_repeats(const fe_job *job, const mdot_job_operator *operators, const uint32_t *kind, uint32_t count,
                          fe_stretch *out);
 
-/* ---- folded_norm_warnings.c: warnings about a whole sequence ----------------------------------------------------- */
-
-/* Warns about a sequence that looks wrong as a whole, and sets the notes. */
+/* folded_norm_warnings.c: warns about a sequence that looks wrong as a whole, and sets the notes. */
 void fe_job_warn_folded_norms(fe_job *job, const fe_operator *operators, int count);

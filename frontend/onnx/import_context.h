@@ -22,26 +22,20 @@ typedef struct fe_context {
 /* protobuf-c gives NULL for an absent string. */
 static inline const char *fe_text(const char *text) { return text != NULL ? text : ""; }
 
-/* ---- import_messages.c: errors and warnings of an import --------------------------------------------------------- */
-
-/* Reports the arena that is exhausted; the scratch arena is bounded in proportion to the file. */
+/* import_messages.c: reports the arena that is exhausted; the scratch arena is bounded in proportion to the file. */
 mdot_status fe_out_of_memory(const fe_context *context);
 void fe_warn(const fe_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Sends a warning of one line, with control characters removed, because it may contain names from the file. */
 void fe_warn_to(void (*warning)(void *user, const char *message), void *user, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
-/* ---- external.c: tensors that a model keeps in other files ------------------------------------------------------- */
-
-/* Fails if options->output is the file of a tensor whose data_location is EXTERNAL, in any folder. */
+/* external.c: fails if options->output is the file of a tensor whose data_location is EXTERNAL, in any folder. */
 mdot_status fe_check_external(const fe_context *context, const Onnx__TensorProto *proto);
 /* Reads the `size_bytes` > 0 bytes of a tensor whose data_location is EXTERNAL. */
 mdot_status fe_read_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                              const char *name, size_t size_bytes, const void **out_data);
 
-/* ---- onnx_tensor.c: TensorProto → ir_tensor ---------------------------------------------------------------------- */
-
-/* Imports a TensorProto as constant data. `kind` and `name` identify it in messages, for example "initializer" and
- * "W". Data is borrowed from the file if it is aligned there. */
+/* onnx_tensor.c: imports a TensorProto as constant data. `kind` and `name` identify it in messages, for example
+ * "initializer" and "W". Data is borrowed from the file if it is aligned there. */
 mdot_status fe_import_tensor(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                              const char *name, const ir_tensor **out_tensor);

@@ -49,24 +49,18 @@ bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset
 bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset);
 bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset);
 
-/* ---- dft.c: discrete Fourier transforms as matmuls --------------------------------------------------------------- */
-
-/* If `node`, the last of the graph, is a DFT of ONNX, rewrites it as matmuls with the cosines and sines of its
+/* dft.c: if `node`, the last of the graph, is a DFT of ONNX, rewrites it as matmuls with the cosines and sines of its
  * frequencies, or gives it up with the reason. False: out of memory. */
 bool fe_write_dft(fe_upgrader *u, ir_node *node, int64_t opset);
 
-/* ---- matmul_nbits.c: weights of a few bits each, in blocks with their own scale ---------------------------------- */
-
-/* The most weights, over all nodes: as many as fit the 2 GiB reach of CPU code, in bf16. */
+/* matmul_nbits.c: the most weights, over all nodes: as many as fit the 2 GiB reach of CPU code, in bf16. */
 #define FE_MAX_UNPACKED_WEIGHTS (INT64_C(1) << 30)
 
 /* Dequantises the weights of `node`, a MatMulNBits of com.microsoft: [K, N] in the type of the scales, in the graph's
  * arena. NULL: with a text in *out_fault, the node has a form that mdot lacks; without one, memory ran out. */
 const ir_tensor *fe_unpack_n_bits(fe_upgrader *u, const ir_node *node, const char **out_fault);
 
-/* ---- q_operators.c: operators on bytes with scales --------------------------------------------------------------- */
-
-/* If `node`, the last of the graph, is an unknown operator on bytes with scales, rewrites it as
+/* q_operators.c: if `node`, the last of the graph, is an unknown operator on bytes with scales, rewrites it as
  * dequantisation, an operator on floats and quantisation. Otherwise it stays. MALFORMED, OUT_OF_MEMORY. */
 mdot_status fe_write_q_operator(fe_upgrader *u, ir_node *node);
 
@@ -93,20 +87,16 @@ mdot_status fe_count_steps(fe_upgrader *u, const char *name, ir_value *const *in
  * node, the reason and the remedy. Other nodes stay as they are. */
 mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node);
 
-/* ---- composites.c: operators that a few standard operators express ----------------------------------------------- */
-
-/* Rewrites `node`, the last of the graph, whose op is NULL, if it is Hardmax, ReverseSequence or com.microsoft's
- * FusedConv. Otherwise it stays. MALFORMED, UNSUPPORTED and OUT_OF_MEMORY, as above. */
+/* composites.c: rewrites `node`, the last of the graph, whose op is NULL, if it is Hardmax, ReverseSequence or
+ * com.microsoft's FusedConv. Otherwise it stays. MALFORMED, UNSUPPORTED and OUT_OF_MEMORY, as above. */
 mdot_status fe_write_composite(fe_upgrader *u, ir_node *node);
 /* If `node`, a Reshape at the end of the graph, restores the shape of a tensor over pairs of positions that was normed
  * in groups (Reshape to [N, groups, -1], InstanceNormalization), it reads a GroupNormalization instead: the product of
  * the pairs' extents is no dimension. Sets u->leaves_dead_nodes. False: out of memory. */
 bool fe_join_group_norm(fe_upgrader *u, ir_node *node);
 
-/* ---- data_slices.c ----------------------------------------------------------------------------------------------- */
-
-/* If `node`, the last of the graph, is a Slice of a fixed number of rows from a loop's counter on, a Gather replaces
- * it. OUT_OF_MEMORY. */
+/* data_slices.c: if `node`, the last of the graph, is a Slice of a fixed number of rows from a loop's counter on, a
+ * Gather replaces it. OUT_OF_MEMORY. */
 mdot_status fe_slice_by_counter(fe_upgrader *u, ir_node *node);
 /* Marks rows that lie inside of their tensor while the counter has the values first … first + steps - 1. */
 void fe_check_counted_rows(const fe_upgrader *u, fe_counted_rows *rows, int64_t first, ir_dim steps);
@@ -116,8 +106,6 @@ bool fe_refuse_counted_rows(const fe_upgrader *u);
  * the exporter's form of EmbeddingBag. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
 mdot_status fe_reduce_bag(fe_upgrader *u, ir_node *node);
 
-/* ---- joined_axes.c ----------------------------------------------------------------------------------------------- */
-
-/* If `node`, the last of the graph, reads a tensor whose axes a Reshape joined to one of N * N elements, it computes on
- * the axes apart. Otherwise it stays. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
+/* joined_axes.c: if `node`, the last of the graph, reads a tensor whose axes a Reshape joined to one of N * N elements,
+ * it computes on the axes apart. Otherwise it stays. Sets u->leaves_dead_nodes. OUT_OF_MEMORY. */
 mdot_status fe_keep_pairs_apart(fe_upgrader *u, ir_node *node);

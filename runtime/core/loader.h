@@ -6,8 +6,7 @@
 
 #include <stdatomic.h>
 
-/* ---- artefact_copy.c: a private copy of the file's bytes --------------------------------------------------------- */
-
+/* artefact_copy.c: a private copy of the file's bytes. */
 typedef struct rt_copy {
     int descriptor; /* memfd; -1: ordinary memory */
     unsigned char *bytes;
@@ -24,8 +23,7 @@ mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes,
 /* Frees the memory in such pages, which must not be read again. */
 void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *address);
 
-/* ---- elf_sections.c: positions of the sections in the file ------------------------------------------------------- */
-
+/* elf_sections.c: positions of the sections in the file. */
 typedef struct rt_section {
     uint64_t offset, address, size_bytes; /* offset in the file; address in memory relative to the load address */
 } rt_section;
@@ -41,13 +39,11 @@ typedef struct rt_elf {
 mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err);
 bool rt_elf_is_code(const rt_elf *elf, uint64_t address);
 
-/* ---- table_check.c: a check of the table, so that all later code can read it in place (table_reader.h) ----------- */
-
-/* Checks magic, versions, sizes and checksum, then every offset and count of the table and every code address. */
+/* table_check.c: checks magic, versions, sizes and checksum, then every offset and count of the table and every code
+ * address. */
 mdot_status rt_table_check(const rt_elf *elf, mdot_error *err);
 
-/* ---- loader.c: the file as loaded code --------------------------------------------------------------------------- */
-
+/* loader.c: the file as loaded code. */
 typedef struct rt_library {
     rt_artefact artefact;
     atomic_uint references; /* see rt_artefact_keep */
