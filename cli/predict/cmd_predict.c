@@ -23,6 +23,36 @@ static const cli_option options[] = {
     CLI_FLAG_ROW("wide", predict_request, wide, "show all columns of the table, beyond 80 characters per line"),
     CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
 };
+
+static bool is_swept_twice(const char *command, const char *text)
+{
+    return cli_refuse(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
+}
+
+bool predict_parse_sweep(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text || equals[1] == '\0')
+        return cli_refuse(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
+    *equals = '\0';
+    for (size_t i = 0; i < cli_predict.option_count; i++)
+        if (cli_predict.options[i].takes_list && strcmp(cli_predict.options[i].name, text) == 0)
+            return cli_refuse(command, "--sweep takes the batch or a dimension; --%s itself takes a list: --%s %s",
+                              text, text, equals + 1);
+    if (strcmp(text, "batch") == 0) {
+        if (r->sweeps_batch) return is_swept_twice(command, text);
+        if (r->batch_count > 0) return cli_refuse(command, "--batch and --sweep exclude each other");
+        r->sweeps_batch = true;
+        return cli_add_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, false, PREDICT_MAX_BATCHES,
+                              r->batches, &r->batch_count);
+    }
+    if (r->swept_dim != NULL) return is_swept_twice(command, text);
+    r->swept_dim = text;
+    return cli_add_values(command, "--sweep", equals + 1, INT32_MAX, false, PREDICT_MAX_BATCHES, r->dim_values,
+                          &r->dim_value_count);
+}
+
 /* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)

@@ -15,43 +15,12 @@ const char *const predict_order_names[PREDICT_ORDER_COUNT + 1] = {
     [PREDICT_BY_TIME] = "time", [PREDICT_BY_THROUGHPUT] = "throughput", [PREDICT_BY_COST] = "cost", NULL};
 
 /* Adds to PREDICT_MAX_BATCHES values. */
-static bool add_values(const char *command, const char *what, char *text, int64_t most, int64_t *values, size_t *count)
-{
-    return cli_add_values(command, what, text, most, false, PREDICT_MAX_BATCHES, values, count);
-}
-
-static bool is_swept_twice(const char *command, const char *text)
-{
-    return cli_refuse(command, "--sweep takes the batch and one dimension, not \"%s\" as well", text);
-}
-
-bool predict_parse_sweep(const char *command, char *text, void *request)
-{
-    predict_request *r = request;
-    char *equals = strchr(text, '=');
-    if (equals == NULL || equals == text || equals[1] == '\0')
-        return cli_refuse(command, "--sweep takes batch=A..B, batch=A,B,C or a --dim's name instead, not \"%s\"", text);
-    *equals = '\0';
-    for (size_t i = 0; i < cli_predict.option_count; i++)
-        if (cli_predict.options[i].takes_list && strcmp(cli_predict.options[i].name, text) == 0)
-            return cli_refuse(command, "--sweep takes the batch or a dimension; --%s itself takes a list: --%s %s",
-                              text, text, equals + 1);
-    if (strcmp(text, "batch") == 0) {
-        if (r->sweeps_batch) return is_swept_twice(command, text);
-        if (r->batch_count > 0) return cli_refuse(command, "--batch and --sweep exclude each other");
-        r->sweeps_batch = true;
-        return add_values(command, "--sweep batch", equals + 1, CLI_MAX_BATCH, r->batches, &r->batch_count);
-    }
-    if (r->swept_dim != NULL) return is_swept_twice(command, text);
-    r->swept_dim = text;
-    return add_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
-}
-
 bool predict_parse_batch(const char *command, char *text, void *request)
 {
     predict_request *r = request;
     if (r->sweeps_batch) return cli_refuse(command, "--batch and --sweep exclude each other");
-    return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
+    return cli_add_values(command, "--batch", text, CLI_MAX_BATCH, false, PREDICT_MAX_BATCHES, r->batches,
+                          &r->batch_count);
 }
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
