@@ -33,17 +33,23 @@ static mdot_status look_through(const predict_request *r, predict_variant *v, md
     return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
 }
 
-/* If the job can be read although the dimension is unbound, it lacks that dimension, and every value would give the
- * same answer. */
+/* If the job can be read although the dimension is unbound, and is not the job's length, which has a default, the job
+ * lacks that dimension, and every value would give the same answer. */
 static mdot_status check_swept(const predict_request *r, mdot_error *err)
 {
     cli_reading reading = r->reading;
     mdot_job *job = NULL;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
     reading.quiet = true;
     if (cli_read_job(r->command, r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
+    mdot_job_get_info(job, &info);
+    bool is_length =
+        info.length > 0 && (strcmp(r->swept_dim, "length") == 0 || strcmp(r->swept_dim, info.length_name) == 0);
     mdot_job_destroy(job);
+    if (is_length) return MDOT_OK;
     bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
     bs_suggest_add(&suggestion, "batch");
+    if (info.length > 0) bs_suggest_add(&suggestion, "length");
     return BS_INVALID(err, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path, r->swept_dim,
                       bs_suggest_end(&suggestion).text);
 }

@@ -38,6 +38,30 @@ static void a_dimension_and_the_batch_are_swept_together(void **state)
     assert_compare(one[0], ==, swept[4]);
 }
 
+/* The length of a ready job has a default, so the job can be read without it. */
+static void the_length_of_a_ready_job_is_swept(void **state)
+{
+    predict_command *f = *state;
+    static const char *const jobs[] = {"gpt2", "bert-base", "t5-small", "qwen3-0.6b"};
+    for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++) {
+        double swept[MOST], one[1];
+        RUN(f, jobs[j], "--gpu", "A100", "--batch", "2", "--sweep", "length=64,192", "--json", "-q");
+        assert_int_equal(f->result.status, OK);
+        assert_true(json_is_valid(f->result.out));
+        assert_numbers(f->result.out, "length", (const double[]){64, 192}, 2);
+        assert_int_equal(json_numbers(f->result.out, "step_ms", swept, MOST), 2);
+        for (size_t i = 0; i < 2; i++) {
+            RUN(f, jobs[j], "--gpu", "A100", "--batch", "2", "--dim", i == 0 ? "length=64" : "length=192", "--json",
+                "-q");
+            assert_int_equal(json_numbers(f->result.out, "step_ms", one, 1), 1);
+            assert_compare(one[0], ==, swept[i]);
+        }
+        RUN(f, jobs[j], "--gpu", "A100", "--sweep", "lenght=64,192", "-q");
+        assert_int_equal(f->result.status, FAILED);
+        expect_contains(f->result.err, "did you mean length?");
+    }
+}
+
 static void rows_keep_their_dimension_when_sorted(void **state)
 {
     predict_command *f = *state;
@@ -228,6 +252,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_dimension_and_the_batch_are_swept_together, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_length_of_a_ready_job_is_swept, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(rows_keep_their_dimension_when_sorted, predict_command_set_up,
                                         predict_command_tear_down),
