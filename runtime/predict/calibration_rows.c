@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "runtime/core/core.h"
 #include "runtime/job/configuration.h"
-#include "runtime/job/gpus.h"
 #include "runtime/job/job_model.h"
 #include "runtime/job/operator_hash.h"
 #include "runtime/perf/analysis.h"
@@ -21,15 +20,6 @@
 
 static const bs_struct_version measurement_type = BS_SIZED(mdot_measurement, place);
 static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
-
-static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_name, mdot_error *err)
-{
-    const mdot_gpu *gpu = c->gpu_spec;
-    mdot_status status = gpu == NULL ? rt_gpu_find(c->gpu, &gpu, err) : bs_check_struct(&rt_gpu_type, c->gpu_spec, err);
-    if (status == MDOT_OK) status = rt_gpu_check_name(gpu->name, err);
-    if (status == MDOT_OK) *out_name = gpu->name;
-    return status;
-}
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------- */
 
@@ -56,11 +46,9 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
 {
     rt_gpu_names names = {0};
     rt_configuration read;
-    const char *name = NULL;
     mdot_configuration requested = MDOT_INIT(mdot_configuration);
     BS_TRY(bs_read_struct(&rt_configuration_type, configuration, &requested, err));
     BS_TRY(rt_configuration_read(configuration, 0, &names, &read, err));
-    BS_TRY(find_gpu_name(configuration, &name, err));
     mdot_configuration c = read.c;
     c.link_gbps = requested.link_gbps; /* otherwise a rate of the GPU model, which makes equal options differ */
     rt_step step = {.job = RT_NO_JOB,
@@ -78,7 +66,7 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
     c.torch = 0;
     step.others = hash_options(&c);
     *out_step = step;
-    *out_gpu = name;
+    *out_gpu = read.gpu.name;
     return MDOT_OK;
 }
 
