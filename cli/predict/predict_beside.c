@@ -88,9 +88,8 @@ static double gain_of(const predict_answers *answers)
 
 static void print_side(const char *name, const mdot_beside *side)
 {
-    int decimals = side->step_ms < 9.995 ? 2 : side->step_ms < 99.95 ? 1 : 0;
-    printf("  %s   %.*f ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", name, decimals, side->step_ms,
-           side->slowdown, side->lower_slowdown, side->upper_slowdown);
+    printf("  %s   %.*f ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", name, predict_decimals(side->step_ms),
+           side->step_ms, side->slowdown, side->lower_slowdown, side->upper_slowdown);
 }
 
 void predict_print_beside(const predict_request *r, const predict_answers *answers)

@@ -24,11 +24,9 @@ typedef struct cell {
     char text[128];
 } cell;
 
-/* Formats three significant digits or the whole number, because predictions are less precise. */
 static const char *number(cell *out, double value)
 {
-    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-    snprintf(out->text, sizeof out->text, "%.*f", decimals, value);
+    snprintf(out->text, sizeof out->text, "%.*f", predict_decimals(value), value);
     return out->text;
 }
 

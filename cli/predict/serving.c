@@ -97,11 +97,12 @@ void predict_print_servings(const predict_request *r, const predict_answers *ans
             printf("%s%s, batch %" PRId64 ": ", i == 0 ? "\n" : "", c->gpu_spec->name, c->batch);
         else
             fputs("  serving     ", stdout);
-        printf("first token after %.3g ms, then %.3g ms each (analytic): %.3g s for %" PRId64
-               " tokens, %.4g tokens/s\n%scache %.3g GiB: %s\n",
-               answers->predictions[i].step_ms, s->token_ms, s->total_ms / 1000, r->output_tokens,
-               tokens_per_second(r, answers, i), answers->count > 1 ? "  " : "              ", s->cache_bytes / GIB,
-               s->fits ? "fits" : "does not fit");
+        double first_ms = answers->predictions[i].step_ms, total_s = s->total_ms / 1000;
+        printf("first token after %.*f ms, then %.*f ms each (analytic): %.*f s for %" PRId64
+               " tokens, %.0f tokens/s\n%scache %.3g GiB: %s\n",
+               predict_decimals(first_ms), first_ms, predict_decimals(s->token_ms), s->token_ms,
+               predict_decimals(total_s), total_s, r->output_tokens, tokens_per_second(r, answers, i),
+               answers->count > 1 ? "  " : "              ", s->cache_bytes / GIB, s->fits ? "fits" : "does not fit");
     }
 }
 
