@@ -469,6 +469,50 @@ static void unread_version_changes_nothing_and_gives_a_warning(void **state)
     mdot_job_destroy(job);
 }
 
+/* The step of a predictor that reads the batch alone, and puts all its time into one of its parts. */
+static double step_with_part(double ms, int part, const mdot_job *job, const mdot_configuration *c)
+{
+    static const float nothing = 0;
+    float step[3] = {(float)(ms * .9), (float)ms, (float)(ms * 1.1)}, parts[10] = {0};
+    parts[part] = (float)ms;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "1");
+    onnx_initializer(b, "nothing", MDOT_DTYPE_F32, "1", &nothing);
+    onnx_initializer(b, "step", MDOT_DTYPE_F32, "3", step);
+    onnx_initializer(b, "parts", MDOT_DTYPE_F32, "10", parts);
+    onnx_node(b, "Mul", "configuration,nothing", "none");
+    onnx_node(b, "Add", "step,none", "step_ms");
+    onnx_output(b, "step_ms");
+    onnx_node(b, "Add", "parts,none", "part_ms");
+    onnx_output(b, "part_ms");
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    double answer = predict_one(&f, job, c).step_ms;
+    predict_close(&f);
+    return answer;
+}
+
+/* A predictor's own parts are divided, however short they are: an option that changes one of them changes the step in
+ * proportion. */
+static void parts_of_any_length_are_read(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    enum { BACKWARD_MATMULS = 4, UPDATE = 8 };
+    mdot_configuration adamw = predict_configuration(8, "A100"), recomputed = adamw;
+    adamw.optimizer = MDOT_OPTIMIZER_ADAMW;
+    recomputed.recompute = MDOT_RECOMPUTE_BLOCKS;
+    const double update = step_with_part(200, UPDATE, job, &adamw) / 200;
+    const double backward = step_with_part(200, BACKWARD_MATMULS, job, &recomputed) / 200;
+    assert_compare(update, >, 1.2);
+    assert_compare(backward, >, 1.2);
+    for (double ms = 50; ms > .004; ms /= 3) {
+        assert_within(step_with_part(ms, UPDATE, job, &adamw) / ms, update, 1e-3 * update);
+        assert_within(step_with_part(ms, BACKWARD_MATMULS, job, &recomputed) / ms, backward, 1e-3 * backward);
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +530,7 @@ int main(void)
         cmocka_unit_test(only_unread_options_are_estimated_analytically),
         cmocka_unit_test(predictor_of_software_options_gets_only_those),
         cmocka_unit_test(unread_version_changes_nothing_and_gives_a_warning),
+        cmocka_unit_test(parts_of_any_length_are_read),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }
