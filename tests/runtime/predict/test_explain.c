@@ -329,17 +329,28 @@ static void rooflines_divide_passes_and_exchanges(void **state)
     (void)state;
     static const char *const gpus[] = {"T4", "A100", "H100", "RTX-3090"};
     static const mdot_precision precisions[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP};
-    predict_fixture f;
-    predict_open(&f, predict_bandwidth_model());
-    mdot_job *job = predict_job(20, 20);
+    predict_fixture fixtures[2]; /* the second reads the batch alone, so it is asked about another configuration */
+    predict_open(&fixtures[0], predict_bandwidth_model());
+    predict_open(&fixtures[1], predict_batch_model());
+    mdot_job_operator operators[20];
+    for (uint32_t k = 0; k < 20; k++) { /* every other one is bound by the memory */
+        const mdot_load load = {k % 2 == 0 ? 1e8 * (k + 1) : 1e4, k % 2 == 0 ? 1e4 : 1e6 * k, 1e4};
+        operators[k] = (mdot_job_operator){.struct_size = sizeof *operators,
+                                           .known = true,
+                                           .type = "Linear",
+                                           .parameters = 1e5,
+                                           .per_sample = {load, load, load}};
+    }
+    mdot_job *job = predict_make_job(operators, 20);
     size_t exchanges = 0;
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 128; i++) {
+        predict_fixture *f = &fixtures[i / 64];
         mdot_configuration c = predict_configuration(1 << i % 7, gpus[i % 4]);
         c.precision = precisions[i / 4 % 2];
         c.gpu_count = 1 << i / 8 % 4;
         rt_resolved_configuration r = resolve(job, &c);
-        mdot_prediction p = predict_one(&f, job, &c);
-        mdot_explanation *e = explain(&f, job, &c);
+        mdot_prediction p = predict_one(f, job, &c);
+        mdot_explanation *e = explain(f, job, &c);
         mdot_explanation_info info = info_of(e);
         double times[RT_PASS_COUNT][RT_WORK_COUNT] = {0}, rooflines[RT_PASS_COUNT][RT_WORK_COUNT] = {0},
                backward_ms = 0;
@@ -376,7 +387,7 @@ static void rooflines_divide_passes_and_exchanges(void **state)
     }
     assert_compare(exchanges, >, 20);
     mdot_job_destroy(job);
-    predict_close(&f);
+    for (int k = 0; k < 2; k++) predict_close(&fixtures[k]);
 }
 
 static void invalid_arguments_are_refused(void **state)
