@@ -538,16 +538,20 @@ static void invalid_arguments_are_refused(void **state)
     }
     mdot_calibration_factors f = MDOT_INIT(mdot_calibration_factors);
     const mdot_configuration *c = &s->c[0];
-    assert_int_equal(mdot_calibration_explain(NULL, c, NULL, &p, &f, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_explain(calibration, NULL, NULL, &p, &f, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_explain(calibration, c, NULL, NULL, &f, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_explain(calibration, c, NULL, &p, NULL, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_apply_to_job(calibration, NULL, c, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, NULL, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, c, NULL, &err), MDOT_INVALID_ARGUMENT);
+    for (int i = 0; i < 4; i++) { /* one argument is missing */
+        err = (mdot_error){0};
+        assert_int_equal(mdot_calibration_explain(i == 0 ? NULL : calibration, i == 1 ? NULL : c, NULL,
+                                                  i == 2 ? NULL : &p, i == 3 ? NULL : &f, &err),
+                         MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "calibration, configuration, prediction or out_factors is NULL");
+        err = (mdot_error){0};
+        assert_int_equal(mdot_calibration_apply_to_job(i == 0 ? NULL : calibration, i == 1 ? NULL : s->job,
+                                                       i == 2 ? NULL : c, i == 3 ? NULL : &p, &err),
+                         MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "calibration, job, configuration or prediction is NULL");
+    }
     mdot_configuration unknown = predict_configuration(8, "B17");
     assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &unknown, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(mdot_calibration_apply_to_job(NULL, s->job, &s->c[0], &p, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_calibration_load("/nowhere.cal", &calibration, &err), MDOT_NOT_FOUND);
     mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
     assert_int_equal(mdot_calibration_get_gpu(calibration, 0, &gpu), MDOT_OUT_OF_RANGE);
