@@ -45,9 +45,10 @@ static void list_batches(const predict_answers *answers, report_job *job)
     for (size_t i = 0; i < answers->count; i++) {
         const mdot_configuration *c = &answers->configurations[i];
         int64_t own = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
-        if (unit % own != 0) unit = own % unit == 0 ? own : unit * own;
+        if (unit % own != 0 && unit * own <= CLI_MAX_BATCH) unit = own % unit == 0 ? own : unit * own;
     }
-    for (int64_t batch = unit; batch <= MOST_BATCH * unit && job->batch_count < REPORT_MAX_BATCHES; batch *= 2)
+    int64_t most = MOST_BATCH * unit < CLI_MAX_BATCH ? MOST_BATCH * unit : CLI_MAX_BATCH;
+    for (int64_t batch = unit; batch <= most && job->batch_count < REPORT_MAX_BATCHES; batch *= 2)
         job->batches[job->batch_count++] = batch;
 }
 
