@@ -76,7 +76,8 @@ static bool tells_run(const char *word, size_t length)
     size_t count = 0;
     for (; count < length && count < 8 && !is_digit(word[count]); count++) letters[1 + count] = to_lower(word[count]);
     letters[1 + count] = ' ';
-    return count < length && strstr(" attempt epoch exp fold iter job lr rep run seed task test trial try ", letters);
+    return count < length &&
+           strstr(" attempt epoch exp fold iter job lr rep run seed task test trial try ", letters) != NULL;
 }
 
 /* Returns the bytes of a name in which digits joined to letters belong to the name: all if a word tells the run, or a
