@@ -163,7 +163,8 @@ class Answers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for text, reason in (("JobID|State|Submit|Elapsed|AllocTRES\n1|COMPLETED|2026-01-01T00:00:00|1:00|gres/gpu=1\n",
                                   "no job requests a time limit"), ("JobID|State|Elapsed\n", "no column Submit"),
-                                 ("JobID|State|Submit|Elapsed|Timelimit\n1|DONE|2026-01-01|1:00|2:00\n", "t:2: State")):
+                                 ("JobID|State|Submit|Elapsed|Timelimit\n", "no column AllocTRES"),
+                                 ("JobID|State|Submit|Elapsed|Timelimit|AllocTRES\n1|DONE|2026-01-01|1:00|2:00|\n", "t:2: State")):
                 path = os.path.join(folder, "t")
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
