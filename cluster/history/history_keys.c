@@ -72,7 +72,7 @@ static bool is_number(const char *word, size_t length) { return strspn(word, "01
 /* Does the word have digits behind a word such as "run"? */
 static bool tells_run(const char *word, size_t length)
 {
-    char letters[10] = " ";
+    char letters[11] = " "; /* a word of eight bytes between blanks */
     size_t count = 0;
     for (; count < length && count < 8 && !is_digit(word[count]); count++) letters[1 + count] = to_lower(word[count]);
     letters[1 + count] = ' ';
