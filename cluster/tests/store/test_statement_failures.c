@@ -40,19 +40,6 @@ int sqlite3_exec(sqlite3 *db, const char *sql, int (*take)(void *, int, char **,
     return counts && ++steps == fail_at ? SQLITE_FULL : execute(db, sql, take, user, message);
 }
 
-static int64_t records(store_fixture *f)
-{
-    int64_t count = 0;
-    mdot_error err = {0};
-    store_expect_ok(st_query_number(f->store,
-                                    "SELECT (SELECT count(*) FROM rows) + 1000 * (SELECT count(*) FROM outcomes) + "
-                                    "100000 * (SELECT count(*) FROM members) + 10000000 * (SELECT count(*) FROM "
-                                    "predictions) + 1000000000 * (SELECT count(*) FROM jobs)",
-                                    &count, &err),
-                    &err);
-    return count;
-}
-
 static bool predict(void *user, const mdot_store_group *g)
 {
     mdot_store_prediction *p = user;
@@ -96,7 +83,7 @@ static void no_failed_step_is_forgotten(void **state)
             mdot_error err = {0};
             if (o->run == store_try_refresh)
                 assert_int_equal(sqlite3_exec(f->store->db, unplace, NULL, NULL, NULL), SQLITE_OK);
-            const int64_t before = records(f);
+            const int64_t before = store_count_records(f);
             steps = 0;
             fail_at = at;
             mdot_status status = o->run(f, &err);
@@ -110,7 +97,7 @@ static void no_failed_step_is_forgotten(void **state)
             if (sqlite3_next_stmt(f->store->db, NULL) != NULL)
                 fail_msg("%s, step %ld: a statement is left", o->name, at);
             if (sqlite3_get_autocommit(f->store->db) == 0) fail_msg("%s, step %ld: a transaction is left", o->name, at);
-            if (records(f) != before) fail_msg("%s, step %ld: records changed", o->name, at);
+            if (store_count_records(f) != before) fail_msg("%s, step %ld: records changed", o->name, at);
         }
         if (failures == 0) fail_msg("%s has no step", o->name);
     }

@@ -98,20 +98,6 @@ static int set_up(void **state)
     return result;
 }
 
-/* Records of all tables. */
-static int64_t records(store_fixture *f)
-{
-    int64_t count = 0;
-    mdot_error err = {0};
-    store_expect_ok(st_query_number(f->store,
-                                    "SELECT (SELECT count(*) FROM rows) + 1000 * (SELECT count(*) FROM outcomes) + "
-                                    "100000 * (SELECT count(*) FROM members) + 10000000 * (SELECT count(*) FROM "
-                                    "predictions) + 1000000000 * (SELECT count(*) FROM jobs)",
-                                    &count, &err),
-                    &err);
-    return count;
-}
-
 /* Copies the store without its header, so that only the search finds records. */
 static void write_damaged(store_fixture *f)
 {
@@ -132,7 +118,7 @@ static int64_t make_ready(const store_operation *o, store_fixture *f)
     if (o->run == store_try_recover) write_damaged(f);
     static const char sql[] = "DELETE FROM members WHERE row = (SELECT max(id) FROM rows)";
     if (o->run == store_try_refresh) assert_int_equal(sqlite3_exec(f->store->db, sql, NULL, NULL, NULL), SQLITE_OK);
-    return records(f);
+    return store_count_records(f);
 }
 
 /* Runs an operation without a failure, and returns the answer. */
@@ -164,7 +150,7 @@ static void expect_clean_failure(const store_operation *o, store_fixture *f, mdo
         fail_msg("%s, failure %ld: %s: \"%s\"", o->name, at, mdot_status_name(status), err->message);
     if (sqlite3_next_stmt(f->store->db, NULL) != NULL) fail_msg("%s, failure %ld: a statement is left", o->name, at);
     if (sqlite3_get_autocommit(f->store->db) == 0) fail_msg("%s, failure %ld: a transaction is left", o->name, at);
-    if (records(f) != before) fail_msg("%s, failure %ld: records changed", o->name, at);
+    if (store_count_records(f) != before) fail_msg("%s, failure %ld: records changed", o->name, at);
     if (process_count_files(f->folder) != 3 + (o->run == store_try_recover))
         fail_msg("%s, failure %ld: a file is left", o->name, at);
 }

@@ -1,5 +1,6 @@
 /* store_operations.c — see store_operations.h. */
 #include "tests/store/support/store_operations.h"
+#include "store/database.h"
 #include "store/records.h"
 
 #include <setjmp.h>
@@ -274,3 +275,16 @@ const store_operation store_operations[STORE_OPERATIONS] = {{"check", check, fal
                                                             {"open", open_again, true},
                                                             {"read_refreshed", read_refreshed, true},
                                                             {"recover", store_try_recover, true}};
+
+int64_t store_count_records(store_fixture *f)
+{
+    int64_t count = 0;
+    mdot_error err = {0};
+    store_expect_ok(st_query_number(f->store,
+                                    "SELECT (SELECT count(*) FROM rows) + 1000 * (SELECT count(*) FROM outcomes) + "
+                                    "100000 * (SELECT count(*) FROM members) + 10000000 * (SELECT count(*) FROM "
+                                    "predictions) + 1000000000 * (SELECT count(*) FROM jobs)",
+                                    &count, &err),
+                    &err);
+    return count;
+}

@@ -22,5 +22,7 @@ mdot_status store_try_import_row(store_fixture *f, mdot_error *err);
 mdot_status store_try_refresh(store_fixture *f, mdot_error *err);
 /* Recovers PATH.damaged into a new store, and removes that. */
 mdot_status store_try_recover(store_fixture *f, mdot_error *err);
+/* The numbers of records of all tables, as one number. */
+int64_t store_count_records(store_fixture *f);
 
 #endif
