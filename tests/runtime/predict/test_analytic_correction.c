@@ -469,7 +469,7 @@ static void unread_version_changes_nothing_and_gives_a_warning(void **state)
     mdot_job_destroy(job);
 }
 
-/* The step of a predictor that reads the batch alone, and puts all its time into one of its parts. */
+/* Predicts a step. The predictor reads the batch alone, and all of its time belongs to one part. */
 static double step_with_part(double ms, int part, const mdot_job *job, const mdot_configuration *c)
 {
     static const float nothing = 0;
