@@ -197,8 +197,8 @@ void rt_transfer_find(const mdot_calibration *calibration, const rt_calibration_
 /* Reads a configuration and finds the GPU's name, which lives as long as the configuration. */
 mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step *out_step, const char **out_gpu,
                                 mdot_error *err);
-/* Sets the stated deviations, and whether the GPU model is new to the predictor. A quantity that the prediction lacks
- * gets the largest deviation. */
+/* Sets the stated deviations, and whether the GPU model is new to the predictor. A quantity whose bounds do not ascend
+ * from above 0 gets the least deviation. */
 void rt_state_deviations(const mdot_prediction *prediction, rt_step *step);
 /* Index of the job; RT_NO_JOB if the calibration lacks it. */
 uint32_t rt_calibration_find_job(const mdot_calibration *calibration, uint64_t digest);

@@ -245,6 +245,7 @@ static int compare_steps(const rt_step *a, const rt_step *b)
 {
     int order = compare_words(a->job, b->job);
     if (order == 0) order = compare_words(rt_precision_class_of(a->precision), rt_precision_class_of(b->precision));
+    if (order == 0) order = compare_words(a->gpu_count > 1, b->gpu_count > 1);
     if (order == 0) order = compare_words(a->precision, b->precision);
     if (order == 0) order = compare_words(a->layout, b->layout);
     if (order == 0) order = compare_words(a->torch, b->torch);
