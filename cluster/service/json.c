@@ -9,15 +9,30 @@
 /* Properties of a text that json-c leaves unreported. */
 typedef struct marks {
     size_t values, names;
+    size_t wrong; /* the first byte that RFC 8259 forbids and json-c accepts, or the size */
     bool has_nul;
 } marks;
 
+static bool is_digit(const char *text, size_t i, size_t size) { return i < size && text[i] >= '0' && text[i] <= '9'; }
+
+/* Whether the byte is wrong: a control character in a string; outside of one ', NaN, Infinity, "1.", "-.1" or "01". */
+static bool is_wrong(const char *text, size_t i, size_t size, bool is_inside)
+{
+    if (is_inside) return (unsigned char)text[i] < ' ';
+    size_t begin = i > 0 && text[i - 1] == '-' ? i - 1 : i; /* of a number */
+    if (text[i] == '0')
+        return is_digit(text, i + 1, size) && begin > 0 && strchr(" \t\r\n[:,", text[begin - 1]) != NULL;
+    if (text[i] == '.') return !is_digit(text, i - 1, size) || !is_digit(text, i + 1, size);
+    return text[i] == '\'' || text[i] == 'N' || text[i] == 'I';
+}
+
 static marks read_marks(const char *text, size_t size)
 {
-    marks m = {0};
+    marks m = {.wrong = size};
     bool is_inside = false; /* a string */
     for (size_t i = 0; i < size; i++) {
         is_inside ^= text[i] == '"';
+        if (m.wrong == size && is_wrong(text, i, size, is_inside)) m.wrong = i;
         m.values += !is_inside && (text[i] == ',' || text[i] == '[' || text[i] == '{');
         m.names += !is_inside && text[i] == ':';
         if (!is_inside || text[i] != '\\') continue;
@@ -56,11 +71,16 @@ mdot_status sv_json_read(const void *bytes, size_t size, struct json_object **ou
     while (end < size && strchr(" \t\r\n", text[end]) != NULL && text[end] != '\0') end++;
     bool is_right = fault == json_tokener_success && end == size && json_object_is_type(object, json_type_object);
     bool is_unique = is_right && count_members(object) == m.names; /* of equal names, json-c keeps the last */
-    if (is_unique && !m.has_nul) {
+    if (is_unique && !m.has_nul && m.wrong == size) {
         *out_object = object;
         return MDOT_OK;
     }
     json_object_put(object);
+    if (is_right && m.wrong < size)
+        return mdot_fail(err, MDOT_MALFORMED,
+                         "the body is no JSON, because RFC 8259 has no NaN, Infinity, -.1, 1., 01, single quotes and "
+                         "control characters in strings: see byte %zu",
+                         m.wrong);
     if (is_right)
         return mdot_fail(err, MDOT_MALFORMED,
                          m.has_nul ? "a text of the body has a NUL (\\u0000)"

@@ -285,6 +285,44 @@ static void faults_name_member_and_remedy(void **state)
     }
 }
 
+/* A body that begins like an object is read, or refused for a limit, exactly if it is JSON (RFC 8259). */
+static void bodies_are_read_if_they_are_json(void **state)
+{
+    (void)state;
+    static const char *const seeds[] = {"{\"a\":[1.5,-0.25e+3,0,true],\"b\":{\"c\":\"x\\u00e9\\n\"},\"d\":null}",
+                                        "{ \"a\" : 10, \"b\":1e-05 }", "{\"a\":-10,\"b\":\"'\"}",
+                                        "{\"a\":[],\"b\":[{}],\"c\":1E5}"};
+    static const char *const parts[] = {
+        "NaN",  "Infinity", "-Infinity", "nan", "0",  "1",    "9",    ".",    "-", "+",      "e",       "E",  "\"",
+        "'",    ",",        ":",         "[",   "]",  "{",    "}",    "\\",   "u", "\x01",   "\n",      "\f", "\x1f",
+        "\x7f", "/",        "/**/",      " ",   "\t", "true", "True", "null", "a", "\"q\":", "\\u0000", ""};
+    static const char *const limits[] = {"twice", "NUL", "deeper"};
+    int valid = 0, invalid = 0;
+    uint64_t random = 52;
+    for (int round = 0; round < 60000; round++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s", seeds[round % 4]);
+        for (int change = 0; change <= round % 3; change++) { /* a part replaces none or one byte behind the first */
+            random = random * 6364136223846793005 + 1442695040888963407;
+            size_t length = strlen(text), at = 1 + (size_t)(random >> 40) % length,
+                   cut = at < length && (random >> 39 & 1);
+            char rest[256];
+            snprintf(rest, sizeof rest, "%s", text + at + cut);
+            snprintf(text + at, sizeof text - at, "%s%s", parts[(random >> 33) % (sizeof parts / sizeof *parts)], rest);
+        }
+        struct json_object *object = NULL;
+        mdot_error err = {0};
+        mdot_status status = sv_json_read(text, strlen(text), &object, &err);
+        json_object_put(object);
+        bool is_read = status == MDOT_OK;
+        for (size_t i = 0; !is_read && i < 3; i++) is_read = strstr(err.message, limits[i]) != NULL;
+        assert_true(status == MDOT_OK || status == MDOT_MALFORMED);
+        if (is_read != json_is_valid(text)) fail_msg("%s: %s", text, err.message);
+        *(is_read ? &valid : &invalid) += 1;
+    }
+    assert_true(valid > 5000 && invalid > 5000);
+}
+
 /* Any number of values up to the limit is read, in any white space; deeper and longer bodies are refused unread. */
 static void bodies_have_limits(void **state)
 {
@@ -352,6 +390,7 @@ int main(void)
         cmocka_unit_test(refusals_stand_at_their_places),
         cmocka_unit_test(many_configurations_keep_their_order),
         cmocka_unit_test(faults_name_member_and_remedy),
+        cmocka_unit_test(bodies_are_read_if_they_are_json),
         cmocka_unit_test(bodies_have_limits),
         cmocka_unit_test(combinations_have_a_limit),
         cmocka_unit_test(a_gpu_may_be_described),
