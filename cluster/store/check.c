@@ -24,12 +24,8 @@ static mdot_status check_seals(mdot_store *store, const st_table *table, mdot_er
 {
     sqlite3_stmt *select = NULL;
     mdot_status status = st_prepare(store, table->select, &select, err);
-    while (status == MDOT_OK) {
-        st_value values[ST_MAX_WIDTH];
-        int code = sqlite3_step(select);
-        if (code == SQLITE_DONE) break;
-        status = code == SQLITE_ROW ? st_read(store, table, select, values, err)
-                                    : st_fail(store, code, "check the records", err);
+    st_value values[ST_MAX_WIDTH];
+    while (st_next(store, table, select, "check the records", values, &status, err)) {
     }
     sqlite3_finalize(select);
     return status;

@@ -174,7 +174,7 @@ static mdot_status load_rows(mdot_store *store, drift *d, mdot_error *err)
     sqlite3_stmt *select = NULL;
     id_index *ids = malloc((d->group_count + 1) * sizeof *ids);
     mdot_status status = MDOT_OK;
-    int code = SQLITE_DONE;
+    st_value v[ST_ROW_WIDTH];
     if (ids == NULL)
         d->failed_memory = true;
     else
@@ -184,17 +184,12 @@ static mdot_status load_rows(mdot_store *store, drift *d, mdot_error *err)
                             &select, err);
     for (size_t i = 0; ids != NULL && i < d->group_count; i++) ids[i] = (id_index){d->groups[i].id, i};
     if (ids != NULL) qsort(ids, d->group_count, sizeof *ids, compare_ids);
-    while (status == MDOT_OK && !d->failed_memory && (code = sqlite3_step(select)) == SQLITE_ROW) {
-        st_value v[ST_ROW_WIDTH];
-        status = st_read(store, &st_tables[ST_ROWS], select, v, err);
-        if (status != MDOT_OK) break;
+    while (!d->failed_memory && st_next(store, &st_tables[ST_ROWS], select, "read the rows", v, &status, err)) {
         id_index wanted = {.id = sqlite3_column_int64(select, ST_ROW_WIDTH + 2)};
         const id_index *found = bsearch(&wanted, ids, d->group_count, sizeof *ids, compare_ids);
         if (found != NULL)
             d->failed_memory |= !add_row(d, found->group, v[ST_AT_measured_at].whole, log(v[ST_AT_ms].real));
     }
-    if (status == MDOT_OK && !d->failed_memory && code != SQLITE_DONE)
-        status = st_fail(store, code, "read the rows", err);
     sqlite3_finalize(select);
     free(ids);
     return status;

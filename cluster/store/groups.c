@@ -60,18 +60,15 @@ static void bind_key(sqlite3_stmt *statement, const st_value *row, const char *s
     st_bind_text(statement, 5, row[ST_AT_software].bytes);
 }
 
-static mdot_status place_row(refresh *f)
+static mdot_status place_row(refresh *f, const st_value *row)
 {
     static const char action[] = "group the rows";
     int64_t group = 0;
-    st_value row[ST_ROW_WIDTH];
-    mdot_status status = st_read(f->store, &st_tables[ST_ROWS], f->new_rows, row, f->err);
-    if (status != MDOT_OK) return status;
     char *settings = st_strip_reading(row[ST_AT_settings].bytes);
     if (settings == NULL) return no_memory(f);
     bind_key(f->add_group, row, settings);
     bind_key(f->find_group, row, settings);
-    status = st_run(f->store, f->add_group, action, NULL, f->err);
+    mdot_status status = st_run(f->store, f->add_group, action, NULL, f->err);
     if (status == MDOT_OK) status = st_run(f->store, f->find_group, action, &group, f->err);
     if (status == MDOT_OK) {
         sqlite3_bind_int64(f->add_member, 1, sqlite3_column_int64(f->new_rows, 0));
@@ -89,28 +86,22 @@ static mdot_status place_row(refresh *f)
 
 static mdot_status place_rows(refresh *f)
 {
-    for (;;) {
-        int code = sqlite3_step(f->new_rows);
-        if (code == SQLITE_DONE) return MDOT_OK;
-        if (code != SQLITE_ROW) return st_fail(f->store, code, "read the rows", f->err);
-        mdot_status status = place_row(f);
-        if (status != MDOT_OK) return status;
-    }
+    st_value row[ST_ROW_WIDTH];
+    mdot_status status = MDOT_OK;
+    while (st_next(f->store, &st_tables[ST_ROWS], f->new_rows, "read the rows", row, &status, f->err))
+        status = place_row(f, row);
+    return status;
 }
 
 /* Rows of absurd size come last, in an array that is filled from the end. */
 static mdot_status read_group(refresh *f, int64_t group, size_t *out_count, size_t *out_absurd)
 {
     size_t count = 0, absurd = 0;
-    int code;
+    st_value row[ST_ROW_WIDTH];
     mdot_status status = MDOT_OK;
     sqlite3_bind_int64(f->read_group, 1, group);
     sqlite3_bind_int(f->read_group, 2, MOST_ROWS);
-    while (status == MDOT_OK && (code = sqlite3_step(f->read_group)) != SQLITE_DONE) {
-        st_value row[ST_ROW_WIDTH];
-        status = code == SQLITE_ROW ? st_read(f->store, &st_tables[ST_ROWS], f->read_group, row, f->err)
-                                    : st_fail(f->store, code, "read a group", f->err);
-        if (status != MDOT_OK) break;
+    while (st_next(f->store, &st_tables[ST_ROWS], f->read_group, "read a group", row, &status, f->err)) {
         double ms = row[ST_AT_ms].real;
         size_t slot = st_is_absurd(ms, row[ST_AT_memory_gib].real) ? MOST_ROWS - ++absurd : count++;
         f->row[slot] = sqlite3_column_int64(f->read_group, 0);
@@ -261,13 +252,7 @@ mdot_status mdot_store_visit_groups(mdot_store *store, const mdot_store_filter *
     if (f.gpu != NULL) st_bind_text(select, 2, st_gpu_name(f.gpu, gpu_name, sizeof gpu_name));
     if (f.digest != NULL) st_bind_text(select, 3, f.digest);
     if (f.software != NULL) st_bind_text(select, 4, f.software);
-    while (status == MDOT_OK) {
-        int code = sqlite3_step(select);
-        if (code == SQLITE_DONE) break;
-        if (code != SQLITE_ROW) {
-            status = st_fail(store, code, "read the groups", err);
-            break;
-        }
+    while (st_next(store, NULL, select, "read the groups", NULL, &status, err)) {
         mdot_store_group group = group_of(select);
         if (!visit(user, &group)) break;
     }

@@ -45,21 +45,17 @@ static bool add_row(hosts *h, int64_t group, const char *host, const char *gpu_n
 static mdot_status load(mdot_store *store, hosts *h, mdot_error *err)
 {
     sqlite3_stmt *select = NULL;
-    int code = SQLITE_DONE;
     bool has_memory = true;
     mdot_status status = st_prepare(store,
                                     ST_SELECT_ROW ", m.group_id FROM members m JOIN rows r ON r.id = m.row "
                                                   "WHERE r.host <> '' ORDER BY m.group_id, r.host",
                                     &select, err);
-    while (status == MDOT_OK && has_memory && (code = sqlite3_step(select)) == SQLITE_ROW) {
-        st_value v[ST_ROW_WIDTH];
-        status = st_read(store, &st_tables[ST_ROWS], select, v, err);
-        if (status == MDOT_OK && !st_is_absurd(v[ST_AT_ms].real, v[ST_AT_memory_gib].real))
+    st_value v[ST_ROW_WIDTH];
+    while (has_memory && st_next(store, &st_tables[ST_ROWS], select, "read the rows", v, &status, err))
+        if (!st_is_absurd(v[ST_AT_ms].real, v[ST_AT_memory_gib].real))
             has_memory = add_row(h, sqlite3_column_int64(select, ST_ROW_WIDTH + 2), v[ST_AT_host].bytes,
                                  v[ST_AT_gpu_name].bytes, log(v[ST_AT_ms].real));
-    }
     if (status == MDOT_OK && !has_memory) status = BS_OUT_OF_MEMORY(err, "rows of %s", store->path);
-    if (status == MDOT_OK && code != SQLITE_DONE) status = st_fail(store, code, "read the rows", err);
     sqlite3_finalize(select);
     return status;
 }

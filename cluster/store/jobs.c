@@ -191,13 +191,7 @@ mdot_status mdot_store_visit_jobs(mdot_store *store, mdot_store_visit_job visit,
                    "SELECT j.digest, j.name, j.operator_count, j.parameters, j.added_at, length(j.bytes), count(r.id) "
                    "FROM jobs j LEFT JOIN rows r ON r.digest = j.digest GROUP BY j.id ORDER BY j.id",
                    &select, err);
-    while (status == MDOT_OK) {
-        int code = sqlite3_step(select);
-        if (code == SQLITE_DONE) break;
-        if (code != SQLITE_ROW) {
-            status = st_fail(store, code, "read the jobs", err);
-            break;
-        }
+    while (st_next(store, NULL, select, "read the jobs", NULL, &status, err)) {
         mdot_store_job job = {.struct_size = sizeof job,
                               .digest = st_column_text(select, 0),
                               .name = st_column_text(select, 1),

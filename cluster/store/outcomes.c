@@ -116,15 +116,8 @@ mdot_status mdot_store_visit_outcomes(mdot_store *store, mdot_store_visit_outcom
     if (store == NULL || visit == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a store or a visitor is missing");
     sqlite3_stmt *select = NULL;
     mdot_status status = st_prepare(store, st_tables[ST_OUTCOMES].select, &select, err);
-    while (status == MDOT_OK) {
-        int code = sqlite3_step(select);
-        if (code == SQLITE_DONE) break;
-        st_value v[ST_OUTCOME_WIDTH];
-        if (code != SQLITE_ROW)
-            status = st_fail(store, code, "read the outcomes", err);
-        else
-            status = st_read(store, &st_tables[ST_OUTCOMES], select, v, err);
-        if (status != MDOT_OK) break;
+    st_value v[ST_OUTCOME_WIDTH];
+    while (st_next(store, &st_tables[ST_OUTCOMES], select, "read the outcomes", v, &status, err)) {
         mdot_store_outcome outcome = outcome_of(select, v);
         if (!visit(user, &outcome)) break;
     }

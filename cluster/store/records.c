@@ -144,3 +144,13 @@ mdot_status st_read(const mdot_store *store, const st_table *table, sqlite3_stmt
                      "copies all intact records",
                      store->path, (long long)sqlite3_column_int64(row, 0), table->name, store->path);
 }
+
+bool st_next(const mdot_store *store, const st_table *table, sqlite3_stmt *select, const char *action,
+             st_value *out_values, mdot_status *io_status, mdot_error *err)
+{
+    int code = *io_status == MDOT_OK ? sqlite3_step(select) : SQLITE_DONE;
+    if (code == SQLITE_DONE) return false;
+    if (code != SQLITE_ROW) return *io_status = st_fail(store, code, action, err), false;
+    if (table != NULL) *io_status = st_read(store, table, select, out_values, err);
+    return *io_status == MDOT_OK;
+}

@@ -110,6 +110,10 @@ mdot_status st_insert(const mdot_store *store, const st_table *table, sqlite3_st
 /* Reads a record from a row of results whose columns begin as `select` does. CORRUPT if the seal differs. */
 mdot_status st_read(const mdot_store *store, const st_table *table, sqlite3_stmt *row, st_value *out_values,
                     mdot_error *err);
+/* Steps to the next row of results, and reads it unless `table` is NULL. False at the end, and after a fault, which
+ * *io_status gets. */
+bool st_next(const mdot_store *store, const st_table *table, sqlite3_stmt *select, const char *action,
+             st_value *out_values, mdot_status *io_status, mdot_error *err);
 /* Like st_read; false if the seal differs. */
 bool st_read_sealed(const st_table *table, sqlite3_stmt *row, st_value *out_values);
 

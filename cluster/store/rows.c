@@ -185,15 +185,8 @@ mdot_status mdot_store_visit_rows(mdot_store *store, const mdot_store_filter *fi
     if (f.software != NULL) st_bind_text(select, 4, f.software);
     sqlite3_bind_int64(select, 5, f.since != 0 ? f.since : INT64_MIN);
     sqlite3_bind_double(select, 6, f.below_weight);
-    while (status == MDOT_OK) {
-        int code = sqlite3_step(select);
-        if (code == SQLITE_DONE) break;
-        st_value v[ST_ROW_WIDTH];
-        if (code != SQLITE_ROW)
-            status = st_fail(store, code, "read the rows", err);
-        else
-            status = st_read(store, &st_tables[ST_ROWS], select, v, err);
-        if (status != MDOT_OK) break;
+    st_value v[ST_ROW_WIDTH];
+    while (st_next(store, &st_tables[ST_ROWS], select, "read the rows", v, &status, err)) {
         mdot_store_row row = row_of(select, v);
         if (!visit(user, &row)) break;
     }
