@@ -32,7 +32,7 @@ runtime/cuda    base/ mdot/ runtime/core/core.h
 runtime/job     base/ mdot/ runtime/core/core.h
 runtime/perf    base/ mdot/ runtime/core/core.h runtime/job/
 runtime/predict base/ mdot/ runtime/core/core.h runtime/job/ runtime/perf/
-runtime/search  base/ mdot/ runtime/core/core.h runtime/job/ runtime/perf/
+runtime/search  base/ mdot/ runtime/core/core.h runtime/job/ runtime/perf/ runtime/predict/predict.h
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
