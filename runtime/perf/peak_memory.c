@@ -64,6 +64,8 @@ typedef struct parts {
     double gathered_blocks, block, root;
     double gradients;     /* gradient bytes that can exist at once */
     double all_gradients; /* bytes of all gradients */
+    /* Bytes at each moment: whole and accumulated gradients at ZeRO stage 3, those of a pass, and sent results. */
+    double whole_gradients, accumulated_gradients, pass_gradients, sent_results;
     bool keeps_gradients;
 } parts;
 
@@ -126,30 +128,6 @@ static rt_elements quantised_by_kind(const mdot_job *job, const rt_resolved_conf
 {
     if (resolved->configuration.c.frozen_weights == MDOT_FROZEN_UNCHANGED) return (rt_elements){0};
     return rt_part_of(&job->analysis->update_parts.frozen_matmuls, &resolved->shard);
-}
-
-static parts parts_of(const mdot_job *job, const rt_resolved_configuration *resolved)
-{
-    const mdot_configuration *c = &resolved->configuration.c;
-    const rt_sharding *sharding = &job->analysis->sharding;
-    parts p = {.job = job,
-               .resolved = resolved,
-               .width = resolved->widths,
-               .trained_by_kind = rt_trained_part(sharding, &resolved->shard),
-               .weights_by_kind = rt_weights_part(sharding, &resolved->shard),
-               .quantised_by_kind = quantised_by_kind(job, resolved)};
-    p.parameters = rt_sum_elements(p.trained_by_kind);
-    p.weights = rt_sum_elements(p.weights_by_kind);
-    p.quantised = rt_sum_elements(p.quantised_by_kind);
-    if (c->zero_stage >= 3) gather(&p);
-    p.gradients = gradient_bytes(&p);
-    double picked = p.width.gradients * picked_elements(job, resolved);
-    p.all_gradients = p.gradients + picked;
-    if (c->step_in_backward != 0) p.gradients = fmin(p.gradients, largest_gradient(&p));
-    p.gradients += picked;
-    bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
-    p.keeps_gradients = resolved->steps > 1 || is_main;
-    return p;
 }
 
 /* Weight elements that ZeRO leaves on a GPU between steps. */
@@ -273,6 +251,34 @@ static double retained_inputs(const parts *p)
     return width * sharding->border_bytes * (p->job->info.block_count - 1) / resolved->replicated / resolved->sequence;
 }
 
+static parts parts_of(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    const rt_sharding *sharding = &job->analysis->sharding;
+    parts p = {.job = job,
+               .resolved = resolved,
+               .width = resolved->widths,
+               .trained_by_kind = rt_trained_part(sharding, &resolved->shard),
+               .weights_by_kind = rt_weights_part(sharding, &resolved->shard),
+               .quantised_by_kind = quantised_by_kind(job, resolved)};
+    p.parameters = rt_sum_elements(p.trained_by_kind);
+    p.weights = rt_sum_elements(p.weights_by_kind);
+    p.quantised = rt_sum_elements(p.quantised_by_kind);
+    if (c->zero_stage >= 3) gather(&p);
+    p.gradients = gradient_bytes(&p);
+    double picked = p.width.gradients * picked_elements(job, resolved);
+    p.all_gradients = p.gradients + picked;
+    if (c->step_in_backward != 0) p.gradients = fmin(p.gradients, largest_gradient(&p));
+    p.gradients += picked;
+    bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
+    p.keeps_gradients = resolved->steps > 1 || is_main;
+    p.whole_gradients = whole_gradients(&p);
+    p.accumulated_gradients = accumulated_gradients(&p);
+    p.pass_gradients = pass_gradients(&p);
+    p.sent_results = sent_results(&p);
+    return p;
+}
+
 static double sum_of(const rt_memory *m) { return m->weights + m->gradients + m->optimizer + m->activations; }
 
 /* Keeps the larger sum in *largest. */
@@ -296,10 +302,10 @@ static void consider_moment(const parts *p, const rt_memory *always, const mdot_
     rt_memory moment_memory = *always;
     moment_memory.weights += gathered_weights(p, m->gradients);
     moment_memory.gradients += gradients_at(p, m->gradients);
-    if (m->gradients > 0 || is_sharded_pipeline(p)) moment_memory.gradients += whole_gradients(p);
-    moment_memory.gradients = fmax(moment_memory.gradients, accumulated_gradients(p));
-    moment_memory.gradients += pass_gradients(p);
-    moment_memory.pass_activations = samples * m->per_sample + m->per_step + sent_results(p);
+    if (m->gradients > 0 || is_sharded_pipeline(p)) moment_memory.gradients += p->whole_gradients;
+    moment_memory.gradients = fmax(moment_memory.gradients, p->accumulated_gradients);
+    moment_memory.gradients += p->pass_gradients;
+    moment_memory.pass_activations = samples * m->per_sample + m->per_step + p->sent_results;
     moment_memory.pass_activations += samples * batch * m->per_square;
     moment_memory.logits = samples * m->logits;
     moment_memory.half_weights = weight_copies(p, m->weight_copies);
@@ -345,22 +351,26 @@ static rt_memory measure_part(const mdot_job *job, const rt_resolved_configurati
     return largest;
 }
 
-rt_memory rt_measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved, rt_stage stage)
+static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved, rt_stage stage)
 {
-    if (resolved->configuration.c.pipeline_parallel == 1) return measure_part(job, resolved);
     rt_resolved_configuration of_stage = rt_resolve_stage(resolved, stage);
     return measure_part(job, &of_stage);
 }
 
-rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
+rt_stage_memory rt_measure_stages(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    rt_memory largest = rt_measure_stage(job, resolved, RT_STAGE_FIRST);
-    if (resolved->configuration.c.pipeline_parallel == 1) return largest;
-    consider(rt_measure_stage(job, resolved, RT_STAGE_LAST), &largest);
-    bool is_larger = resolved->blocks[RT_STAGE_MIDDLE] > resolved->blocks[RT_STAGE_FIRST];
-    if (resolved->configuration.c.pipeline_parallel > 2 && is_larger)
-        consider(rt_measure_stage(job, resolved, RT_STAGE_MIDDLE), &largest);
-    return largest;
+    uint32_t stages = resolved->configuration.c.pipeline_parallel;
+    if (stages == 1) {
+        rt_memory whole = measure_part(job, resolved);
+        return (rt_stage_memory){whole, whole, whole};
+    }
+    rt_stage_memory m = {.first = measure_stage(job, resolved, RT_STAGE_FIRST),
+                         .last = measure_stage(job, resolved, RT_STAGE_LAST)};
+    m.largest = m.first;
+    consider(m.last, &m.largest);
+    if (stages > 2 && resolved->blocks[RT_STAGE_MIDDLE] > resolved->blocks[RT_STAGE_FIRST])
+        consider(measure_stage(job, resolved, RT_STAGE_MIDDLE), &m.largest);
+    return m;
 }
 
 uint64_t rt_sum_memory(const rt_memory *m)

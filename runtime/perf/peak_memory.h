@@ -14,9 +14,15 @@ typedef struct rt_memory {
     double flat;   /* contiguous tensors of all gradients in the update on the GPU */
 } rt_memory;
 
-/* The largest memory of all GPUs, and that of one stage; without a pipeline, both are equal. */
-rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);
-rt_memory rt_measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved, rt_stage stage);
+/* The largest memory of all GPUs, and that of the first and the last stage; without a pipeline, all are equal. */
+typedef struct rt_stage_memory {
+    rt_memory largest, first, last;
+} rt_stage_memory;
+rt_stage_memory rt_measure_stages(const mdot_job *job, const rt_resolved_configuration *resolved);
+static inline rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    return rt_measure_stages(job, resolved).largest;
+}
 /* The peak, at most UINT64_MAX. */
 uint64_t rt_sum_memory(const rt_memory *memory);
 

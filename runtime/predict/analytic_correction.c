@@ -27,6 +27,7 @@
 #include "runtime/perf/step_time.h"
 
 #include <math.h>
+#include <string.h>
 
 #define NEGLIGIBLE_CHANGE 0.01
 /* Share of the roofline's rates in a real step. It applies if the predictor does not divide its answer. The rest of a
@@ -148,8 +149,6 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
     *out_queried = queried;
 }
 
-/* ---- Parts of a step --------------------------------------------------------------------------------------------- */
-
 /* The GPU's time in a pass of one micro-step. */
 static double pass_ms(const rt_step_parts *parts, rt_pass pass)
 {
@@ -182,8 +181,6 @@ rt_step_parts rt_divide_step(const mdot_job *job, const rt_resolved_configuratio
     return parts;
 }
 
-/* ---- Correction -------------------------------------------------------------------------------------------------- */
-
 static double ratio_of(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
 
 bool rt_replaces_fused_kernels(const rt_resolved_configuration *requested, const mdot_job *job,
@@ -211,9 +208,24 @@ static double attention_ratio(const rt_resolved_configuration *requested, const 
     return rt_framework_attention(&requested->configuration, pass == RT_PASS_FORWARD, causal);
 }
 
+/* The passes' roofline. Numbers that it is independent of are zeros in the key. */
+static const rt_roofline *find_roofline(const mdot_job *job, const rt_resolved_configuration *typical,
+                                        struct rt_typical_roofline *last)
+{
+    rt_resolved_configuration key = *typical;
+    key.configuration.c.batch = key.configuration.c.accumulate = key.configuration.c.micro_batches = 0;
+    key.micro_steps = key.slowest_host = key.in_flight = 0;
+    if (!rt_is_fp8(key.configuration.c.precision)) key.steps = 0; /* engines cast weights once a step */
+    if (memcmp(&key, &last->key, sizeof key) != 0) {
+        last->key = key;
+        last->roofline = rt_roofline_of(job, typical);
+    }
+    return &last->roofline;
+}
+
 /* Multiplies the parts by ratios of rooflines at a typical batch. */
 static void convert_passes(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
-                           const mdot_job *job, rt_step_parts *parts)
+                           const mdot_job *job, rt_typical_rooflines *last, rt_step_parts *parts)
 {
     bool same_work = requested->recomputes_as_program == queried->recomputes_as_program;
     bool same_types = requested->runs_as_program == queried->runs_as_program;
@@ -224,12 +236,13 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
     if (fuses) typical.fused = queried->fused;
     typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
-    rt_roofline after = rt_roofline_of(job, &typical), before = rt_roofline_of(job, &typical_queried);
+    const rt_roofline *after = find_roofline(job, &typical, &last->requested),
+                      *before = find_roofline(job, &typical_queried, &last->queried);
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
         for (int work = 0; work < RT_WORK_COUNT; work++)
-            parts->pass_ms[pass][work] *= ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
+            parts->pass_ms[pass][work] *= ratio_of(after->pass_ms[pass][work], before->pass_ms[pass][work]);
     if (fuses) fuse_others(requested, job, parts);
-    if (after.prepared_ms[RT_PASS_FORWARD] > 0) { /* of weights, whatever the batch is */
+    if (after->prepared_ms[RT_PASS_FORWARD] > 0) { /* of weights, whatever the batch is */
         rt_roofline now = rt_roofline_of(job, requested);
         for (int pass = 0; pass < RT_PASS_COUNT; pass++) parts->pass_ms[pass][RT_WORK_LINEAR] += now.prepared_ms[pass];
     }
@@ -245,15 +258,15 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     parts->wait_ms *= launched;
     if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
     rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);
-    rt_roofline again = rt_roofline_of(job, &same_kernels);
-    double work = fmax(ratio_of(again.forward_ms + again.backward_ms, before.forward_ms + before.backward_ms), 1);
+    const rt_roofline *again = find_roofline(job, &same_kernels, &last->same_kernels);
+    double work = fmax(ratio_of(again->forward_ms + again->backward_ms, before->forward_ms + before->backward_ms), 1);
     parts->host_ms *= work;
     parts->wait_ms *= work;
 }
 
 static rt_correction correct_configuration(const rt_resolved_configuration *requested,
                                            const rt_resolved_configuration *queried, const mdot_job *job,
-                                           const rt_step_parts *queried_parts)
+                                           const rt_step_parts *queried_parts, rt_typical_rooflines *last)
 {
     const mdot_configuration *rc = &requested->configuration.c, *qc = &queried->configuration.c;
     double step_ms = rt_overlapped_ms(queried_parts, queried->micro_steps);
@@ -267,7 +280,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);
-    convert_passes(requested, queried, job, &parts);
+    convert_passes(requested, queried, job, last, &parts);
     parts.optimizer_ms *=
         ratio_of(rt_optimizer_ms(job, requested, &requested->shard), rt_optimizer_ms(job, queried, &requested->shard));
     double step = rt_overlapped_ms(&parts, requested->micro_steps);
@@ -404,7 +417,7 @@ static void follow_records(const rt_configuration *queried, rt_step_parts *parts
 }
 
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
-                         const mdot_job *job, const rt_step_parts *parts)
+                         const mdot_job *job, const rt_step_parts *parts, rt_typical_rooflines *last)
 {
     rt_step_parts measured = *parts;
     if (rt_gpu_is_from_amd(&queried->configuration.gpu)) {
@@ -421,7 +434,7 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
             measured.pass_ms[pass][RT_WORK_LINEAR] *= rt_throttled_matmuls(&queried->configuration);
         follow_records(&queried->configuration, &measured);
     }
-    rt_correction corrected = correct_configuration(requested, queried, job, &measured);
+    rt_correction corrected = correct_configuration(requested, queried, job, &measured, last);
     corrected.known_log = known_log(requested, job, &corrected.parts);
     corrected.gpu_share = 1;
     if (requested->configuration.c.host_launch_us == 0) {

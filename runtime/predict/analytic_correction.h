@@ -44,5 +44,13 @@ typedef struct rt_correction {
  * from inference alone, and mostly from image networks. */
 bool rt_replaces_fused_kernels(const rt_resolved_configuration *requested, const mdot_job *job,
                                const rt_step_parts *parts);
+/* Rooflines of a typical batch, of the last correction: layouts that differ in batches alone share them. Begins as
+ * zeros, for each job again. */
+typedef struct rt_typical_rooflines {
+    struct rt_typical_roofline {
+        rt_resolved_configuration key;
+        rt_roofline roofline;
+    } requested, queried, same_kernels;
+} rt_typical_rooflines;
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
-                         const mdot_job *job, const rt_step_parts *parts);
+                         const mdot_job *job, const rt_step_parts *parts, rt_typical_rooflines *last);

@@ -29,8 +29,6 @@ const char *mdot_calibration_effect_name(mdot_calibration_effect effect)
     return (unsigned)effect < MDOT_CALIBRATION_EFFECT_COUNT ? names[effect] : "?";
 }
 
-/* ---- Making ------------------------------------------------------------------------------------------------------ */
-
 /* A calibration file holds the name as one non-empty line of printable text. */
 static void copy_predictor_name(mdot_calibration *calibration, const char *name)
 {
@@ -99,8 +97,6 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
     free(rows);
     return status;
 }
-
-/* ---- Applying ---------------------------------------------------------------------------------------------------- */
 
 /* A prediction to be corrected. */
 typedef struct question {
@@ -254,8 +250,6 @@ void mdot_calibration_destroy(mdot_calibration *calibration)
     if (calibration == NULL || !rt_handle_unregister(calibration, RT_CALIBRATION, __func__)) return;
     if (!rt_validates_handles()) rt_calibration_free(calibration);
 }
-
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 /* The correction for a job that shares nothing with measured jobs, without the effect of several GPUs. */
 static rt_corrected correct_any_job(const mdot_calibration *calibration, const rt_calibration_gpu *gpu,

@@ -49,8 +49,6 @@ enum { SCALES = sizeof scales / sizeof *scales };
 
 static double within(double value, double minimum, double maximum) { return fmin(fmax(value, minimum), maximum); }
 
-/* ---- Covariances ------------------------------------------------------------------------------------------------- */
-
 static double shared_variance(const rt_step *a, const rt_step *b, rt_quantity q)
 {
     double smaller = fmin(a->deviation[q], b->deviation[q]);
@@ -108,8 +106,6 @@ static double factor_covariance(fitting *f)
     rt_cholesky_solve(f->fit->factor, n, f->fit->weight);
     return fmax(rt_dot(f->fit->weight, f->residual, n), 0);
 }
-
-/* ---- Outliers ---------------------------------------------------------------------------------------------------- */
 
 /* End of a job's run of anchors that begins at `first`; anchors are ordered by job. */
 static size_t end_of_job(const fitting *f, size_t first)
@@ -174,8 +170,6 @@ static void find_outliers(fitting *f, double *surprises, double *ordered)
         for (size_t i = first; i < end; i++) f->own[i] = share;
     }
 }
-
-/* ---- One GPU ----------------------------------------------------------------------------------------------------- */
 
 /* The logarithm of the marginal likelihood of Student's t, except for a constant. */
 static double evidence_of(const rt_fit *fit, double squares)
@@ -268,8 +262,6 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
     return MDOT_OK;
 }
 
-/* ---- The site ---------------------------------------------------------------------------------------------------- */
-
 /* A step of no job, which has the GPU's mean deviation and host share. */
 static rt_step mean_step(const rt_fit *fit, rt_quantity q)
 {
@@ -341,8 +333,6 @@ mdot_status rt_calibration_restore(mdot_calibration *calibration, mdot_error *er
 {
     return fit_all(calibration, false, err);
 }
-
-/* ---- One step ---------------------------------------------------------------------------------------------------- */
 
 static void correct_by_site(const rt_site *site, double deviation, rt_corrected *out)
 {

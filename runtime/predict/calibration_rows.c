@@ -21,8 +21,6 @@
 static const bs_struct_version measurement_type = BS_SIZED(mdot_measurement, place);
 static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
 
-/* ---- Steps ------------------------------------------------------------------------------------------------------- */
-
 static uint64_t hash_number(uint64_t hash, double number) { return rt_hash(hash, &number, sizeof number); }
 
 static uint64_t hash_options(const mdot_configuration *c)
@@ -83,8 +81,6 @@ void rt_state_deviations(const mdot_prediction *p, rt_step *step)
     step->deviation[RT_QUANTITY_MEMORY] = deviation_of((double)p->memory_lower_bytes, (double)p->memory_upper_bytes);
 }
 
-/* ---- GPUs and jobs ----------------------------------------------------------------------------------------------- */
-
 /* Names are cut to RT_CALIBRATION_NAME_BYTES - 1 bytes, at a character boundary. */
 static size_t name_length(const char *name) { return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1); }
 
@@ -142,8 +138,6 @@ void rt_calibration_free(mdot_calibration *calibration)
     free(calibration->jobs);
     free(calibration);
 }
-
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 typedef struct measured_row {
     size_t gpu;
@@ -234,8 +228,6 @@ static mdot_status read_row(mdot_context *context, const mdot_measurement *m, co
     return MDOT_OK;
 }
 
-/* ---- Order ------------------------------------------------------------------------------------------------------- */
-
 static int compare_words(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
 static int compare_doubles(double a, double b) { return (a > b) - (a < b); }
@@ -271,8 +263,6 @@ static int compare_identities(const void *a, const void *b)
 {
     return compare_words(((const rt_job_identity *)a)->digest, ((const rt_job_identity *)b)->digest);
 }
-
-/* ---- Anchors ----------------------------------------------------------------------------------------------------- */
 
 /* Levels at which steps become one anchor, until they fit. */
 typedef enum merging { MERGE_EQUAL, MERGE_NEAR_BATCHES, MERGE_BATCHES, MERGE_CONFIGURATIONS, MERGE_LEVELS } merging;

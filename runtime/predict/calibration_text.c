@@ -19,8 +19,6 @@
 enum { MAX_BYTES = 1 << 24 }; /* more than the text for RT_CALIBRATION_MAX_JOBS jobs and all anchors */
 static const char magic[] = "mdot-calibration", version[] = "5";
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
-
 typedef struct reader {
     char *at; /* position in a text copy, which is split in place */
     int line;
@@ -309,8 +307,6 @@ mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calib
     free(bytes);
     return status == MDOT_OK ? status : mdot_fail(err, status, "%s: %s", path, reason.message);
 }
-
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 static const char *digits(double value, char out[BS_NUMBER_BYTES]) { return bs_number_print(value, 9, out); }
 

@@ -51,8 +51,6 @@ static size_t count_of(const breakdown *b) { return b->job->info.operator_count;
 
 static double part_of(const breakdown *b, size_t index) { return b->requested.shard.of[b->sharding->position[index]]; }
 
-/* ---- Time of the queried configuration --------------------------------------------------------------------------- */
-
 /* operator_ms starts as rooflines, which give the operators' relative times. */
 static void start_with_rooflines(breakdown *b, const rt_resolved_configuration *resolved)
 {
@@ -166,8 +164,6 @@ static mdot_status explain_queried(breakdown *b, mdot_error *err)
     return MDOT_OK;
 }
 
-/* ---- Time of the requested configuration ------------------------------------------------------------------------- */
-
 static rt_pass pass_of(int phase) { return phase == MDOT_PHASE_FORWARD ? RT_PASS_FORWARD : RT_PASS_BACKWARD; }
 
 static double ratio(double requested, double queried) { return queried > 0 ? requested / queried : 1; }
@@ -278,8 +274,6 @@ static void write_times(breakdown *b, double step_ms, bool is_own, const rt_corr
     info->overlap_ms = info->host_busy_ms - info->host_ms;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
 /* Adds `bytes` to a field of every operator's result in proportion to `weights`, or equally if all weights are 0. */
 static void distribute(breakdown *b, double bytes, const double *weights, size_t field)
 {
@@ -330,14 +324,13 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
-/* ---- Public functions -------------------------------------------------------------------------------------------- */
-
 static mdot_status explain(breakdown *b, const rt_answer *answer, mdot_error *err)
 {
     BS_TRY(explain_queried(b, err));
     bool is_own = b->explains && !answer->has_parts; /* the entries may divide the step differently */
     rt_step_parts parts = is_own ? parts_of_explanation(b, answer->queried_ms) : answer->parts;
-    rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, &parts);
+    rt_job_tensors *tensors = rt_context_state(b->context, &rt_predict_extension); /* of the answer's job */
+    rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, &parts, &tensors->typical);
     write_times(b, answer->prediction.gpu_ms, is_own, &corrected);
     return write_memory(b, err);
 }

@@ -161,6 +161,7 @@ static sequence sequence_of(const mdot_job *job, const rt_shard *shard, const rt
 void rt_write_operator_features(const mdot_job *job, const rt_shard *shard, rt_job_tensors *tensors)
 {
     sequence s = sequence_of(job, shard, tensors);
+    tensors->encoded = NULL;
     tensors->row_count = 0;
     tensors->shortened = false;
     if (tensors->schema.row_capacity == 0) return;

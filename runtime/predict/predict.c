@@ -26,16 +26,16 @@ typedef struct pairs {
     const mdot_job *job;
     const mdot_encoding *encoding; /* of `job`, or NULL */
     const mdot_configuration *configurations;
+    const rt_measured_configuration *measured; /* in place of configurations, or NULL */
     size_t count;
     mdot_prediction *out;
-    bool is_one; /* a single prediction: a failure leaves the result unchanged */
+    bool is_first; /* of several calls with `measured` and one job, which stays encoded */
+    bool is_one;   /* a single prediction: a failure leaves the result unchanged */
 } pairs;
 
 static const mdot_job *job_of(const pairs *p, size_t i) { return p->jobs != NULL ? p->jobs[i] : p->job; }
 
 static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
-
-/* ---- One pair --------------------------------------------------------------------------------------------------- */
 
 /* Writes number k to out[k * block], for each number that the predictor reads. */
 static void write_configuration(const rt_configuration *configuration, const rt_job_schema *schema, float *out)
@@ -171,9 +171,10 @@ static double loader_ms(const mdot_configuration *c)
     return MS_PER_SECOND * seconds * rt_samples_of_step(c);
 }
 
-static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, mdot_prediction *out)
+static void fill_memory(const mdot_job *job, const rt_resolved_configuration *requested, const rt_stage_memory *stages,
+                        mdot_prediction *out)
 {
-    rt_memory memory = rt_measure_memory(job, requested);
+    const rt_memory memory = stages->largest;
     rt_reserved reserved = rt_reserve_memory(job, requested, &memory);
     rt_memory_interval interval = rt_memory_within(job, &memory);
     out->peak_memory_bytes = rt_sum_memory(&memory);
@@ -190,12 +191,8 @@ static void fill_memory(const mdot_job *job, const rt_resolved_configuration *re
     out->context_bytes = reserved.context;
     out->workspace_bytes = reserved.workspace;
     out->collective_bytes = reserved.collectives;
-    out->first_stage_bytes = out->last_stage_bytes = out->peak_memory_bytes;
-    if (requested->configuration.c.pipeline_parallel == 1) return;
-    memory = rt_measure_stage(job, requested, RT_STAGE_FIRST);
-    out->first_stage_bytes = rt_sum_memory(&memory);
-    memory = rt_measure_stage(job, requested, RT_STAGE_LAST);
-    out->last_stage_bytes = rt_sum_memory(&memory);
+    out->first_stage_bytes = rt_sum_memory(&stages->first);
+    out->last_stage_bytes = rt_sum_memory(&stages->last);
 }
 
 static void fill_power(const rt_configuration *configuration, const rt_roofline_terms *terms, mdot_prediction *out)
@@ -238,10 +235,11 @@ static bool read_parts(const rt_job_schema *schema, const rt_job_pair *pair, rt_
     return true;
 }
 
-static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema,
-                             const rt_cached_features *features, const rt_job_pair *pair, const mdot_job *job,
+static mdot_status read_pair(const mdot_context *context, rt_job_tensors *tensors, const rt_cached_features *features,
+                             const rt_job_pair *pair, const mdot_job *job, const rt_stage_memory *memory,
                              mdot_prediction *out_prediction, mdot_error *err)
 {
+    const rt_job_schema *schema = &tensors->schema;
     const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     mdot_status status = check_times(ms, err);
@@ -251,7 +249,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     rt_step_parts parts;
     bool has_parts = read_parts(schema, pair, &parts);
     if (!has_parts) parts = rt_divide_step(job, &pair->queried, (double)ms[1]);
-    rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, &parts);
+    rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, &parts, &tensors->typical);
     if (!has_parts) corrected.host_log = corrected.slow_host_log = 0; /* the host's time is a guess */
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     const rt_configuration *configuration = &pair->requested.configuration;
@@ -263,13 +261,11 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     widen_by_check(job, configuration, out_prediction);
     out_prediction->loader_ms = loader_ms(&configuration->c);
     rt_wait_for_data(out_prediction);
-    fill_memory(job, &pair->requested, out_prediction);
+    fill_memory(job, &pair->requested, memory, out_prediction);
     fill_power(configuration, &terms, out_prediction);
     rt_fill_plausibility(job, &terms, configuration, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
     return MDOT_OK;
 }
-
-/* ---- All pairs --------------------------------------------------------------------------------------------------- */
 
 static const mdot_abi_table *table_of(const mdot_context *context)
 {
@@ -290,8 +286,6 @@ typedef struct call {
     rt_job_tensors *tensors;
     const pairs *pairs;
     rt_gpu_names names;
-    const mdot_job *encoded; /* the job whose shard `shard` is in tensors->features */
-    rt_shard shard;
     bool has_pending; /* `pending` is the first configuration of the next run, which the last run had no space for */
     rt_resolved_configuration pending;
     mdot_status status; /* first failure; its message is in err */
@@ -302,7 +296,7 @@ typedef struct call {
 typedef struct run {
     const mdot_job *job;
     rt_shard shard;
-    size_t count, block_count;
+    size_t count;
     size_t pair[RT_PAIR_CAPACITY];
 } run;
 
@@ -330,6 +324,10 @@ static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
         *out_resolved = c->pending;
         return MDOT_OK;
     }
+    if (c->pairs->measured != NULL) {
+        *out_resolved = c->pairs->measured[i].resolved;
+        return MDOT_OK;
+    }
     rt_configuration requested;
     mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, &requested, err);
     if (status == MDOT_OK) status = rt_configuration_check(&requested, job, err);
@@ -337,27 +335,67 @@ static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
     return status;
 }
 
-/* Adds the pair, whose `requested` is set, to a block of its batch. Returns false if all blocks are taken. */
-static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
+static bool equal_columns(const float *a, const float *b, size_t rows, size_t stride)
+{
+    size_t row = 0;
+    while (row < rows && a[row * stride] == b[row * stride]) row++;
+    return row == rows;
+}
+
+/* Finds the numbers of the block's last configuration in another place. Returns false if there is none. */
+static bool find_numbers(const rt_job_tensors *tensors, const rt_job_block *block, rt_job_pair *out_place)
+{
+    const rt_job_schema *schema = &tensors->schema;
+    for (size_t b = 0; b < tensors->taken_count; b++) {
+        const rt_job_block *other = &tensors->blocks[b];
+        size_t last = block->count - 1, count = other == block ? last : other->count;
+        for (size_t k = 0; other->batch == block->batch && k < count; k++) {
+            if (!equal_columns(block->configuration + last, other->configuration + k,
+                               schema->known[RT_JOB_INPUT_CONFIGURATION], schema->block) ||
+                !equal_columns(block->gpu + last, other->gpu + k, schema->known[RT_JOB_INPUT_GPU], schema->block))
+                continue;
+            out_place->block = other;
+            out_place->at = k;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds the pair, whose `requested` is set, to a block of its batch. Layouts share an answer if they differ only in
+ * numbers that the predictor does not read. Returns false if all blocks are taken. */
+static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair)
 {
     const rt_job_schema *schema = &tensors->schema;
     rt_configuration queried;
     rt_project_configuration(&pair->requested.configuration, job, schema->reads, &queried);
     int64_t batch = queried.micro_batch;
-    size_t b = *block_count;
+    size_t b = tensors->taken_count;
     while (b > 0 && (tensors->blocks[b - 1].batch != batch || tensors->blocks[b - 1].count == schema->block)) b--;
     if (b == 0) {
-        if (*block_count == tensors->block_count) return false;
-        b = ++*block_count;
+        if (tensors->taken_count == tensors->block_count) return false;
+        b = ++tensors->taken_count;
         tensors->blocks[b - 1].count = 0;
+        tensors->blocks[b - 1].has_new = false;
         tensors->blocks[b - 1].batch = batch;
     }
     rt_job_block *block = &tensors->blocks[b - 1];
     pair->block = block;
     pair->at = rt_add_configuration(schema, &queried, block);
+    if (find_numbers(tensors, block, pair))
+        block->count--;
+    else
+        block->has_new = true;
     rt_resolve(job, &queried, &pair->queried);
     pair->queried.recomputes_as_program = pair->queried.runs_as_program = false;
     return true;
+}
+
+/* Blocks keep the answers of earlier runs with the same job and shard. */
+static void begin_run(rt_job_tensors *tensors, const mdot_job *job, const rt_shard *shard)
+{
+    if (tensors->encoded != job) tensors->typical = (rt_typical_rooflines){0};
+    if (tensors->encoded != job || !equal_shards(&tensors->shard, shard)) tensors->taken_count = 0;
 }
 
 /* Gathers pairs from `first` on and refuses the invalid ones. Returns the number of pairs that it has processed. */
@@ -372,8 +410,15 @@ static size_t gather(call *c, size_t first, run *out)
             refuse(c, i, &reason);
             continue;
         }
-        bool is_other_shard = out->count > 0 && !equal_shards(&pair->requested.shard, &out->shard);
-        if (is_other_shard || !add_pair(c->tensors, out->job, pair, &out->block_count)) {
+        bool is_first = out->count == 0;
+        if (is_first) begin_run(c->tensors, out->job, &pair->requested.shard);
+        bool is_other_shard = !is_first && !equal_shards(&pair->requested.shard, &out->shard);
+        bool is_added = !is_other_shard && add_pair(c->tensors, out->job, pair);
+        if (!is_added && is_first) { /* earlier runs have taken all blocks */
+            c->tensors->taken_count = 0;
+            is_added = add_pair(c->tensors, out->job, pair);
+        }
+        if (!is_added) {
             c->pending = pair->requested;
             c->has_pending = true;
             break;
@@ -390,35 +435,41 @@ static const rt_cached_features *encode_run(call *c, const run *r)
     rt_cached_features *features = &c->tensors->features;
     bool is_covered = rt_is_unsharded(&r->shard) && r->shard.square_batch == 0;
     if (c->pairs->encoding != NULL && is_covered) return &c->pairs->encoding->features;
-    if (r->job != c->encoded || !equal_shards(&r->shard, &c->shard))
+    if (r->job != c->tensors->encoded || !equal_shards(&r->shard, &c->tensors->shard))
         rt_encode(c->context, c->tensors, r->job, &r->shard, features);
-    c->encoded = r->job;
-    c->shard = r->shard;
+    c->tensors->encoded = r->job;
+    c->tensors->shard = r->shard;
     return features;
 }
 
-static void evaluate_run(const call *c, const run *r, const rt_cached_features *features)
+static void evaluate_blocks(const call *c, const rt_cached_features *features)
 {
     const rt_job_schema *schema = &c->tensors->schema;
     const mdot_abi_entry *entry = rt_entry(table_of(c->context), schema->evaluate_entry);
     rt_item items[RT_PAIR_CAPACITY];
-    for (size_t b = 0; b < r->block_count; b++) {
+    size_t count = 0;
+    for (size_t b = 0; b < c->tensors->taken_count; b++) {
         rt_job_block *block = &c->tensors->blocks[b];
+        if (!block->has_new) continue;
         rt_bind_cached_features(schema, features, block);
-        items[b] = (rt_item){block->inputs, block->outputs};
+        items[count++] = (rt_item){block->inputs, block->outputs};
+        block->has_new = false;
     }
-    rt_run_many(c->context, entry, entry->least_length ? (int64_t)features->row_count : 0, items, r->block_count);
+    rt_run_many(c->context, entry, entry->least_length ? (int64_t)features->row_count : 0, items, count);
 }
 
 static void predict_run(call *c, const run *r)
 {
     const rt_cached_features *features = encode_run(c, r);
-    evaluate_run(c, r, features);
+    evaluate_blocks(c, features);
     for (size_t i = 0; i < r->count; i++) {
         mdot_prediction prediction;
         mdot_error reason;
-        if (read_pair(c->context, &c->tensors->schema, features, &c->tensors->pairs[i], r->job, &prediction, &reason) ==
-            MDOT_OK) {
+        const rt_job_pair *pair = &c->tensors->pairs[i];
+        const rt_measured_configuration *measured = c->pairs->measured;
+        rt_stage_memory memory =
+            measured != NULL ? measured[r->pair[i]].memory : rt_measure_stages(r->job, &pair->requested);
+        if (read_pair(c->context, c->tensors, features, pair, r->job, &memory, &prediction, &reason) == MDOT_OK) {
             answer(c, r->pair[i], &prediction);
         } else {
             refuse(c, r->pair[i], &reason);
@@ -430,6 +481,7 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_err
 {
     call c = {.context = context, .tensors = rt_context_state(context, &rt_predict_extension), .pairs = p, .err = err};
     if (c.tensors == NULL) return rt_job_schema_read(table_of(context), RT_JOB_PREDICT, &(rt_job_schema){0}, err);
+    if (p->measured == NULL || p->is_first) c.tensors->encoded = NULL;
     BS_TRY(p->count > 0 ? bs_check_struct(&prediction_type, p->out, err) : MDOT_OK);
     for (size_t first = 0; first < p->count;) {
         run r;
@@ -499,6 +551,15 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return BS_INVALID(err, "mdot_sweep: context, job, configurations or out_predictions is NULL");
     const pairs requested = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
+    return predict_validated(context, &requested, __func__, err);
+}
+
+mdot_status rt_sweep_measured(mdot_context *context, const mdot_job *job, bool is_first,
+                              const rt_measured_configuration *measured, size_t count, mdot_prediction *out_predictions,
+                              mdot_error *err)
+{
+    const pairs requested = {
+        .job = job, .measured = measured, .count = count, .out = out_predictions, .is_first = is_first};
     return predict_validated(context, &requested, __func__, err);
 }
 

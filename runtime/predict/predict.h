@@ -3,6 +3,7 @@
 
 #include "mdot/mdot_explain.h"
 #include "runtime/perf/analysis_parts.h"
+#include "runtime/perf/peak_memory.h"
 #include "runtime/predict/analytic_correction.h"
 #include "runtime/predict/predictor_tensors.h"
 
@@ -24,6 +25,17 @@ typedef struct rt_answer {
 } rt_answer;
 mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                           rt_answer *out_answer, mdot_error *err);
+
+/* A configuration that the caller resolved against a job and measured. */
+typedef struct rt_measured_configuration {
+    rt_resolved_configuration resolved;
+    rt_stage_memory memory;
+} rt_measured_configuration;
+/* mdot_sweep of such configurations. The context keeps the job's encoding for further calls with the same job: pass
+ * true as `is_first` for each job again. */
+mdot_status rt_sweep_measured(mdot_context *context, const mdot_job *job, bool is_first,
+                              const rt_measured_configuration *measured, size_t count, mdot_prediction *out_predictions,
+                              mdot_error *err);
 
 /* ---- Explain ----------------------------------------------------------------------------------------------------- */
 

@@ -46,8 +46,6 @@ typedef struct reading {
     mdot_error *err;
 } reading;
 
-/* ---- Shapes ------------------------------------------------------------------------------------------------------ */
-
 static bool is_row_dim(const mdot_abi_dim *dim) { return dim->scale == 1 && dim->offset == 0 && dim->times == 0; }
 
 static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size) { return !rt_has_length(dim) && dim->offset == size; }
@@ -79,8 +77,6 @@ static mdot_status fail_tensor(const reading *r, const char *kind, const char *n
     return mdot_fail(r->err, MDOT_INCOMPATIBLE, "%s %s of entry %s must be %s [%s]; the artefact %s", kind, name,
                      r->name, mdot_dtype_name(dtype), shape, inabilities[r->question]);
 }
-
-/* ---- Inputs ------------------------------------------------------------------------------------------------------ */
 
 /* Returns RT_JOB_INPUT_COUNT if the name is unknown. */
 static int find_input(const char *name)
@@ -240,8 +236,6 @@ static mdot_status check_all_read(const reading *evaluate, const mdot_abi_entry 
     return MDOT_OK;
 }
 
-/* ---- Outputs ----------------------------------------------------------------------------------------------------- */
-
 /* 0 if the number of columns is outside the output's range. */
 static int64_t columns_of(const reading *r, const mdot_abi_tensor *tensor, int i)
 {
@@ -292,8 +286,6 @@ static mdot_status read_block(reading *r)
                      "for predictions of jobs",
                      r->name, outputs[RT_JOB_OUTPUT_STEP].name, RT_PAIR_CAPACITY);
 }
-
-/* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
 static const mdot_abi_entry *find_entry(const mdot_abi_table *table, const char *name, uint32_t *out_index)
 {

@@ -3,7 +3,7 @@
 
 #include "runtime/core/core.h"
 #include "runtime/perf/resolved_configuration.h"
-#include "runtime/predict/predictor_schema.h"
+#include "runtime/predict/analytic_correction.h"
 
 /* ---- Predict extension ------------------------------------------------------------------------------------------- */
 
@@ -26,6 +26,7 @@ typedef struct rt_cached_features {
 typedef struct rt_job_block {
     float *configuration, *gpu, *step_ms, *outside, *parts;
     size_t count;
+    bool has_new; /* configurations without an answer */
     int64_t batch;
     const void *inputs[RT_CACHED_CAPACITY + 2]; /* in the entry's order */
     void *outputs[3];
@@ -44,6 +45,11 @@ typedef struct rt_job_tensors {
     size_t row_count;
     bool shortened;
     rt_cached_features features; /* of the current job, if the caller passes no encoding */
+    /* The job and shard of the features and of the taken blocks. NULL: none, because calls may end before jobs do */
+    const mdot_job *encoded;
+    rt_shard shard;
+    size_t taken_count;
+    rt_typical_rooflines typical;
     size_t block_count;
     rt_job_block *blocks;
     rt_job_pair pairs[RT_PAIR_CAPACITY];

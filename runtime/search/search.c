@@ -8,7 +8,7 @@
 #include "base/struct_version.h"
 #include "runtime/core/core.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_memory.h"
+#include "runtime/predict/predict.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 2048, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
+enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 512, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
 
 typedef struct kept {
     double ms_per_sample;
@@ -54,6 +54,7 @@ typedef struct worker {
     mdot_context *context;
     table table, pipelines;      /* pipelines: the fastest ones with equal stages */
     mdot_configuration *layouts; /* CHUNK each */
+    rt_measured_configuration *measured;
     mdot_prediction *predictions;
     uint64_t *numbers;
     rt_gpu_names names;
@@ -63,13 +64,11 @@ typedef struct worker {
     mdot_status status;      /* of the first failed chunk */
     mdot_error err, refusal; /* of that chunk, and of the first refused layout */
     pthread_t thread;
-    bool is_first, is_started;
+    bool is_first, is_started, has_encoded;
 } worker;
 
 static const bs_struct_version info_type = BS_SIZED(mdot_plan_info, cancelled);
 static const bs_struct_version layout_type = BS_SIZED(mdot_plan_layout, pipeline_share);
-
-/* ---- Table ------------------------------------------------------------------------------------------------------- */
 
 static bool is_before(const kept *a, const kept *b)
 {
@@ -113,8 +112,6 @@ static void free_table(table *t)
     free(t->counts);
 }
 
-/* ---- Pricing ----------------------------------------------------------------------------------------------------- */
-
 /* Resolves a layout; false if the job or the GPU cannot run it. */
 static bool resolve(worker *w, const mdot_configuration *layout, rt_resolved_configuration *out)
 {
@@ -128,15 +125,16 @@ static bool resolve(worker *w, const mdot_configuration *layout, rt_resolved_con
     return status == MDOT_OK;
 }
 
-/* Returns the upper bound of a layout's memory; UINT64_MAX if it exceeds the GPU. */
-static uint64_t measure(worker *w, const rt_resolved_configuration *resolved)
+/* Measures a layout. Returns the upper bound of its memory; UINT64_MAX if it exceeds the GPU. */
+static uint64_t measure(worker *w, rt_measured_configuration *layout)
 {
     const mdot_job *job = w->search->space->job;
-    rt_memory memory = rt_measure_memory(job, resolved);
-    rt_reserved reserved = rt_reserve_memory(job, resolved, &memory);
-    uint64_t above = rt_memory_within(job, &memory).upper_bytes - rt_sum_memory(&memory);
-    uint64_t bytes = rt_sum_reserved(&memory, &reserved) + above;
-    if (bytes <= rt_usable_memory(&resolved->configuration.gpu)) return bytes;
+    layout->memory = rt_measure_stages(job, &layout->resolved);
+    const rt_memory *memory = &layout->memory.largest;
+    rt_reserved reserved = rt_reserve_memory(job, &layout->resolved, memory);
+    uint64_t above = rt_memory_within(job, memory).upper_bytes - rt_sum_memory(memory);
+    uint64_t bytes = rt_sum_reserved(memory, &reserved) + above;
+    if (bytes <= rt_usable_memory(&layout->resolved.configuration.gpu)) return bytes;
     w->counts.too_large++;
     return UINT64_MAX;
 }
@@ -162,7 +160,9 @@ static mdot_status predict(worker *w, size_t count, mdot_error *err)
 {
     const rt_space *space = w->search->space;
     for (size_t i = 0; i < count; i++) w->predictions[i].struct_size = sizeof *w->predictions;
-    mdot_status status = mdot_sweep(w->context, space->job, w->layouts, count, w->predictions, err);
+    mdot_status status =
+        rt_sweep_measured(w->context, space->job, !w->has_encoded, w->measured, count, w->predictions, err);
+    w->has_encoded = true;
     for (size_t i = 0; space->calibration != NULL && i < count; i++)
         if (w->predictions[i].status == MDOT_OK)
             w->predictions[i].status =
@@ -236,12 +236,12 @@ static size_t list_splits(worker *w, const mdot_configuration *even)
     int most = even->pipeline_parallel > 2 ? share + 1 : share + LESS_BLOCKS;
     int least = share > LESS_BLOCKS ? share - LESS_BLOCKS : 1, ends = most - least + 1;
     for (int i = 0; i < ends * ends && count < FEW; i++) {
-        rt_resolved_configuration resolved;
+        rt_measured_configuration measured;
         mdot_configuration c = *even;
         c.first_stage_blocks = (uint32_t)(least + i / ends);
         c.last_stage_blocks = (uint32_t)(least + i % ends);
-        if (!resolve(w, &c, &resolved)) continue;
-        split own = split_of(w->search->space->job, &resolved);
+        if (!resolve(w, &c, &measured.resolved)) continue;
+        split own = split_of(w->search->space->job, &measured.resolved);
         bool is_beaten = false;
         size_t same = count;
         for (size_t k = 0; k < count; k++) {
@@ -249,9 +249,10 @@ static size_t list_splits(worker *w, const mdot_configuration *even)
             if (is_covered && covers(&own, &splits[k])) same = k;
             is_beaten = is_beaten || (is_covered && same != k);
         }
-        uint64_t needed = is_beaten ? UINT64_MAX : measure(w, &resolved);
+        uint64_t needed = is_beaten ? UINT64_MAX : measure(w, &measured);
         if (needed == UINT64_MAX || (same < count && needed >= bytes[same])) continue;
         w->layouts[same] = c;
+        w->measured[same] = measured;
         splits[same] = own;
         bytes[same] = needed;
         count += same == count;
@@ -295,15 +296,15 @@ static void search_item(worker *w, size_t index, const rt_search_item *item)
 {
     search *s = w->search;
     rt_layouts layouts;
-    rt_resolved_configuration resolved;
     uint64_t number = 0;
     size_t count = 0;
     rt_layouts_begin(&layouts, s->space, item);
     while (!atomic_load_explicit(&s->is_cancelled, memory_order_relaxed) &&
            rt_layouts_next(&layouts, &w->layouts[count])) {
         w->numbers[count] = number++;
-        bool can_fit = resolve(w, &w->layouts[count], &resolved) && !exceeds(w, &w->layouts[count]);
-        if (can_fit && measure(w, &resolved) != UINT64_MAX)
+        rt_measured_configuration *measured = &w->measured[count];
+        bool can_fit = resolve(w, &w->layouts[count], &measured->resolved) && !exceeds(w, &w->layouts[count]);
+        if (can_fit && measure(w, measured) != UINT64_MAX)
             count++;
         else if (can_fit)
             w->exceeding = w->layouts[count];
@@ -330,17 +331,16 @@ static void *work(void *argument)
     }
 }
 
-/* ---- Workers ----------------------------------------------------------------------------------------------------- */
-
 static bool make_worker(worker *w, search *s, mdot_context *context, bool is_first)
 {
     *w = (worker){.search = s, .context = context, .is_first = is_first};
     w->layouts = malloc(CHUNK * sizeof *w->layouts);
+    w->measured = malloc(CHUNK * sizeof *w->measured);
     w->predictions = malloc(CHUNK * sizeof *w->predictions);
     w->numbers = malloc(CHUNK * sizeof *w->numbers);
     return make_table(s->space->kept, s->slot_count, &w->table) &&
-           make_table(PIPELINES, s->slot_count, &w->pipelines) && w->layouts != NULL && w->predictions != NULL &&
-           w->numbers != NULL;
+           make_table(PIPELINES, s->slot_count, &w->pipelines) && w->layouts != NULL && w->measured != NULL &&
+           w->predictions != NULL && w->numbers != NULL;
 }
 
 static void free_worker(worker *w)
@@ -348,6 +348,7 @@ static void free_worker(worker *w)
     free_table(&w->table);
     free_table(&w->pipelines);
     free(w->layouts);
+    free(w->measured);
     free(w->predictions);
     free(w->numbers);
 }
@@ -419,8 +420,6 @@ static mdot_status search_space(mdot_plan *plan, mdot_context *const *contexts, 
     free(workers);
     return status == MDOT_OUT_OF_MEMORY ? mdot_fail(err, status, NULL) : status;
 }
-
-/* ---- Plan -------------------------------------------------------------------------------------------------------- */
 
 mdot_status mdot_plan_create(mdot_context *const *contexts, size_t context_count, const mdot_job *job,
                              const mdot_plan_space *space, mdot_plan **out_plan, mdot_error *err)

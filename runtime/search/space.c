@@ -21,8 +21,6 @@ enum {
 
 static const bs_struct_version space_type = BS_SIZED(mdot_plan_space, calibration);
 
-/* ---- The caller's part ------------------------------------------------------------------------------------------- */
-
 static const rt_option *find_option(const char *name)
 {
     for (size_t i = 0; name != NULL && i < RT_OPTION_COUNT; i++)
@@ -93,8 +91,6 @@ static mdot_status read_gpus(const mdot_plan_space *source, rt_space *space, mdo
     }
     return MDOT_OK;
 }
-
-/* ---- Axes that the search adds ----------------------------------------------------------------------------------- */
 
 /* Begins the axis of an option; NULL if the caller's axes or the base set the option. */
 static rt_axis *open_axis(rt_space *space, int option)
@@ -208,8 +204,6 @@ mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt
     return status;
 }
 
-/* ---- Items ------------------------------------------------------------------------------------------------------- */
-
 /* An option with the base's value alone has one value. */
 static size_t value_count(const rt_space *space, int option)
 {
@@ -248,8 +242,6 @@ bool rt_item_at(const rt_space *space, size_t index, rt_search_item *out_item)
     double shards = (double)out_item->tensor * out_item->pipeline * out_item->experts;
     return fmod(space->sizes[out_item->size], shards) == 0;
 }
-
-/* ---- Layouts ----------------------------------------------------------------------------------------------------- */
 
 /* The item fixes these axes. */
 static bool is_of_item(size_t option)

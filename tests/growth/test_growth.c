@@ -333,7 +333,7 @@ static void analytic_correction_adds_up_equal_rooflines_once(void **state)
         const double one = (double)blocks;
         assert_compare(one, >, OPERATORS);
         blocks = 0;
-        rt_correct(&requested, &queried, job, &(rt_step_parts){.host_ms = 100});
+        rt_correct(&requested, &queried, job, &(rt_step_parts){.host_ms = 100}, &(rt_typical_rooflines){0});
         print_message("configuration %zu: %.2f rooflines\n", i, (double)blocks / one);
         assert_int_equal((int)((double)blocks / one + 0.5), cases[i].rooflines);
     }

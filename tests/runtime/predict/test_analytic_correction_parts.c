@@ -78,7 +78,7 @@ static asked resolve(const mdot_job *job, mdot_configuration c, rt_configuration
 static rt_correction correct(const mdot_job *job, mdot_configuration c, const rt_step_parts *parts)
 {
     asked a = resolve(job, c, 0);
-    return rt_correct(&a.requested, &a.queried, job, parts);
+    return rt_correct(&a.requested, &a.queried, job, parts, &(rt_typical_rooflines){0});
 }
 
 static const rt_configuration_set everything = ~(rt_configuration_set)0;
@@ -133,7 +133,7 @@ static void each_part_follows_its_rooflines(void **state)
     mdot_job *job = make_job();
     for (size_t i = 0; i < 2 * CASES; i++) {
         asked a = resolve(job, cases[i % CASES], i < CASES ? 0 : software);
-        rt_correction corrected = rt_correct(&a.requested, &a.queried, job, &base_parts);
+        rt_correction corrected = rt_correct(&a.requested, &a.queried, job, &base_parts, &(rt_typical_rooflines){0});
         if (i >= CASES && !corrected.is_analytic) continue; /* the predictor reads it */
         rt_resolved_configuration now = rt_with_micro_batch(&a.requested, 32),
                                   then = rt_with_micro_batch(&a.queried, 32);
@@ -257,7 +257,7 @@ static void hoppers_convolutions_follow_the_records(void **state)
         bool has_images = i / GPUS / 12 != 0, is_hopper = strchr(gpus[i % GPUS], 'H') != NULL;
         if (has_images) parts.pass_ms[RT_PASS_FORWARD][RT_WORK_CONVOLUTION] = 7;
         asked a = resolve(job, c, everything);
-        rt_correction corrected = rt_correct(&a.queried, &a.queried, job, &parts);
+        rt_correction corrected = rt_correct(&a.queried, &a.queried, job, &parts, &(rt_typical_rooflines){0});
         bool changes = has_images && is_hopper && c.compiled == 0;
         double convolutions = !changes ? 7 : c.precision == MDOT_PRECISION_FP32 ? 1.9 * 7 : 1.3 * 7;
         const double *forward = corrected.parts.pass_ms[RT_PASS_FORWARD];
