@@ -43,8 +43,6 @@ static void print_dim(mdot_dim dim, mdot_dim_floor floor)
         printf("%+" PRId64, dim.offset);
 }
 
-/* ---- Text -------------------------------------------------------------------------------------------------------- */
-
 static void print_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
 {
     for (size_t i = 0; i < count; i++) {
@@ -197,8 +195,6 @@ static void print_text(const view *v)
     for (size_t i = 0; i < info.image_count; i++) print_image(v, i, info.entry_count);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
-
 static void json_tensors(const view *v, size_t entry, size_t count, get_tensor get, const char *what)
 {
     printf(",\n      \"%s\": [", what);
@@ -308,8 +304,6 @@ static void print_json(const view *v)
     for (size_t i = 0; i < info.image_count; i++) json_image(v, i, info.entry_count);
     printf("]\n}\n");
 }
-
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 typedef struct inspect_request {
     bool every_kernel, json;

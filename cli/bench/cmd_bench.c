@@ -29,8 +29,6 @@ typedef struct benchmark {
     size_t rows;
 } benchmark;
 
-/* ---- Output ------------------------------------------------------------------------------------------------------ */
-
 /* Returns the rate. The FLOPs of a call are known only at a bucket's full length; 0 for other lengths. */
 static double gflops(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *result)
 {
@@ -93,8 +91,6 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
     print_json_number("peak_share", r->peak_gflops > 0 && is_on_cpu(s) ? rate / r->peak_gflops : 0);
     printf("}");
 }
-
-/* ---- A profile --------------------------------------------------------------------------------------------------- */
 
 static mdot_kernel_info kernel_of(const benchmark *s, size_t bucket, size_t kernel)
 {
@@ -209,8 +205,6 @@ static mdot_status profile_row(benchmark *s, size_t bucket, int64_t length, mdot
     return MDOT_OK;
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
-
 static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_error *err)
 {
     if (s->request->profile) return profile_row(s, bucket, length, err);
@@ -272,8 +266,6 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
                          s->request->path, name);
     return mdot_predictor_get_entry(s->predictor, s->entry, &s->entry_info);
 }
-
-/* ---- A round ----------------------------------------------------------------------------------------------------- */
 
 static void print_round_time(const char *name, const bench_round_time *time, double count, const char *unit)
 {
@@ -352,8 +344,6 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
     mdot_predictor_close(s.predictor);
     return status;
 }
-
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {

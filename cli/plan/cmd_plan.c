@@ -17,8 +17,6 @@
 enum { MAX_GPUS = 1 << 16, DEFAULT_TOP = 1, PROGRESS_SECONDS = 2 };
 #define DEFAULT_CONFIDENCE 0.8
 
-/* ---- Options ----------------------------------------------------------------------------------------------------- */
-
 /* "8..256" is 8, 16, 32 … 256; "8,24" is a list. */
 static bool parse_sizes(const char *command, char *text, void *request)
 {
@@ -142,8 +140,6 @@ static const cli_option options[] = {
     CLI_JSON_OPTION(plan_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(plan_request, reading.quiet, "suppress warnings and progress"),
 };
-/* ---- Space ------------------------------------------------------------------------------------------------------- */
-
 static mdot_configuration base_of(const plan_request *r, const plan_answers *answers)
 {
     mdot_configuration base = {.struct_size = sizeof base, .batch = 1};
@@ -256,8 +252,6 @@ static mdot_status search(plan_request *r, plan_answers *answers, mdot_error *er
     mdot_predictor_close(predictor);
     return status;
 }
-
-/* ---- Whole training ---------------------------------------------------------------------------------------------- */
 
 /* Returns the number of samples within 5 % of `samples` that most layouts divide: 4M tokens of 8192 are 488 samples,
  * and people mean 512. */
@@ -390,8 +384,6 @@ static mdot_status write_page(const plan_request *r, const plan_answers *answers
     plan_write_report(buffer.file, r, answers);
     return report_save(&buffer, r->output, err);
 }
-
-/* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
 static int check(const plan_request *r, const cli_operands *operands)
 {

@@ -27,16 +27,12 @@ static const char *hours_text(small_cell *out, double hours)
 static bool has_total(const plan_request *r) { return r->run.samples > 0; }
 static bool has_goal(const plan_request *r) { return r->run.deadline_hours > 0 || r->run.budget > 0; }
 
-/* ---- Layouts in words -------------------------------------------------------------------------------------------- */
-
 static const char *micro_batch(cell *out, const mdot_configuration *c)
 {
     uint32_t micro = c->micro_batches > 0 ? c->micro_batches : 1, passes = c->accumulate > 1 ? c->accumulate : micro;
     snprintf(out->text, sizeof out->text, "%" PRId64 " x %u", c->batch / micro, passes);
     return out->text;
 }
-
-/* ---- Table ------------------------------------------------------------------------------------------------------- */
 
 enum column { GPU, COUNT, PARALLEL, LISTED, MICRO, RECOMPUTE, MEMORY, STEP, RATE, TIME, RANGE, COST, CHANCE, COLUMNS };
 typedef cell line[COLUMNS];
@@ -152,8 +148,6 @@ void plan_write_rows(FILE *out, const plan_request *r, const plan_answers *answe
     print_table(out, r, answers, true);
 }
 
-/* ---- Recommendation ---------------------------------------------------------------------------------------------- */
-
 /* Another number of the recommended GPU model: the next smaller or larger one, or the smallest that meets the goal. */
 typedef enum other { SMALLER, LARGER, FEWEST } other;
 
@@ -259,8 +253,6 @@ static void print_counts(const plan_answers *answers)
            " do not divide the batch, %" PRIu64 " cannot run\n",
            s->priced, s->too_large, s->indivisible, s->refused);
 }
-
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void print_json_row(const plan_request *r, const plan_answers *answers, const plan_row *row)
 {

@@ -12,8 +12,6 @@ static bool is_shown(const plan_answers *answers, const plan_row *row)
     return row->is_front || row == answers->recommended;
 }
 
-/* ---- Time against cost ------------------------------------------------------------------------------------------- */
-
 /* An axis with logarithms of values. */
 typedef struct axis {
     double least, most, start, length; /* length < 0: upwards */
@@ -96,8 +94,6 @@ static void draw_front(FILE *out, const plan_answers *answers, const char *class
     fputs("</svg>\n", out);
 }
 
-/* ---- Memory by kind ---------------------------------------------------------------------------------------------- */
-
 static void draw_memory(FILE *out, const plan_answers *answers)
 {
     cell texts[MOST_BARS];
@@ -128,8 +124,6 @@ static void draw_memory(FILE *out, const plan_answers *answers)
                                     .values = values,
                                     .limits = limits});
 }
-
-/* ---- The page ---------------------------------------------------------------------------------------------------- */
 
 void plan_write_report(FILE *out, const plan_request *r, const plan_answers *answers)
 {

@@ -2,8 +2,6 @@
 #include "cli/cli.h"
 #include "cli/predict/predict_request.h"
 
-/* ---- Options ------------------------------------------------------------------------------------------- */
-
 static const cli_option options[] = {
 #define PREDICT_DEFAULT_BATCH "the file's batch, or 1"
 #define PREDICT_DEFAULT_GPUS "required"
@@ -52,8 +50,6 @@ bool predict_parse_sweep(const char *command, char *text, void *request)
     return cli_add_values(command, "--sweep", equals + 1, INT32_MAX, false, PREDICT_MAX_BATCHES, r->dim_values,
                           &r->dim_value_count);
 }
-
-/* ---- The subcommand --------------------------------------------------------------------------------------------- */
 
 static int run(int argc, char **argv)
 {

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Options ------------------------------------------------------------------------------------------- */
-
 const char *const predict_order_names[PREDICT_ORDER_COUNT + 1] = {
     [PREDICT_BY_TIME] = "time", [PREDICT_BY_THROUGHPUT] = "throughput", [PREDICT_BY_COST] = "cost", NULL};
 
@@ -22,8 +20,6 @@ bool predict_parse_batch(const char *command, char *text, void *request)
     return cli_add_values(command, "--batch", text, CLI_MAX_BATCH, false, PREDICT_MAX_BATCHES, r->batches,
                           &r->batch_count);
 }
-
-/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 /* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
 static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)

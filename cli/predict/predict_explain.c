@@ -46,8 +46,6 @@ static void add_group(group *sum, const group *part)
     sum->bytes += part->bytes;
 }
 
-/* ---- Grouping ---------------------------------------------------------------------------------------------------- */
-
 /* Common prefix of a block's module names, as in "encoder.layer.3"; "" if there is none. */
 typedef char block_name[96];
 
@@ -238,8 +236,6 @@ static void keep_longest(groups *set)
     set->count = MOST_LINES;
 }
 
-/* ---- Tables ------------------------------------------------------------------------------------------------------ */
-
 static void print_line(const group *g, double step_ms, double bytes)
 {
     cli_text name;
@@ -313,8 +309,6 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
     if (has_modules(answers)) BS_TRY(print_grouped(answers, BY_MODULE, "by module, ms", err));
     return MDOT_OK;
 }
-
-/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void print_json_operator(const predict_answers *answers, size_t i, size_t index)
 {

@@ -18,8 +18,6 @@ static const uint32_t warnings[] = {
 };
 enum { WARNING_COUNT = sizeof warnings / sizeof warnings[0] };
 
-/* ---- Shared by both forms ---------------------------------------------------------------------------------------- */
-
 typedef struct cell {
     char text[128];
 } cell;
@@ -187,8 +185,6 @@ static void print_work(const predict_answers *answers)
     if (answers->variant_count == 1) printf(", %s FLOP per sample", cli_short_number(p->flops_per_sample, flops));
 }
 
-/* ---- One prediction --------------------------------------------------------------------------------------------- */
-
 /* Formats a reserved and a usable size with up to three decimals, as many as distinguish them. */
 static void format_limit(cell *reserved, cell *usable, const mdot_prediction *p)
 {
@@ -269,8 +265,6 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     cli_print_price(&r->total.prices, c->gpu_spec->name);
     putchar('\n');
 }
-
-/* ---- A table ---------------------------------------------------------------------------------------------------- */
 
 enum {
     GPU,
@@ -440,8 +434,6 @@ static void print_table(const predict_request *r, const predict_answers *answers
         putchar('\n');
     }
 }
-
-/* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 static void print_json_prediction(const predict_request *r, const predict_answers *answers, size_t i)
 {

@@ -16,8 +16,6 @@ void report_end(FILE *out, const char *predictor)
                  "</main>\n</body>\n</html>\n");
 }
 
-/* ---- One job ----------------------------------------------------------------------------------------------------- */
-
 static double rate_of(const report_result *result)
 {
     return 1000 * cli_samples_of_step(&result->configuration) / result->prediction.step_ms;
@@ -202,8 +200,6 @@ static void write_memory(FILE *out, const report_job *job)
             100 * (double)first->memory_lower_bytes / (double)first->peak_memory_bytes,
             100 * (double)first->memory_upper_bytes / (double)first->peak_memory_bytes);
 }
-
-/* ---- By type of operator, on the best GPU ------------------------------------------------------------------------ */
 
 enum { MOST_TYPES = 8 };
 
