@@ -43,8 +43,6 @@ static mdot_status malformed(const builder *b, const char *reason)
                      version != NULL ? version : "(unknown version)", MDOT_VERSION_STRING);
 }
 
-/* ---- Numbers ----------------------------------------------------------------------------------------------------- */
-
 /* Computes the counts of the parts. The formulas may use the number of the middle blocks beyond those of the traces. */
 static mdot_status count_copies(builder *b, fe_sizes *sizes)
 {
@@ -102,8 +100,6 @@ static double number(const builder *b, json_object *array, int64_t index)
     int64_t i = whole(array, index);
     return i >= 0 && (size_t)i < b->formula_count ? b->numbers[i] : 0;
 }
-
-/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 static void set_load(mdot_job_operator *op, int64_t slot, double value)
 {
@@ -211,8 +207,6 @@ static size_t count_inputs(const builder *b)
     return count;
 }
 
-/* ---- The program ------------------------------------------------------------------------------------------------- */
-
 static int index_of(const char *const *names, int count, const char *name)
 {
     for (int i = 0; i < count && name != NULL; i++)
@@ -287,8 +281,6 @@ static mdot_status add_program(const builder *b, mdot_job *job, mdot_job **out_j
         .recorded = recorded};
     return mdot_job_with_program(job, &program, out_job, b->err);
 }
-
-/* ---- The job ----------------------------------------------------------------------------------------------------- */
 
 /* The records of the smallest described set of adapted modules that contains the marked ones. A larger set has a little
  * more memory. */

@@ -13,8 +13,6 @@
 #define MAX_SIZE 0x1p40
 #define REMEDY "; trace the model with Python instead: `mdot export`"
 
-/* ---- Sizes ------------------------------------------------------------------------------------------------------- */
-
 /* A whole number from 1 to 2^40, or the number of members of an object, for example of id2label. */
 static mdot_status read_size(const char *path, const char *key, json_object *value, double *out_size, mdot_error *err)
 {
@@ -57,8 +55,6 @@ static mdot_status read_sizes(fe_family *family, json_object *config, mdot_error
     }
     return MDOT_OK;
 }
-
-/* ---- Variants ---------------------------------------------------------------------------------------------------- */
 
 /* Does the configuration have the setting of a variant? Keys such as "g==h" are relations of sizes. */
 static bool has_setting(const fe_family *family, json_object *config, const char *key, json_object *wanted)
@@ -113,8 +109,6 @@ static mdot_status find_variant(fe_family *family, json_object *config, mdot_err
                      value != NULL ? json_object_to_json_string(value) : "of this value",
                      json_object_to_json_string(nearest_value));
 }
-
-/* ---- The family -------------------------------------------------------------------------------------------------- */
 
 static mdot_status unknown_family(const char *folder, const char *path, const char *type, mdot_error *err)
 {

@@ -23,8 +23,6 @@ static bool has_suffix(const char *path, const char *suffix)
     return dot != NULL && strcmp(dot, suffix) == 0;
 }
 
-/* ---- Jobs that were read ----------------------------------------------------------------------------------------- */
-
 /* Binds dimensions of a job, which has at most one: the length, by the job's name for it or as "length". Replaces
  * *job. */
 static mdot_status bind_length(const char *name, const mdot_job_options *options, mdot_job **job, mdot_error *err)
@@ -83,8 +81,6 @@ static mdot_status finish(const char *name, const mdot_job_options *options, mdo
     mdot_job_destroy(job);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", name, reason.message);
 }
-
-/* ---- Sources ----------------------------------------------------------------------------------------------------- */
 
 static mdot_status load_job(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {

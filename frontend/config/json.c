@@ -93,8 +93,6 @@ const char *fe_text(json_object *object, const char *key)
     return json_object_is_type(member, json_type_string) ? json_object_get_string(member) : NULL;
 }
 
-/* ---- Formulas ---------------------------------------------------------------------------------------------------- */
-
 bool fe_add_size(fe_sizes *sizes, const char *name, double value)
 {
     if (sizes->count == FE_MAX_SIZES) return false;
