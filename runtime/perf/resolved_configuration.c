@@ -5,6 +5,7 @@
 #include "runtime/perf/framework.h"
 
 #include <math.h>
+#include <string.h>
 
 static mdot_status check_experts(const mdot_configuration *c, const rt_experts *experts, mdot_error *err)
 {
@@ -280,6 +281,7 @@ static void fill_pipeline(const mdot_job *job, const mdot_configuration *c, rt_r
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     bool is_open = configuration->c.framework == MDOT_FRAMEWORK_PROGRAM;
+    memset(out_resolved, 0, sizeof *out_resolved); /* padding, too, because corrections compare bytes */
     out_resolved->configuration = follow_program(job, configuration, &out_resolved->differs_from_program);
     configuration = &out_resolved->configuration;
     bool is_stated = job->program != NULL && job->program->program.framework != MDOT_FRAMEWORK_PROGRAM;
