@@ -66,14 +66,17 @@ static const cli_option *find_letter(const line *l, char letter)
     return NULL;
 }
 
-/* Whether the command has the option of a suggestion, for example "parallel" of "parallel dp". */
-static bool has_option(const line *l, const char *suggested)
+/* The suggestion if the command has its option, for example "parallel" of "parallel dp"; otherwise the nearest option,
+ * or NULL. */
+static const char *own_option(const line *l, const char *suggested)
 {
     const cli_option *option;
     size_t length = strcspn(suggested, " ");
     for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++)
-        if (strncmp(option->name, suggested, length) == 0 && option->name[length] == '\0') return true;
-    return false;
+        if (strncmp(option->name, suggested, length) == 0 && option->name[length] == '\0') return suggested;
+    for (const bs_choice_word *word = l->command->nearest; word != NULL && word->word != NULL; word++)
+        if (strcmp(word->word, suggested) == 0) return word->name;
+    return NULL;
 }
 
 static bool refuse_name(const line *l, const char *name, size_t length, bool ambiguous)
@@ -84,9 +87,12 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     bs_suggest suggestion = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
         if (option->help != NULL) bs_suggest_add(&suggestion, option->name);
-    const bs_choice_word *word = ambiguous ? NULL : l->command->option_words;
-    for (; word != NULL && word->word != NULL; word++)
-        if (has_option(l, word->name)) bs_suggest_add_alias(&suggestion, word->word, word->name);
+    const bs_choice_word *word = l->command->option_words;
+    for (; word != NULL && word->word != NULL; word++) {
+        const char *own = ambiguous && strcmp(word->word, wrong) != 0 ? NULL : own_option(l, word->name);
+        if (own != NULL) bs_suggest_add_alias(&suggestion, word->word, own);
+        if (own != NULL && own != word->name) bs_suggest_add_alias(&suggestion, word->name, own);
+    }
     if (suggestion.found != NULL)
         return cli_refuse(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
                           suggestion.found);

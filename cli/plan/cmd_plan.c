@@ -446,6 +446,17 @@ static int run(int argc, char **argv)
     return status == MDOT_OK ? CLI_OK : cli_report("plan", &err);
 }
 
+/* Options of `mdot predict` that the search varies or counts by itself. */
+static const bs_choice_word nearest[] = {
+    {"batch", "global-batch", false},
+    {"nodes", "node-gpus", false},
+    {"steps", "samples", false},
+    {"keep-gathered", "parallel zero", false},
+    {"schedule", "parallel pp", false},
+    {"whole-gradients", "accumulate", false},
+    {NULL, NULL, false},
+};
+
 const cli_command cli_plan = {
     .name = "plan",
     .summary = "find GPUs, parallelism and cost of a whole training",
@@ -459,6 +470,7 @@ const cli_command cli_plan = {
     CLI_OPTIONS(options),
     .lists = offsetof(plan_request, lists),
     .option_words = rt_option_words,
+    .nearest = nearest,
     .files = "onnx|job",
     .run = run,
 };
