@@ -119,6 +119,7 @@ typedef struct rt_update_parts {
     double largest;             /* trained parameters of the largest operator: one tensor, and perhaps a bias */
     double largest_matrix;      /* of the largest operator in `matrices` */
     double largest_frozen;      /* of the largest operator in `frozen_matmuls` */
+    double frozen_count;        /* operators in `frozen_matmuls` */
     double tensors;             /* trained tensors: weights and biases */
 } rt_update_parts;
 

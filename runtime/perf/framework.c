@@ -43,13 +43,19 @@ double rt_framework_launch_us(const rt_configuration *configuration)
     return configuration->c.mode == MDOT_MODE_INFERENCE ? INFERENCE_PART * launch_us : launch_us;
 }
 
+double rt_framework_launches_ms(const rt_configuration *configuration, double launches)
+{
+    double us = configuration->c.host_launch_us;
+    return launches * (us > 0 ? us : rt_framework_launch_us(configuration)) / US_PER_MS;
+}
+
 enum { LAUNCHES_OF_STEP = 120, LAUNCHES_OF_EXPERTS = 42, LAUNCHES_OF_VIRTUAL_STAGE = 28, LAUNCHES_OF_RING = 16 };
 
 static double megatron_ms(const rt_configuration *configuration, double launches)
 {
     const mdot_configuration *c = &configuration->c;
     if (c->framework != MDOT_FRAMEWORK_MEGATRON || c->mode == MDOT_MODE_INFERENCE) return 0;
-    return launches * (c->host_launch_us > 0 ? c->host_launch_us : rt_framework_launch_us(configuration)) / US_PER_MS;
+    return rt_framework_launches_ms(configuration, launches);
 }
 
 double rt_framework_step_ms(const rt_configuration *configuration)
@@ -65,12 +71,21 @@ double rt_framework_pass_ms(const rt_configuration *configuration, double expert
                                           LAUNCHES_OF_RING * rings);
 }
 
+bool rt_framework_recomputes_outside(const mdot_configuration *c, bool by_program)
+{
+    enum { FIXED = 208 }; /* transformers 4.53 is as old as PyTorch 2.7 */
+    bool is_trainer = c->framework == MDOT_FRAMEWORK_HF_TRAINER || c->framework == MDOT_FRAMEWORK_LIGER;
+    bool recomputes = c->recompute == MDOT_RECOMPUTE_BLOCKS || by_program;
+    return recomputes && is_trainer && c->zero_stage >= 3 && c->torch > 0 && c->torch < FIXED;
+}
+
 bool rt_framework_is_engine(const mdot_configuration *c) { return frameworks[framework_of(c)].is_engine; }
 
 /* FlashAttention 2, in PyTorch since version 2.2, skips masked scores. Times on Ampere were learned from Triton's
- * kernel. It takes .60 to .85 of these forward, by 20 sizes on an A100 (attention.csv.gz), and about .6 backward (arXiv
- * 2307.08691). On Hopper, Transformer Engine calls cuDNN's asynchronous kernels: forward about 600 instead of 400
- * TFLOP/s, and backward 450 instead of 300 (arXiv 2407.08608). */
+ * kernel. It takes .60 to .85 of these forward, by 20 sizes on an A100 (attention.csv.gz), and .44 to .62 backward,
+ * where its FLOP rate is .87 to .99 of the forward one on two Ampere boards (Dao-AILab/flash-attention issue 416,
+ * gpu-mode/ring-attention issue 10). On Hopper, Transformer Engine calls cuDNN's asynchronous kernels: forward about
+ * 600 instead of 400 TFLOP/s, and backward 450 instead of 300 (arXiv 2407.08608). */
 double rt_framework_attention(const rt_configuration *configuration, bool is_forward, double causal)
 {
     enum { FLASH_2 = 202 };

@@ -10,6 +10,11 @@ double rt_framework_launch_us(const rt_configuration *configuration);
  * `attentions` on a GPU. */
 double rt_framework_step_ms(const rt_configuration *configuration);
 double rt_framework_pass_ms(const rt_configuration *configuration, double expert_blocks, double attentions);
+/* Host time of launches. */
+double rt_framework_launches_ms(const rt_configuration *configuration, double launches);
+/* True if Trainer, with fused kernels or without, recomputes blocks outside of FSDP's modules, by the
+ * configuration or by the program. */
+bool rt_framework_recomputes_outside(const mdot_configuration *c, bool by_program);
 /* True if matmuls and attention are Transformer Engine's. */
 bool rt_framework_is_engine(const mdot_configuration *c);
 /* Time of fused attention relative to the learned one, forward or backward, if a causal mask covers a part of it. */

@@ -25,8 +25,6 @@
 #define HOST_GBPS 112.0
 #define PCIE_EFFICIENCY 0.8
 
-static double at_least_zero(double number) { return number > 0 ? number : 0; }
-
 static double pcie_rate(const rt_resolved_configuration *resolved)
 {
     return PCIE_EFFICIENCY * resolved->configuration.gpu.pcie_gbps * RT_BYTES_PER_MS;
@@ -37,7 +35,7 @@ static double pages_ms(const mdot_job *job, const rt_resolved_configuration *res
     rt_memory memory = rt_measure_memory(job, resolved);
     rt_reserved reserved = rt_reserve_memory(job, resolved, &memory);
     double pages = rt_optimizer_memory_of(job, resolved).moments, taken = (double)rt_sum_reserved(&memory, &reserved);
-    double evicted = at_least_zero(taken + pages - (double)rt_usable_memory(&resolved->configuration.gpu));
+    double evicted = fmax(taken + pages - (double)rt_usable_memory(&resolved->configuration.gpu), 0);
     return 2 * fmin(evicted, pages) / pcie_rate(resolved);
 }
 
@@ -67,9 +65,9 @@ static double state_ms(const mdot_job *job, const rt_resolved_configuration *res
     double update_ms = (load.bytes_read + load.bytes_written) / (HOST_GBPS * RT_BYTES_PER_MS) * in_node;
     double pcie = pcie_rate(resolved);
     double gradients_ms = w.gradients * updated / pcie, weights_ms = w.compute * updated / pcie;
-    if (c->offload == MDOT_OFFLOAD_OPTIMIZER) return at_least_zero(gradients_ms - backward_ms) + update_ms + weights_ms;
+    if (c->offload == MDOT_OFFLOAD_OPTIMIZER) return fmax(gradients_ms - backward_ms, 0) + update_ms + weights_ms;
     double pass_ms = (double)c->accumulate * w.weights * rt_zero_part(c, weights) / pcie;
-    return at_least_zero(pass_ms - forward_ms) + at_least_zero(pass_ms + gradients_ms - backward_ms) + update_ms;
+    return fmax(pass_ms - forward_ms, 0) + fmax(pass_ms + gradients_ms - backward_ms, 0) + update_ms;
 }
 
 static double activations_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
@@ -78,7 +76,7 @@ static double activations_ms(const mdot_job *job, const rt_resolved_configuratio
     if (resolved->configuration.c.offload_activations == 0) return 0;
     double bytes = (double)resolved->configuration.micro_batch * resolved->steps * rt_offloaded_bytes(job, resolved);
     double ms = bytes / pcie_rate(resolved);
-    return at_least_zero(ms - forward_ms) + at_least_zero(ms - backward_ms);
+    return fmax(ms - forward_ms, 0) + fmax(ms - backward_ms, 0);
 }
 
 double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,

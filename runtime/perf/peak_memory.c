@@ -40,6 +40,7 @@
 #include "runtime/perf/peak_memory.h"
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/framework.h"
 #include "runtime/perf/step_time.h"
 
 #include <math.h>
@@ -234,19 +235,14 @@ static double sent_results(const parts *p)
  * where the first block is recomputed as the last one was: the inputs of checkpointed blocks, and their gradients. FSDP
  * hooks an input's AccumulateGrad to free a block's frozen weights (_register_post_backward_reshard_only_hook), and a
  * reference cycle keeps node, input and gradient until FSDP removes the hooks. A tracked step of PyTorch 2.4 has two
- * inputs for each finished block. transformers 4.53, as old as PyTorch 2.7, checkpoints inside of FSDP's module, and
- * retains none; therefore the version must be stated. */
+ * inputs for each finished block. transformers 4.53 checkpoints inside of FSDP's module, and retains none. */
 static double retained_inputs(const parts *p)
 {
-    enum { FIXED = 208 };
     const rt_resolved_configuration *resolved = p->resolved;
     const mdot_configuration *c = &resolved->configuration.c;
-    bool has_checkpoints =
-        resolved->activation_case.recompute == MDOT_RECOMPUTE_BLOCKS || resolved->recomputes_as_program;
-    bool is_trainer = c->framework == MDOT_FRAMEWORK_HF_TRAINER || c->framework == MDOT_FRAMEWORK_LIGER;
-    bool is_hooked = c->zero_stage >= 3 && is_trainer && c->torch > 0 && c->torch < FIXED;
     const rt_sharding *sharding = &p->job->analysis->sharding;
-    if (!is_hooked || !has_checkpoints || sharding->frozen.all[RT_PIPELINE_BLOCKS] == 0) return 0;
+    bool is_frozen = sharding->frozen.all[RT_PIPELINE_BLOCKS] > 0;
+    if (!is_frozen || !rt_framework_recomputes_outside(c, resolved->recomputes_as_program)) return 0;
     double width = resolved->activation_case.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
     return width * sharding->border_bytes * (p->job->info.block_count - 1) / resolved->replicated / resolved->sequence;
 }

@@ -47,6 +47,7 @@ rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sha
         if (rt_uses_tensor_cores(op)) {
             rt_add_parts(sharding, i, op->frozen_parameters, &out.frozen_matmuls);
             out.largest_frozen = fmax(out.largest_frozen, op->frozen_parameters);
+            if (op->frozen_parameters > 0) out.frozen_count++;
         }
         out.largest = fmax(out.largest, parameters);
         if (op->parameters > 0) out.tensors += op->setting[MDOT_SETTING_BIAS] != 0 ? 2 : 1;

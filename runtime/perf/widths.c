@@ -42,11 +42,7 @@ rt_widths rt_widths_of(const mdot_configuration *c, bool has_half_weights)
 
 double rt_frozen_width(const mdot_configuration *c, double unchanged)
 {
-    switch (c->frozen_weights) {
-    case MDOT_FROZEN_INT8: return INT8_BYTES;
-    case MDOT_FROZEN_NF4: return NF4_BYTES;
-    case MDOT_FROZEN_NF4_SINGLE: return NF4_SINGLE_BYTES;
-    case MDOT_FROZEN_UNCHANGED: break;
-    }
-    return unchanged;
+    static const double bytes[] = {
+        [MDOT_FROZEN_INT8] = INT8_BYTES, [MDOT_FROZEN_NF4] = NF4_BYTES, [MDOT_FROZEN_NF4_SINGLE] = NF4_SINGLE_BYTES};
+    return c->frozen_weights != MDOT_FROZEN_UNCHANGED ? bytes[c->frozen_weights] : unchanged;
 }

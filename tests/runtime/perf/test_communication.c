@@ -303,6 +303,66 @@ static void zero_stages_exchange_gradients_and_weights(void **state)
     mdot_job_destroy(job);
 }
 
+/* Law over many configurations: each trained tensor of a mostly frozen network costs four launches for each of its
+ * exchanges at stage 3, and nothing elsewhere. What passes hide of the other gathers falls with their number. */
+static void adapters_are_gathered_alone(void **state)
+{
+    (void)state;
+    static const mdot_framework frameworks[] = {MDOT_FRAMEWORK_PYTORCH, MDOT_FRAMEWORK_HF_TRAINER,
+                                                MDOT_FRAMEWORK_LIGER};
+    enum { FROZEN = 4 };
+    for (int adapters = 0; adapters <= FROZEN; adapters++) {
+        mdot_job_operator operators[3 * FROZEN];
+        size_t count = 0;
+        for (int i = 0; i < FROZEN; i++) {
+            operators[count] = make("Linear", (uint32_t)i + 1, 64);
+            operators[count].frozen_parameters = operators[count].parameters;
+            operators[count++].parameters = 0;
+            for (int factor = 0; factor < 2 && i < adapters; factor++) {
+                operators[count] = make("Linear", (uint32_t)i + 1, 4);
+                operators[count++].parameters = 4;
+            }
+        }
+        mdot_job *job = predict_make_job(operators, count);
+        for (int bits = 0; bits < 512; bits++) {
+            mdot_configuration c = {.gpu_count = 4,
+                                    .framework = frameworks[bits % 3],
+                                    .zero_stage = (bits & 4) != 0 ? 3 : 2,
+                                    .accumulate = (bits & 8) != 0 ? 3 : 1,
+                                    .keep_gathered = (bits & 16) != 0,
+                                    .whole_gradients = (bits & 32) != 0 && (bits & 8) != 0,
+                                    .recompute = (bits & 64) != 0 ? MDOT_RECOMPUTE_BLOCKS : MDOT_RECOMPUTE_NOTHING,
+                                    .frozen_weights = (bits & 128) != 0 ? MDOT_FROZEN_NF4 : MDOT_FROZEN_UNCHANGED,
+                                    .torch = (bits & 256) != 0 ? 204 : 208,
+                                    .host_launch_us = 10};
+            double slow_ms = 0, fast_ms = exchange_ms(job, c), passes = c.accumulate;
+            c.host_launch_us = 1010;
+            slow_ms = exchange_ms(job, c);
+            bool again = c.framework != MDOT_FRAMEWORK_PYTORCH && c.torch == 204 && c.recompute != 0;
+            bool whole = c.zero_stage < 3 || (c.framework == MDOT_FRAMEWORK_LIGER && c.frozen_weights != 0);
+            double exchanges = passes * (c.keep_gathered != 0 ? 1
+                                         : again              ? 3
+                                                              : 2) +
+                               (c.whole_gradients != 0 ? 1 : passes);
+            double want = whole ? 0 : 2 * adapters * exchanges * 4;
+            if (fabs(slow_ms - fast_ms - want) > 1e-9)
+                fail_msg("%d adapters, bits %d: %g, not %g", adapters, bits, slow_ms - fast_ms, want);
+        }
+        mdot_configuration gathers = {.gpu_count = 4, .zero_stage = 3, .host_launch_us = 1e-9};
+        rt_resolved_configuration r = resolve(job, gathers);
+        double alone = rt_communication_ms(job, &r, 0), backward = .5 * alone;
+        double left = alone - backward * (FROZEN - adapters) / FROZEN;
+        assert_float_equal(rt_communication_ms(job, &r, backward), left, 1e-6);
+        gathers.framework = MDOT_FRAMEWORK_HF_TRAINER;
+        gathers.torch = 204;
+        gathers.recompute = MDOT_RECOMPUTE_BLOCKS;
+        rt_resolved_configuration again = resolve(job, gathers);
+        double hidden = rt_communication_ms(job, &again, 0) - rt_communication_ms(job, &again, 1e9);
+        assert_float_equal(hidden, 0, 0);
+        mdot_job_destroy(job);
+    }
+}
+
 /* A stage in two has half of the sums. Micro-batches have two samples, and the step waits for five. */
 static void a_stage_sums_its_own_tensors(void **state)
 {
@@ -350,6 +410,7 @@ int main(void)
         cmocka_unit_test(parameter_servers_share_the_traffic),
         cmocka_unit_test(quantised_weights_are_gathered_as_stored),
         cmocka_unit_test(zero_stages_exchange_gradients_and_weights),
+        cmocka_unit_test(adapters_are_gathered_alone),
         cmocka_unit_test(a_stage_sums_its_own_tensors),
         cmocka_unit_test(rings_of_sharded_heads_are_smaller),
     };
