@@ -54,7 +54,7 @@
 #define EXPERTS_LOG 0.15
 #define NEW_GPU_LOG 0.18
 #define FP8_LOG 0.17
-#define QUANTISED_LOG 0.115
+#define QUANTISED_LOG 0.09
 #define FUSED_LOG 0.08
 #define DIVIDED_LOG 0.17
 #define NODES_LOG 0.05
