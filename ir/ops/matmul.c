@@ -133,13 +133,23 @@ static void multiply(const matmul *p, const ir_wide *a, const ir_wide *b, ir_wid
     for (int64_t k = 0; out->i != NULL && k < out->count; k++) out->i[k] = ir_wrap_integer(out->dtype, out->i[k]);
 }
 
-static double matmul_flops(const matmul *p, int64_t length)
+typedef mdot_status (*reader)(const ir_operands *args, matmul *out);
+
+static mdot_status type_by(reader read, const ir_operands *args, ir_type *out_type)
 {
-    double flops = 2;
-    ir_dim factor[3] = {p->rows, p->inner, p->columns};
-    for (int i = 0; i < 3; i++) flops *= (double)ir_dim_at(factor[i], length);
-    for (int i = 0; i < p->batch_rank; i++) flops *= (double)ir_dim_at(p->batch[i], length);
-    return flops;
+    matmul p;
+    BS_TRY(read(args, &p));
+    *out_type = matmul_type(&p);
+    return MDOT_OK;
+}
+
+static mdot_status multiply_by(reader read, const ir_node *node, ir_inputs input, ir_wide *out, mdot_error *err)
+{
+    ir_operands args = ir_operands_of_tensors(node, input, err);
+    matmul p;
+    BS_TRY(read(&args, &p));
+    multiply(&p, input[0], input[1], out);
+    return MDOT_OK;
 }
 
 /* ---- MatMul and FusedMatMul -------------------------------------------------------------------------------------- */
@@ -156,19 +166,12 @@ static mdot_status read_mat_mul(const ir_operands *args, matmul *out)
 
 mdot_status ir_result_mat_mul(const ir_operands *args, ir_type *out_type)
 {
-    matmul p;
-    mdot_status status = read_mat_mul(args, &p);
-    if (status == MDOT_OK) *out_type = matmul_type(&p);
-    return status;
+    return type_by(read_mat_mul, args, out_type);
 }
 
 mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    matmul p;
-    BS_TRY(read_mat_mul(&args, &p));
-    multiply(&p, input[0], input[1], out[0]);
-    return MDOT_OK;
+    return multiply_by(read_mat_mul, node, input, out[0], err);
 }
 
 /* `factor` times an integer, exact if the factor is 1. The result saturates at the ends of 64 bits, as in Cast. */
@@ -199,7 +202,11 @@ void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_graph range = {.max_length = length};
     ir_operands args = ir_operands_of_graph(&range, node, NULL);
     matmul p;
-    out_cost->flops = read_mat_mul(&args, &p) != MDOT_OK ? 0 : matmul_flops(&p, length);
+    bool reads = read_mat_mul(&args, &p) == MDOT_OK;
+    out_cost->flops = reads ? 2 * (double)ir_dim_at(p.rows, length) * (double)ir_dim_at(p.inner, length) *
+                                  (double)ir_dim_at(p.columns, length)
+                            : 0;
+    for (int i = 0; reads && i < p.batch_rank; i++) out_cost->flops *= (double)ir_dim_at(p.batch[i], length);
 }
 
 /* ---- Gemm: alpha · A' · B' + beta · C --------------------------------------------------------------------------- */
@@ -225,13 +232,7 @@ static mdot_status read_gemm(const ir_operands *args, matmul *out)
                         ir_shape_text(args, c.rank, c.dim, text));
 }
 
-mdot_status ir_result_gemm(const ir_operands *args, ir_type *out_type)
-{
-    matmul p;
-    mdot_status status = read_gemm(args, &p);
-    if (status == MDOT_OK) *out_type = matmul_type(&p);
-    return status;
-}
+mdot_status ir_result_gemm(const ir_operands *args, ir_type *out_type) { return type_by(read_gemm, args, out_type); }
 
 static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
 {
@@ -251,10 +252,7 @@ static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
 
 mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    matmul p;
-    BS_TRY(read_gemm(&args, &p));
-    multiply(&p, input[0], input[1], out[0]);
+    BS_TRY(multiply_by(read_gemm, node, input, out[0], err));
     scale_elements(out[0], ir_node_float(node, "alpha", 1));
     const ir_wide *c = ir_tensor_input(node, input, 2);
     double beta = ir_node_float(node, "beta", 1);
@@ -285,18 +283,12 @@ static mdot_status read_linear(const ir_operands *args, matmul *out)
 
 mdot_status ir_result_linear(const ir_operands *args, ir_type *out_type)
 {
-    matmul p;
-    mdot_status status = read_linear(args, &p);
-    if (status == MDOT_OK) *out_type = matmul_type(&p);
-    return status;
+    return type_by(read_linear, args, out_type);
 }
 
 mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
-    ir_operands args = ir_operands_of_tensors(node, input, err);
-    matmul p;
-    BS_TRY(read_linear(&args, &p));
-    multiply(&p, input[0], input[1], out[0]);
+    BS_TRY(multiply_by(read_linear, node, input, out[0], err));
     const ir_wide *bias = ir_tensor_input(node, input, 2);
     if (bias != NULL) add_scaled(out[0], bias, 1);
     return MDOT_OK;
