@@ -65,11 +65,24 @@ static double greatest_finite(const ir_wide *wide, int64_t first, int64_t step, 
     return greatest;
 }
 
+/* Fractional powers of integers are computed in f64, so that the last digits of large ones are open. */
+static void move_powers(const ir_wide *exponent, ir_wide *powers)
+{
+    bool is_whole = true;
+    for (int64_t i = 0; i < exponent->count; i++) is_whole = is_whole && exponent->f[i] == trunc(exponent->f[i]);
+    for (int64_t i = 0; !is_whole && i < powers->count; i++) {
+        double power = (double)powers->i[i];
+        if (fabs(power) >= IR_EXACT_POWER)
+            powers->i[i] = ir_float_to_integer(powers->dtype, power * (1 - 0x1p-40) - copysign(1, power));
+    }
+}
+
 /* Moves each result by up to two units in the last place of the greatest of these: its own magnitude; an eighth of the
  * sum of its terms' magnitudes; without terms, a quarter of the greatest element in both its row and its column, or in
  * its row if there are few rows. */
 void ir_add_noise(const ir_node *node, const ir_wide *const *input, ir_wide *wide, ir_arena *scratch, uint64_t *state)
 {
+    if (wide->f == NULL && ir_node_opcode(node) == IR_OP_Pow && input[1]->f != NULL) move_powers(input[1], wide);
     if (wide->f == NULL || !is_approximate(node)) return;
     const ir_wide *sums = sum_magnitudes(node, input, scratch);
     int64_t columns = wide->rank > 0 && wide->dims[wide->rank - 1] > 0 ? wide->dims[wide->rank - 1] : 1;

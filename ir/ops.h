@@ -36,6 +36,9 @@ mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, ir_inputs
 mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, ir_inputs inputs, ir_arena *arena,
                                 ir_wide **out_outputs, mdot_error *err);
 
+/* Fractional powers of integers are computed in f64; from here on, their last digits are open. */
+#define IR_EXACT_POWER 0x1p36
+
 /* Checks that a graph can be compiled. UNSUPPORTED lists all nodes whose operator is unknown or lacks a lowering in
  * one message, or names a value that holds strings. */
 mdot_status ir_check_supported(const ir_graph *graph, mdot_error *err);

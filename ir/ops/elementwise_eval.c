@@ -124,8 +124,8 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
         result->i[i] = ir_wrap_integer(result->dtype, result->i[i]);
 }
 
-/* Pow for a base and an exponent of mixed types, in the base's type. Whole exponents of integers are exact, others are
- * computed in double. */
+/* Pow for a base and an exponent of mixed types, in the base's type. Whole exponents of integers are exact. Others are
+ * computed in double, and a result that is an integer up to rounding counts as one. */
 static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
 {
     if (result->count == 0) return;
@@ -133,18 +133,19 @@ static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, cons
     int64_t target = 0;
     do {
         for (int64_t i = 0; i < r.length; i++, target++) {
-            double x = ir_wide_get(a, r.at[0] + i * r.step[0]), y = ir_wide_get(b, r.at[1] + i * r.step[1]);
-            if (result->f != NULL)
-                result->f[target] = rule->on_float(x, y);
-            else if (y == trunc(y))
-                result->i[target] =
-                    rule->on_integer(a->i[r.at[0] + i * r.step[0]], ir_float_to_integer(MDOT_DTYPE_I64, y), false);
-            else
-                result->i[target] = ir_float_to_integer(result->dtype, rule->on_float(x, y));
+            int64_t from_a = r.at[0] + i * r.step[0];
+            double y = ir_wide_get(b, r.at[1] + i * r.step[1]), power = rule->on_float(ir_wide_get(a, from_a), y);
+            if (result->f != NULL) {
+                result->f[target] = power;
+                continue;
+            }
+            bool is_near = fabs(power - round(power)) <= fabs(power) * 1e-12;
+            result->i[target] = ir_wrap_integer(
+                result->dtype, y == trunc(y)
+                                   ? rule->on_integer(a->i[from_a], ir_float_to_integer(MDOT_DTYPE_I64, y), false)
+                                   : ir_float_to_integer(result->dtype, is_near ? round(power) : power));
         }
     } while (rows_next(&r));
-    for (int64_t i = 0; result->i != NULL && i < result->count; i++)
-        result->i[i] = ir_wrap_integer(result->dtype, result->i[i]);
 }
 
 mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
