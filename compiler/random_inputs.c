@@ -40,35 +40,34 @@ static int64_t shortest_extent(const ir_node *node, int64_t first, int64_t lengt
     return minimum;
 }
 
-static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth);
+static int64_t bound_of(const ir_value *value, int64_t length, int depth);
 
-static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, int64_t length, int depth);
+static int64_t operand_bound(const ir_node *node, int i, int64_t length, int depth);
 
 /* Does arithmetic lead from the value to a Mod, as in a hash, and nothing else limit it? Then any range of the value
  * reaches all results. */
-static bool is_hashed(const ir_graph *graph, const ir_value *value, int64_t length, int depth)
+static bool is_hashed(const ir_value *value, int64_t length, int depth)
 {
     bool found = false;
-    for (const ir_node *node = graph->first; node != NULL && depth < MAX_DEPTH; node = node->next)
-        for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != value) continue;
-            ir_opcode opcode = ir_node_opcode(node);
-            bool is_arithmetic = opcode == IR_OP_Add || opcode == IR_OP_Sub || opcode == IR_OP_Mul ||
-                                 opcode == IR_OP_Pow || opcode == IR_OP_Neg;
-            bool leads =
-                opcode == IR_OP_Mod ? i == 0 : is_arithmetic && is_hashed(graph, node->outputs[0], length, depth + 1);
-            if (!leads && operand_bound(graph, node, i, length, depth + 1) != INT64_MAX) return false;
-            found = found || leads;
-        }
+    for (const ir_use *use = depth < MAX_DEPTH ? value->uses : NULL; use != NULL; use = use->next) {
+        if (use->node == NULL) continue; /* an output */
+        ir_opcode opcode = ir_node_opcode(use->node);
+        bool is_arithmetic = opcode == IR_OP_Add || opcode == IR_OP_Sub || opcode == IR_OP_Mul || opcode == IR_OP_Pow ||
+                             opcode == IR_OP_Neg;
+        bool leads = opcode == IR_OP_Mod ? use->index == 0
+                                         : is_arithmetic && is_hashed(use->node->outputs[0], length, depth + 1);
+        if (!leads && operand_bound(use->node, use->index, length, depth + 1) != INT64_MAX) return false;
+        found = found || leads;
+    }
     return found;
 }
 
 /* Returns the exclusive upper bound of operand `i` of the node; INT64_MAX if it is unlimited. */
-static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, int64_t length, int depth)
+static int64_t operand_bound(const ir_node *node, int i, int64_t length, int depth)
 {
     double number;
-    if (ir_node_opcode(node) != IR_OP_Mod && is_hashed(graph, node->inputs[i], length, depth))
-        return bound_of(graph, node->outputs[0], length, depth + 1);
+    if (ir_node_opcode(node) != IR_OP_Mod && is_hashed(node->inputs[i], length, depth))
+        return bound_of(node->outputs[0], length, depth + 1);
     switch (ir_node_opcode(node)) {
     case IR_OP_Gather:
     case IR_OP_GatherElements:
@@ -81,7 +80,7 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_Sub: { /* positions begin after the padding's */
         if (!ir_value_scalar(node->inputs[1 - i], &number) || (ir_node_opcode(node) == IR_OP_Sub && i == 1))
             return INT64_MAX;
-        int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
+        int64_t bound = bound_of(node->outputs[0], length, depth + 1);
         double shift = ir_node_opcode(node) == IR_OP_Add ? -number : number;
         double below = fmax(1, (double)bound + shift);
         return bound == INT64_MAX || below >= 0x1p63 ? INT64_MAX : (int64_t)below;
@@ -89,7 +88,7 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_Mul:
     case IR_OP_Div: {
         if (i != 0 || !ir_value_scalar(node->inputs[1], &number) || number < 1) return INT64_MAX;
-        int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
+        int64_t bound = bound_of(node->outputs[0], length, depth + 1);
         if (ir_node_opcode(node) == IR_OP_Div) number = 1 / number;
         double scaled = fmax(1, ceil((double)bound / number));
         return bound == INT64_MAX || scaled >= 0x1p63 ? INT64_MAX : (int64_t)scaled;
@@ -97,8 +96,7 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_Mod: /* twice the range shows the operator, too */
     case IR_OP_Min:
         if (node->input_count != 2 || !ir_value_scalar(node->inputs[1], &number)) return INT64_MAX;
-        return i == 0 && number >= 1 && number < 0x1p31 &&
-                       bound_of(graph, node->outputs[0], length, depth + 1) != INT64_MAX
+        return i == 0 && number >= 1 && number < 0x1p31 && bound_of(node->outputs[0], length, depth + 1) != INT64_MAX
                    ? 2 * (int64_t)number
                    : INT64_MAX;
     case IR_OP_Abs:
@@ -111,21 +109,18 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_Transpose:
     case IR_OP_Expand:
     case IR_OP_Tile:
-    case IR_OP_Slice: return i == 0 ? bound_of(graph, node->outputs[0], length, depth + 1) : INT64_MAX;
-    case IR_OP_Concat: return bound_of(graph, node->outputs[0], length, depth + 1);
+    case IR_OP_Slice: return i == 0 ? bound_of(node->outputs[0], length, depth + 1) : INT64_MAX;
+    case IR_OP_Concat: return bound_of(node->outputs[0], length, depth + 1);
     default: return INT64_MAX;
     }
 }
 
-static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth)
+static int64_t bound_of(const ir_value *value, int64_t length, int depth)
 {
     int64_t bound = INT64_MAX;
-    for (const ir_node *node = graph->first; node != NULL && depth < MAX_DEPTH; node = node->next) {
-        for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != value) continue;
-            int64_t found = operand_bound(graph, node, i, length, depth);
-            if (found < bound) bound = found;
-        }
+    for (const ir_use *use = depth < MAX_DEPTH ? value->uses : NULL; use != NULL; use = use->next) {
+        int64_t found = use->node != NULL ? operand_bound(use->node, use->index, length, depth) : INT64_MAX;
+        if (found < bound) bound = found;
     }
     return bound;
 }
@@ -134,7 +129,7 @@ int64_t co_index_bound(const ir_graph *typed, int input, int64_t length)
 {
     const ir_value *value = typed->inputs[input];
     if (ir_dtype_is_float(value->type.dtype) || value->type.dtype == MDOT_DTYPE_BOOL) return INT64_MAX;
-    int64_t bound = bound_of(typed, value, length, 0);
+    int64_t bound = bound_of(value, length, 0);
     return bound >= 1 ? bound : INT64_MAX;
 }
 
