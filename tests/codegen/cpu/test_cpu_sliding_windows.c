@@ -70,6 +70,11 @@ static void windows_of_images_batches_and_dilations_are_read_in_place(void **sta
     assert_kernels(IMAGES("1,40,L,16", "6,40,3,3", "pads=[1, 1, 1, 1]"), "nest4");
     assert_kernels(IMAGES("1,12,L,8", "12,6,3,3", "group=2, pads=[1, 1, 1, 1]"), "nest4");
     assert_kernels(IMAGES("1,40,16,16", "40,40,1,1", "pads=[0, 0, 0, 0]"), "nest");
+    /* with strides or rows that leave vectors half empty, only short sums are */
+    assert_kernels(IMAGES("1,40,L,32", "40,40,3,3", "pads=[1, 1, 1, 1], strides=[2, 2]"), "linear nest4");
+    assert_kernels(IMAGES("1,6,L,32", "40,6,3,3", "pads=[1, 1, 1, 1], strides=[2, 2]"), "nest4");
+    assert_kernels(IMAGES("1,40,L,20", "40,40,5,5", "pads=[2, 2, 2, 2]"), "linear nest4");
+    assert_kernels(IMAGES("1,2,L,20", "40,2,5,5", "pads=[2, 2, 2, 2]"), "nest4");
     /* in full precision and with rounded factors */
     assert_code_agrees_everywhere(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), lengths);
     assert_code_agrees_everywhere(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
