@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SLOTS = 64, FIRST_BYTES = 4096 };
-
 static bool grow_bytes(cg_pool *pool, size_t needed)
 {
+    enum { FIRST_BYTES = 4096 };
     if (needed <= pool->capacity_bytes) return true;
     size_t capacity = pool->capacity_bytes < FIRST_BYTES ? FIRST_BYTES : pool->capacity_bytes;
     while (capacity < needed) {
@@ -37,49 +36,41 @@ size_t cg_pool_reserve(cg_pool *pool, size_t size_bytes, size_t alignment)
     return offset;
 }
 
-static bool grow_slots(cg_pool *pool)
+/* A piece that cg_pool_intern added. */
+typedef struct piece {
+    size_t offset, size_bytes;
+} piece;
+
+static size_t add_piece(cg_pool *pool, uint64_t hash, const void *bytes, size_t size_bytes, size_t alignment)
 {
-    if (pool->used_count * 2 < pool->slot_count) return true;
-    size_t count = pool->slot_count == 0 ? FIRST_SLOTS : pool->slot_count * 2;
-    cg_pool_slot *slots = calloc(count, sizeof *slots);
-    if (slots == NULL) return false;
-    for (size_t i = 0; i < pool->slot_count; i++) {
-        if (!pool->slots[i].used) continue;
-        size_t target = pool->slots[i].hash & (count - 1);
-        while (slots[target].used) target = (target + 1) & (count - 1);
-        slots[target] = pool->slots[i];
-    }
-    free(pool->slots);
-    pool->slots = slots;
-    pool->slot_count = count;
-    return true;
+    size_t offset = cg_pool_reserve(pool, size_bytes, alignment);
+    piece *added = pool->failed ? NULL : IR_NEW(pool->pieces.arena, piece);
+    pool->failed = added == NULL || !ir_hash_map_add(&pool->pieces, hash, added, 0);
+    if (pool->failed) return 0;
+    *added = (piece){offset, size_bytes};
+    memcpy(pool->bytes + offset, bytes, size_bytes);
+    return offset;
 }
 
 size_t cg_pool_intern(cg_pool *pool, const void *bytes, size_t size_bytes, size_t alignment)
 {
-    if (pool->failed || !grow_slots(pool)) {
-        pool->failed = true;
-        return 0;
-    }
-    uint64_t hash = mdot_abi_checksum(bytes, size_bytes, 0);
-    size_t index = hash & (pool->slot_count - 1);
-    for (; pool->slots[index].used; index = (index + 1) & (pool->slot_count - 1)) {
-        const cg_pool_slot *slot = &pool->slots[index];
-        if (slot->hash == hash && slot->size_bytes == size_bytes && slot->offset % alignment == 0 &&
-            memcmp(pool->bytes + slot->offset, bytes, size_bytes) == 0)
-            return slot->offset;
-    }
-    size_t offset = cg_pool_reserve(pool, size_bytes, alignment);
+    if (pool->pieces.arena == NULL) pool->pieces.arena = ir_arena_create(0);
+    pool->failed = pool->failed || pool->pieces.arena == NULL;
     if (pool->failed) return 0;
-    memcpy(pool->bytes + offset, bytes, size_bytes);
-    pool->slots[index] = (cg_pool_slot){hash, offset, size_bytes, true};
-    pool->used_count++;
-    return offset;
+    uint64_t hash = mdot_abi_checksum(bytes, size_bytes, 0);
+    const ir_hash_entry *entry = ir_hash_map_first(&pool->pieces, hash);
+    for (; entry != NULL; entry = ir_hash_map_next(entry)) {
+        const piece *p = entry->key;
+        if (p->size_bytes == size_bytes && p->offset % alignment == 0 &&
+            memcmp(pool->bytes + p->offset, bytes, size_bytes) == 0)
+            return p->offset;
+    }
+    return add_piece(pool, hash, bytes, size_bytes, alignment);
 }
 
 void cg_pool_done(cg_pool *pool)
 {
     free(pool->bytes);
-    free(pool->slots);
+    ir_arena_destroy(pool->pieces.arena);
     *pool = (cg_pool){0};
 }

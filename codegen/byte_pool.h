@@ -2,22 +2,16 @@
  * table. */
 #pragma once
 
-#include <stdbool.h>
+#include "ir/hash_map.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-typedef struct cg_pool_slot {
-    uint64_t hash;
-    size_t offset, size_bytes;
-    bool used;
-} cg_pool_slot;
 
 typedef struct cg_pool { /* zero-initialised: empty */
     unsigned char *bytes;
     size_t size_bytes, capacity_bytes;
-    cg_pool_slot *slots; /* open addressing; the count is a power of two */
-    size_t slot_count, used_count;
-    bool failed; /* memory ran out; pieces added since are missing */
+    ir_hash_map pieces; /* those of cg_pool_intern, by hash */
+    bool failed;        /* memory ran out; pieces added since are missing */
 } cg_pool;
 
 /* Appends `size_bytes` zeroed bytes, aligned, and returns their offset. The next call invalidates pointers into the
