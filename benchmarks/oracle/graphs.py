@@ -45,7 +45,7 @@ class Value:
     dtype: str
     shape: tuple
     exact: bool
-    content: str = "any"  # values of a graph input: "any", "index" below `bound`, "unit" in [0, 1], "positive"
+    content: str = "any"  # values of a graph input: "any"; "index" and "signed" below `bound`; "unit", "ties" …
     bound: tuple = (0, 0)  # a dimension
     array: np.ndarray = None  # an initializer's
 
@@ -56,6 +56,12 @@ class Value:
     @property
     def is_float(self):
         return self.dtype in FLOATS
+
+
+def names_read(node):
+    """The names that a node reads, also those that its bodies read from outside."""
+    bodies = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+    return list(node.input) + [name for body in bodies for inner in body.node for name in names_read(inner)]
 
 
 class Unavailable(Exception):
@@ -214,7 +220,7 @@ class Graph:
 
     def finish(self):
         """Every value that no node reads becomes an output, and sometimes another one does."""
-        read = {name for node in self.nodes for name in node.input}
+        read = {name for node in self.nodes for name in names_read(node)}
         made = {name for node in self.nodes for name in node.output}
         self.outputs = [v for v in self.values if v.name in made and (v.name not in read or self.chance(0.15))]
         known = {v.name for v in self.inputs if v.name in read}
@@ -243,12 +249,20 @@ class Graph:
         if value.content == "index":
             bound = max(1, value.bound[0] * length + value.bound[1])
             return self.rng.integers(0, bound, size=shape).astype(TYPES[value.dtype][1])
+        if value.content == "signed":
+            bound = max(1, value.bound[0] * length + value.bound[1])
+            return self.rng.integers(-bound, bound, size=shape).astype(TYPES[value.dtype][1])
+        if value.content == "ties":
+            return self.rng.integers(0 if value.dtype[0] == "u" else -3, 4, size=shape).astype(TYPES[value.dtype][1])
+        if value.content == "divisor":
+            sign = 1 if value.dtype[0] == "u" else self.rng.choice([-1, 1], size=shape)
+            return (sign * self.rng.integers(2, 9, size=shape)).astype(TYPES[value.dtype][1])
         if value.content == "unit":
             return self.rng.random(shape).astype(TYPES[value.dtype][1])
         array = np.asarray(self.numbers(value.dtype, shape))
         if value.content == "positive":
             return np.abs(array) + np.asarray(0.1, array.dtype)
-        if not extremes or array.size == 0 or value.dtype == "bool":
+        if not extremes or array.size == 0 or value.dtype == "bool" or value.content == "plain":
             return array
         special = self._specials(value.dtype)
         chosen = self.rng.random(shape) < self.pick([0.02, 0.3])

@@ -96,6 +96,12 @@ def all_masked(c):
     return bool(((np.abs(c.got - c.wanted) <= tolerance) | (c.got == c.wanted)).all())
 
 
+def zero_for_nan(c):
+    """Whether all differences are zeros of mdot where ONNX Runtime has NaN."""
+    wrong = differing(c)
+    return bool(wrong.any() and (c.got[wrong] == 0).all() and np.isnan(c.wanted[wrong]).all())
+
+
 def mean_of_nothing(c):
     return any(n.op_type == "NonZero" for n in c.small.nodes) and only_special(c)
 
@@ -131,6 +137,7 @@ ROWS = (
     ({"Clip"}, special_only_there, False,
      "an absent bound leaves infinities, while ONNX Runtime takes the type's greatest number"),
     ({"Attention"}, opposite_infinities, True, "the sign of the zeros in a row without keys is open, and 1 / -0 is -inf"),
+    ({"Softmax"}, zero_for_nan, True, "attention's rows whose keys are all masked by -inf are zeros (docs/decisions/numerics.md)"),
     ({"Gelu"}, logarithm_of_zero, True, "whether a tiny negative result is -0 is open, and its logarithm is -inf or NaN"),
     ({"Gelu"}, tiny_norm, True, "half of the least f32 number is 0 or this number"),
     ({"FusedGemm"}, only_special, False, "ONNX Runtime's Sigmoid is 0 where its value is below about 1e-8, and 0 / 0 is NaN"),

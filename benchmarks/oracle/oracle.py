@@ -25,7 +25,9 @@ import traceback
 import numpy as np
 import onnx
 
-import operators_large  # noqa: F401  it adds its operators to the table
+import operators_attention  # noqa: F401  it adds its operators to the table
+import operators_edges  # noqa: F401
+import operators_large  # noqa: F401
 import operators_numbers  # noqa: F401
 from compare import (TRIALS, Failure, Mdot, Skipped, difference, expected, nudged, save_inputs, session, third_opinion)
 from graphs import EPSILON, Graph, Unavailable
@@ -290,7 +292,7 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.runs is None:
         options.runs = 200 if options.seconds is None else sys.maxsize
-    options.suffix = "-" + options.only.replace(",", "-") if options.only else ""
+    options.suffix = ("-" + options.only.replace(",", "-"))[:100] if options.only else ""
     options.operators = [name for name in options.only.split(",") if name]
     unknown = sorted(set(options.operators) - set(OPERATORS))
     if unknown:
