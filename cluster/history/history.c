@@ -56,7 +56,7 @@ static mdot_status read_job(const mdot_history *h, const mdot_history_job *job, 
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "submit_s is %g; it must be between %g and %g", requested.submit_s,
                          -most_s, most_s);
     *out_job = requested;
-    *out_keys = hs_keys_of(h->options.hash_seed, &requested);
+    *out_keys = hs_keys_of(h->options.hash_seed, h->nodes, &requested);
     return MDOT_OK;
 }
 
@@ -185,6 +185,7 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
     mdot_history_estimate estimate = estimate_of(h, &f);
     ending e = ending_of(&estimate, outcome, duration_s, end_s);
     bool is_complete = outcome == MDOT_ENDED_COMPLETED;
+    if (!hs_see_words(h->options.hash_seed, h->nodes, &requested)) return BS_OUT_OF_MEMORY(err, "a history");
     status = add_to_keys(h, &keys, &f, &e, is_complete, err);
     if (status == MDOT_OK && is_complete) hs_learn(&h->learning, &f, e.log_s);
     return status;

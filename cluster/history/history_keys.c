@@ -1,4 +1,4 @@
-/* history_keys.c — see history_keys.h. It also normalises names. */
+/* history_keys.c — a job's keys, and the words of its name. */
 #include "history/history_nodes.h"
 
 #include <math.h>
@@ -42,6 +42,12 @@ uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
+static uint64_t hash_text(const uint64_t seed[2], const char *text)
+{
+    size_t bytes = text != NULL ? strnlen(text, MOST_TEXT_BYTES) : 0;
+    return bytes > 0 ? hs_hash(seed, text, bytes) | 1 : 0;
+}
+
 /* These ignore the locale. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -67,76 +73,74 @@ static bool is_generated(const char *word, size_t length)
     return digits > 0 && ((length >= 6 && hexadecimals == length) || (length >= 8 && changes >= 4));
 }
 
-static bool is_number(const char *word, size_t length) { return strspn(word, "0123456789") >= length; }
-
-/* Does the word have digits behind a word such as "run"? */
-static bool tells_run(const char *word, size_t length)
-{
-    char letters[11] = " "; /* a word of eight bytes between blanks */
-    size_t count = 0;
-    for (; count < length && count < 8 && !is_digit(word[count]); count++) letters[1 + count] = to_lower(word[count]);
-    letters[1 + count] = ' ';
-    return count < length &&
-           strstr(" attempt epoch exp fold iter job lr rep run seed task test trial try ", letters) != NULL;
-}
-
-/* Returns the bytes of a name in which digits joined to letters belong to the name: all if a word tells the run, or a
- * number or a hash at the begin or the end does; otherwise those before the last of several words. */
-static size_t find_model_end(const char *name, size_t bytes)
-{
-    size_t before = 0, last = 0, end;
-    bool ends_in_run = false;
-    for (size_t position = 0; position < bytes; position = end + 1) {
-        end = position;
-        while (end < bytes && is_of_word(name[end])) end++;
-        if (end == position) continue;
-        ends_in_run = is_number(name + position, end - position) || is_generated(name + position, end - position);
-        if (tells_run(name + position, end - position) || (ends_in_run && last == 0)) return bytes;
-        if (!ends_in_run) before = last, last = end;
-    }
-    return ends_in_run ? bytes : before > 0 ? before : last;
-}
-
-/* Digits stay where they are joined to letters, in the name's first `model_bytes` bytes. */
-static void normalise(const char *name, size_t bytes, size_t model_bytes, char out_name[MDOT_HISTORY_NAME_BYTES])
+/* Copies the word in lower case, without digits unless they stay. Returns the bytes, at most `room`. */
+static size_t copy_word(const char *word, size_t length, bool keeps_digits, char *out, size_t room)
 {
     size_t used = 0;
-    for (size_t position = 0; position < bytes;) {
-        size_t end = position;
-        while (end < bytes && is_of_word(name[end])) end++;
-        const char *word = name + position;
-        size_t begin = used, length = is_generated(word, end - position) ? 0 : end - position;
-        bool keeps = position + length <= model_bytes && !is_number(word, length) && !tells_run(word, length);
-        for (size_t i = 0; i < length && used + 2 < MDOT_HISTORY_NAME_BYTES; i++) {
-            if (is_digit(word[i]) && !keeps) continue;
-            if (used == begin && begin > 0) out_name[used++] = '-';
-            out_name[used++] = to_lower(word[i]);
-        }
-        position = end < bytes ? end + 1 : end;
+    for (size_t i = 0; i < length && used < room; i++)
+        if (keeps_digits || !is_digit(word[i])) out[used++] = to_lower(word[i]);
+    return used;
+}
+
+/* Finds the next word that is no identifier: its bytes begin at *position, and the return value is its end. */
+static size_t find_word(const char *name, size_t bytes, size_t *position)
+{
+    for (size_t end; *position < bytes; *position = end + 1) {
+        for (end = *position; end < bytes && is_of_word(name[end]);) end++;
+        if (end > *position && !is_generated(name + *position, end - *position)) return end;
+    }
+    return bytes;
+}
+
+/* Returns the hash of a user's word, with its digits or without; 0 if its digits are not joined to letters. */
+static uint64_t hash_word(const uint64_t seed[2], uint64_t user, const char *word, size_t length, bool keeps_digits)
+{
+    char text[sizeof user + MDOT_HISTORY_NAME_BYTES];
+    memcpy(text, &user, sizeof user);
+    size_t letters = copy_word(word, length, false, text + sizeof user, MDOT_HISTORY_NAME_BYTES);
+    if (user == 0 || letters == 0 || letters == length) return 0;
+    size_t count = copy_word(word, length, keeps_digits, text + sizeof user, MDOT_HISTORY_NAME_BYTES);
+    return hs_hash(seed, text, sizeof user + count) | 1;
+}
+
+/* Writes the words. Digits stay with a user and where they are joined to letters. The user's runs are left out. */
+static void normalise(const uint64_t seed[2], const hs_nodes *nodes, uint64_t user, const char *name,
+                      char out_name[MDOT_HISTORY_NAME_BYTES])
+{
+    size_t used = 0, bytes = name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0, end;
+    for (size_t position = 0; (end = find_word(name, bytes, &position)), position < bytes; position = end) {
+        uint64_t hash = hash_word(seed, user, name + position, end - position, false);
+        const hs_node *word = hash != 0 ? hs_nodes_find(nodes, hash) : NULL;
+        if (word != NULL && word->ends >= HS_RUN_VALUES) continue;
+        size_t gap = used > 0, room = MDOT_HISTORY_NAME_BYTES - 2 - used;
+        if (room <= gap) break;
+        size_t added = copy_word(name + position, end - position, hash != 0, out_name + used + gap, room - gap);
+        if (added > 0 && gap > 0) out_name[used] = '-';
+        if (added > 0) used += gap + added;
     }
     out_name[used] = '\0';
 }
 
 void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES])
 {
-    normalise(name, name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0, 0, out_name);
+    normalise(NULL, NULL, 0, name, out_name);
 }
 
-void hs_model_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES])
+bool hs_see_words(const uint64_t seed[2], hs_nodes *nodes, const mdot_history_job *job)
 {
-    size_t bytes = name != NULL ? strnlen(name, MOST_TEXT_BYTES) : 0;
-    normalise(name, bytes, find_model_end(name, bytes), out_name);
-}
-
-/* A job's properties, as hashes; 0: unknown. */
-typedef struct properties {
-    uint64_t user, group, name, model_name, exact_name, digest, resources, hour;
-} properties;
-
-static uint64_t hash_text(const uint64_t seed[2], const char *text)
-{
-    size_t bytes = text != NULL ? strnlen(text, MOST_TEXT_BYTES) : 0;
-    return bytes > 0 ? hs_hash(seed, text, bytes) | 1 : 0;
+    uint64_t user = hash_text(seed, job->user);
+    size_t bytes = job->name != NULL ? strnlen(job->name, MOST_TEXT_BYTES) : 0, end;
+    for (size_t position = 0; (end = find_word(job->name, bytes, &position)), position < bytes; position = end) {
+        const char *word = job->name + position;
+        uint64_t letters = hash_word(seed, user, word, end - position, false);
+        hs_node *known = letters != 0 ? hs_nodes_use(nodes, letters) : NULL;
+        if (letters != 0 && known == NULL) return false;
+        if (known == NULL || known->ends >= HS_RUN_VALUES) continue;
+        uint64_t whole = hash_word(seed, user, word, end - position, true);
+        known->ends += hs_nodes_find(nodes, whole) == NULL;
+        if (hs_nodes_use(nodes, whole) == NULL) return false;
+    }
+    return true;
 }
 
 /* The hours in a week form twelve classes: six four-hour spans, on working days and at weekends. Trace clocks may begin
@@ -145,24 +149,6 @@ static uint64_t hour_class(double submit_s)
 {
     double day = fmod(floor(submit_s / 86400), 7), span = floor(fmod(submit_s, 86400) / 14400);
     return 1 + (uint64_t)span + (day == 2 || day == 3 ? 6 : 0); /* 1 January 1970 was a Thursday */
-}
-
-static properties properties_of(const uint64_t seed[2], const mdot_history_job *job)
-{
-    char name[MDOT_HISTORY_NAME_BYTES], model[MDOT_HISTORY_NAME_BYTES];
-    mdot_history_normalise_name(job->name, name);
-    hs_model_name(job->name, model);
-    properties p = {.user = hash_text(seed, job->user),
-                    .group = hash_text(seed, job->group),
-                    .name = hash_text(seed, name),
-                    .model_name = hash_text(seed, model),
-                    .exact_name = hash_text(seed, job->name),
-                    .digest = job->digest,
-                    .hour = hour_class(job->submit_s)};
-    uint64_t resources[2] = {(uint64_t)job->gpus, hash_text(seed, job->gpu_type)};
-    if (resources[0] != 0 || resources[1] != 0) p.resources = hs_hash(seed, resources, sizeof resources) | 1;
-    if (p.exact_name == p.model_name) p.exact_name = 0; /* the key with names has the same jobs */
-    return p;
 }
 
 /* Returns the hash of up to three properties; 0 if one is unknown. */
@@ -176,25 +162,34 @@ static uint64_t key_of(const uint64_t seed[2], mdot_history_key key, int count, 
     return hs_hash(seed, words, sizeof words) | 1;
 }
 
-hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job)
+hs_keys hs_keys_of(const uint64_t seed[2], const hs_nodes *nodes, const mdot_history_job *job)
 {
-    properties p = properties_of(seed, job);
+    char text[MDOT_HISTORY_NAME_BYTES];
+    const uint64_t user = hash_text(seed, job->user), group = hash_text(seed, job->group), digest = job->digest,
+                   hour = hour_class(job->submit_s), type = hash_text(seed, job->gpu_type),
+                   amounts[2] = {(uint64_t)job->gpus, type},
+                   resources = job->gpus != 0 || type != 0 ? hs_hash(seed, amounts, sizeof amounts) | 1 : 0;
+    mdot_history_normalise_name(job->name, text);
+    const uint64_t name = hash_text(seed, text);
+    normalise(seed, nodes, user, job->name, text);
+    const uint64_t model = hash_text(seed, text), whole = hash_text(seed, job->name),
+                   exact = whole != model ? whole : 0; /* otherwise the key with models has the same jobs */
     const struct {
         int count;
         uint64_t parts[3];
     } rows[HS_KEYS] = {
         [MDOT_HISTORY_KEY_ALL] = {0, {0}},
-        [MDOT_HISTORY_KEY_RESOURCES] = {1, {p.resources}},
-        [MDOT_HISTORY_KEY_HOUR] = {1, {p.hour}},
-        [MDOT_HISTORY_KEY_GROUP] = {1, {p.group}},
-        [MDOT_HISTORY_KEY_USER] = {1, {p.user}},
-        [MDOT_HISTORY_KEY_USER_RESOURCES] = {2, {p.user, p.resources}},
-        [MDOT_HISTORY_KEY_NAME] = {1, {p.name}},
-        [MDOT_HISTORY_KEY_DIGEST] = {1, {p.digest}},
-        [MDOT_HISTORY_KEY_USER_NAME] = {2, {p.user, p.name}},
-        [MDOT_HISTORY_KEY_USER_NAME_RESOURCES] = {3, {p.user, p.model_name, p.resources}},
-        [MDOT_HISTORY_KEY_USER_DIGEST_RESOURCES] = {3, {p.user, p.digest, p.resources}},
-        [MDOT_HISTORY_KEY_USER_EXACT_NAME] = {3, {p.user, p.exact_name, p.resources}},
+        [MDOT_HISTORY_KEY_RESOURCES] = {1, {resources}},
+        [MDOT_HISTORY_KEY_HOUR] = {1, {hour}},
+        [MDOT_HISTORY_KEY_GROUP] = {1, {group}},
+        [MDOT_HISTORY_KEY_USER] = {1, {user}},
+        [MDOT_HISTORY_KEY_USER_RESOURCES] = {2, {user, resources}},
+        [MDOT_HISTORY_KEY_NAME] = {1, {name}},
+        [MDOT_HISTORY_KEY_DIGEST] = {1, {digest}},
+        [MDOT_HISTORY_KEY_USER_NAME] = {2, {user, name}},
+        [MDOT_HISTORY_KEY_USER_NAME_RESOURCES] = {3, {user, model, resources}},
+        [MDOT_HISTORY_KEY_USER_DIGEST_RESOURCES] = {3, {user, digest, resources}},
+        [MDOT_HISTORY_KEY_USER_EXACT_NAME] = {3, {user, exact, resources}},
     };
     hs_keys keys;
     for (int i = 0; i < HS_KEYS; i++) keys.hash[i] = key_of(seed, (mdot_history_key)i, rows[i].count, rows[i].parts);

@@ -16,12 +16,6 @@ typedef struct hs_keys {
  * choose texts with equal hashes. */
 uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count);
 
-/* Writes the name as the finest keys use it: as mdot_history_normalise_name does, but digits joined to letters stay,
- * except those of the run: "run7-resnet18" becomes "run-resnet18", and "vit-b16-20240501" "vit-b16". */
-void hs_model_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES]);
-
-hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job);
-
 /* ---- History nodes ----------------------------------------------------------------------------------------------- */
 
 /* A table with a fixed number of entries; the least recently used one makes room for a new key. */
@@ -68,5 +62,15 @@ hs_node *hs_nodes_use(hs_nodes *nodes, uint64_t hash);
 /* Returns the entries from the least to the most recently used: the one behind `previous`, which is NULL at first. NULL
  * behind the last. */
 const hs_node *hs_nodes_next(const hs_nodes *nodes, const hs_node *previous);
+
+/* A word tells runs if its digits took so many values in the user's jobs: after run1 to run16, "run17" does. */
+enum { HS_RUN_VALUES = 16 };
+
+/* Returns the keys. The name of the finest key but one keeps digits joined to letters, and lacks words that tell runs:
+ * "run7-resnet18" becomes "resnet18". */
+hs_keys hs_keys_of(const uint64_t seed[2], const hs_nodes *nodes, const mdot_history_job *job);
+
+/* Counts the values of digits in the words of a completed job's name. False if memory ran out. */
+bool hs_see_words(const uint64_t seed[2], hs_nodes *nodes, const mdot_history_job *job);
 
 #endif

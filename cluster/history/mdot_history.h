@@ -62,7 +62,7 @@ typedef enum mdot_history_key {
     MDOT_HISTORY_KEY_NAME = 6,           /* name without digits, dates and hashes */
     MDOT_HISTORY_KEY_DIGEST = 7,
     MDOT_HISTORY_KEY_USER_NAME = 8,              /* user, name */
-    MDOT_HISTORY_KEY_USER_NAME_RESOURCES = 9,    /* user, name with digits joined to letters ("resnet18-run"), GPUs */
+    MDOT_HISTORY_KEY_USER_NAME_RESOURCES = 9,    /* user, name with its networks' digits ("resnet18"), GPUs */
     MDOT_HISTORY_KEY_USER_DIGEST_RESOURCES = 10, /* user, digest, GPUs */
     MDOT_HISTORY_KEY_USER_EXACT_NAME = 11        /* user, unchanged name, GPUs */
 } mdot_history_key;

@@ -230,6 +230,33 @@ static void names_with_other_digits_share_a_key(void **state)
     mdot_history_destroy(h);
 }
 
+/* Networks differ in digits alone, and so do the runs of each, by any word. Saving keeps the evidence. */
+static void runs_are_told_from_networks_by_their_values(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"resnet%d-run%d", "resnet%d_cfg%d", "vit%d/zz%d.yaml"};
+    static const int depths[] = {18, 50, 152};
+    for (int form = 0; form < 3; form++) {
+        mdot_history *h = create(), *loaded = NULL;
+        char name[64];
+        for (int i = 0; i < 240; i++) {
+            snprintf(name, sizeof name, forms[form], depths[i % 3], i);
+            add(h, "anna", name, 3600 * i, 300 * pow(6, i % 3));
+        }
+        assert_int_equal(mdot_history_save(h, "runs.history", NULL), MDOT_OK);
+        assert_int_equal(mdot_history_load("runs.history", NULL, &loaded, NULL), MDOT_OK);
+        for (int k = 0; k < 3; k++) {
+            snprintf(name, sizeof name, forms[form], depths[k], 1000);
+            mdot_history_estimate e = ask(loaded, "anna", name, 3600 * 240);
+            assert_true(e.key == MDOT_HISTORY_KEY_USER_NAME_RESOURCES);
+            if (fabs(log(e.median_s / (300 * pow(6, k)))) > .1) fail_msg("%s: %g s", name, e.median_s);
+        }
+        remove("runs.history");
+        mdot_history_destroy(h);
+        mdot_history_destroy(loaded);
+    }
+}
+
 static void a_digest_is_a_key(void **state)
 {
     (void)state;
@@ -548,6 +575,7 @@ int main(void)
         cmocka_unit_test(stale_jobs_are_forgotten),
         cmocka_unit_test(recent_jobs_count_more),
         cmocka_unit_test(names_with_other_digits_share_a_key),
+        cmocka_unit_test(runs_are_told_from_networks_by_their_values),
         cmocka_unit_test(a_digest_is_a_key),
         cmocka_unit_test(early_failures_are_a_probability_and_leave_durations),
         cmocka_unit_test(jobs_that_were_cut_off_count_as_longer),

@@ -64,7 +64,7 @@ static void hours_have_twelve_classes(void **state)
         struct tm day;
         gmtime_r(&at, &day);
         mdot_history_job job = {.struct_size = sizeof job, .submit_s = (double)at};
-        uint64_t hash = hs_keys_of(seed, &job).hash[MDOT_HISTORY_KEY_HOUR];
+        uint64_t hash = hs_keys_of(seed, NULL, &job).hash[MDOT_HISTORY_KEY_HOUR];
         uint64_t *known = &class[day.tm_wday == 0 || day.tm_wday == 6][day.tm_hour / 4];
         assert_true(hash != 0 && (*known == 0 || *known == hash));
         *known = hash;
@@ -73,41 +73,71 @@ static void hours_have_twelve_classes(void **state)
         for (int b = 0; b < a; b++) assert_true(class[a / 6][a % 6] != class[b / 6][b % 6]);
 }
 
-static void model_names_keep_digits_joined_to_letters(void **state)
+static const uint64_t site_seed[2] = {1, 2};
+
+/* The key of a user's name and resources, which keeps digits joined to letters. */
+static uint64_t model_key(const hs_nodes *nodes, const char *user, const char *name)
+{
+    mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = name, .gpus = 1};
+    return hs_keys_of(site_seed, nodes, &job).hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES];
+}
+
+static void see(hs_nodes *nodes, const char *user, const char *name)
+{
+    mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = name, .gpus = 1};
+    assert_true(hs_see_words(site_seed, nodes, &job));
+}
+
+/* Each word before it has many values keeps its digits; afterwards it is left out for this user, wherever it stands. */
+static void words_with_many_values_tell_runs(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = {{"resnet18-run7", "resnet18-run"},
-                                           {"resnet152_run9", "resnet152-run"},
-                                           {"llama-7b-run3", "llama-7b-run"},
-                                           {"ResNet50", "resnet50"},
-                                           {"resnet50_12", "resnet50"},
-                                           {"GPT2-20240501", "gpt2"},
-                                           {"train_a_run77", "train-a-run"},
-                                           {"run7-resnet18", "run-resnet18"},
-                                           {"EXP12/resnet152", "exp-resnet152"},
-                                           {"resnet18_lr3e-4", "resnet18-lre"},
-                                           {"12_t5-3b", "t5-3b"},
-                                           {"job_123456", "job"},
-                                           {"vit-b16-9f3ac2e1", "vit-b16"},
-                                           {"bert", "bert"},
-                                           {"0123-4567", ""},
-                                           {"", ""}};
-    char out[MDOT_HISTORY_NAME_BYTES];
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        hs_model_name(cases[i][0], out);
-        assert_string_equal(out, cases[i][1]);
+    static const char *const words[] = {"run", "lr", "cfg", "Seed", "x", "\xc4\x80", "mk2x", "experimentwithalongname"};
+    static const char *const forms[] = {"resnet18-%s%d", "%s%d_resnet18", "train/resnet18.%s%d x",
+                                        "resnet18-%s%d-%s%d"};
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++)
+        for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+            hs_nodes *nodes = hs_nodes_create(1000);
+            char names[HS_RUN_VALUES + 2][96], without[96], other[96];
+            for (int i = 0; i < HS_RUN_VALUES + 2; i++) {
+                snprintf(names[i], sizeof names[i], forms[f], words[w], 100 + i, words[w], 100 + i);
+                assert_true(i == 0 || model_key(nodes, "anna", names[i]) != model_key(nodes, "anna", names[0]));
+            }
+            for (int i = 0; i < 100; i++) see(nodes, "anna", names[i % (HS_RUN_VALUES - 1)]); /* too few values */
+            assert_true(model_key(nodes, "anna", names[0]) != model_key(nodes, "anna", names[1]));
+            see(nodes, "anna", names[HS_RUN_VALUES]);
+            uint64_t key = model_key(nodes, "anna", names[HS_RUN_VALUES + 1]);
+            assert_true(key != 0 && key == model_key(nodes, "anna", names[0]));
+            snprintf(without, sizeof without, f == 2 ? "train/resnet18..x" : "resnet18");
+            assert_true(key == model_key(nodes, "anna", without)); /* the whole word is left out */
+            snprintf(other, sizeof other, "%s", names[0]);
+            memcpy(strstr(other, "18"), "34", 2);
+            assert_true(key != model_key(nodes, "anna", other)); /* few values tell models */
+            assert_true(model_key(nodes, "bert", names[0]) != model_key(nodes, "bert", names[1]));
+            hs_nodes_destroy(nodes);
+        }
+}
+
+/* Numbers, identifiers and plain words never count, and a name with nothing else has no such key. */
+static void other_words_tell_nothing(void **state)
+{
+    (void)state;
+    hs_nodes *nodes = hs_nodes_create(1000);
+    char name[64];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "train-%d-a1b2c3d4e%d", i, i);
+        see(nodes, "anna", name);
+        see(nodes, NULL, "cfg7");
+        see(nodes, "anna", NULL);
     }
-    hs_model_name(NULL, out);
-    assert_string_equal(out, "");
-    /* Runs of a model share the finest key but one; models do not. */
-    static const uint64_t seed[2] = {1, 2};
-    static const char *const names[] = {"resnet18-run7", "resnet18-run9", "resnet152-run9"};
-    uint64_t hashes[3];
-    for (int i = 0; i < 3; i++) {
-        mdot_history_job job = {.struct_size = sizeof job, .user = "u", .name = names[i], .gpus = 1};
-        hashes[i] = hs_keys_of(seed, &job).hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES];
+    assert_null(hs_nodes_next(nodes, NULL));
+    for (int i = 0; i < HS_RUN_VALUES; i++) {
+        snprintf(name, sizeof name, "job%d", i);
+        assert_true(model_key(nodes, "anna", name) != 0);
+        see(nodes, "anna", name);
     }
-    assert_true(hashes[0] == hashes[1] && hashes[1] != hashes[2]);
+    assert_true(model_key(nodes, "anna", "job77") == 0 && model_key(nodes, "anna", "job") != 0);
+    hs_nodes_destroy(nodes);
 }
 
 static void long_names_are_cut(void **state)
@@ -146,20 +176,20 @@ static void keys_need_their_properties(void **state)
     (void)state;
     static const uint64_t seed[2] = {1, 2};
     mdot_history_job job = {.struct_size = sizeof job};
-    hs_keys keys = hs_keys_of(seed, &job);
+    hs_keys keys = hs_keys_of(seed, NULL, &job);
     for (int i = 0; i < HS_KEYS; i++)
         expect_number((keys.hash[i] != 0), (i == MDOT_HISTORY_KEY_ALL || i == MDOT_HISTORY_KEY_HOUR));
     job.user = "anna";
     job.gpus = 2;
-    keys = hs_keys_of(seed, &job);
+    keys = hs_keys_of(seed, NULL, &job);
     assert_true(keys.hash[MDOT_HISTORY_KEY_USER_RESOURCES] != 0);
     expect_number(keys.hash[MDOT_HISTORY_KEY_USER_NAME], 0);
     job.name = "train";
-    keys = hs_keys_of(seed, &job);
+    keys = hs_keys_of(seed, NULL, &job);
     assert_true(keys.hash[MDOT_HISTORY_KEY_USER_NAME_RESOURCES] != 0);
     expect_number(keys.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME], 0); /* it would repeat the one before */
     job.name = "train-7";
-    hs_keys partner = hs_keys_of(seed, &job);
+    hs_keys partner = hs_keys_of(seed, NULL, &job);
     expect_number(partner.hash[MDOT_HISTORY_KEY_USER_NAME], keys.hash[MDOT_HISTORY_KEY_USER_NAME]);
     assert_true(partner.hash[MDOT_HISTORY_KEY_USER_EXACT_NAME] != 0);
 }
@@ -178,12 +208,12 @@ static void every_property_and_the_seed_change_the_keys(void **state)
     changed[3].gpu_type = "s";
     changed[4].digest = 6;
     changed[5].gpus = 2;
-    hs_keys keys = hs_keys_of(seed, &job);
+    hs_keys keys = hs_keys_of(seed, NULL, &job);
     for (int i = 0; i < 6; i++) {
-        hs_keys partner = hs_keys_of(seed, &changed[i]);
+        hs_keys partner = hs_keys_of(seed, NULL, &changed[i]);
         assert_memory_not_equal(&keys, &partner, sizeof keys);
     }
-    hs_keys partner = hs_keys_of(other_seed, &job);
+    hs_keys partner = hs_keys_of(other_seed, NULL, &job);
     assert_memory_not_equal(&keys, &partner, sizeof keys);
 }
 
@@ -208,24 +238,11 @@ static bool generated(const char *word)
 
 static bool number(const char *word) { return strspn(word, "0123456789") == strlen(word); }
 
-/* Does the lower-case word have digits behind a word for runs? */
-static bool tells_run(const char *word)
-{
-    static const char *const words[] = {"attempt", "epoch", "exp",  "fold", "iter", "job",   "lr",
-                                        "rep",     "run",   "seed", "task", "test", "trial", "try"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t letters = strlen(words[i]);
-        found |= strncmp(word, words[i], letters) == 0 && digit(word[letters]);
-    }
-    return found;
-}
-
 /* The name as the keys should use it, from a list of its words. Digits joined to letters stay if `models`. */
 static void reference_name(const char *name, bool models, char *out)
 {
     char copy[256], *words[256], *rest = copy;
-    int count = 0, named = 0, last = -1;
+    int count = 0;
     size_t used = 0;
     for (size_t i = 0; i <= strlen(name); i++)
         copy[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
@@ -233,15 +250,9 @@ static void reference_name(const char *name, bool models, char *out)
         char *word = strsep(&rest, " -_./:=[]@`{^"); /* with the neighbours of digits and letters */
         if (*word != '\0') words[count++] = word;
     }
-    bool has_run = count > 0 &&
-                   (number(words[0]) || generated(words[0]) || number(words[count - 1]) || generated(words[count - 1]));
-    for (int i = 0; i < count; i++) {
-        has_run |= tells_run(words[i]);
-        if (!number(words[i]) && !generated(words[i])) named++, last = i;
-    }
     for (int i = 0; i < count; i++) {
         if (generated(words[i])) continue;
-        bool keeps = models && !number(words[i]) && !tells_run(words[i]) && (has_run || i < last || named == 1);
+        bool keeps = models && !number(words[i]);
         size_t begin = used;
         for (const char *c = words[i]; *c != '\0'; c++) {
             if (digit(*c) && !keeps) continue;
@@ -259,16 +270,18 @@ static void any_name_loses_the_same_words_as_a_list_of_words(void **state)
         "-",    "_",        " ",        "a",        "f",   "g",   "z",       "A",        "Z",          "0",      "9",
         "1",    "7",        "-",        "@",        "[",   "`",   "{",       "/",        ":",          "resnet", "18",
         "run7", "9f3ac2e1", "\xc4\x80", "20240501", "exp", "lr3", "trials4", "attempt5", "iterations6"};
+    hs_nodes *nodes = hs_nodes_create(64);
     for (int i = 0; i < 60000; i++) {
         char name[160] = "", out[MDOT_HISTORY_NAME_BYTES], wanted[256];
         for (unsigned k = below(12); k > 0; k--) strcat(name, parts[below(i % 2 == 0 ? 31 : 13)]);
         mdot_history_normalise_name(name, out);
         reference_name(name, false, wanted);
         assert_string_equal(out, wanted);
-        hs_model_name(name, out);
         reference_name(name, true, wanted);
-        assert_string_equal(out, wanted);
+        assert_true(model_key(nodes, "anna", name) == model_key(nodes, "anna", wanted));
+        assert_true((model_key(nodes, "anna", name) == 0) == (*wanted == '\0'));
     }
+    hs_nodes_destroy(nodes);
 }
 
 /* Names are cut at 1024 bytes, and their result at 127. */
@@ -289,7 +302,7 @@ static void names_of_any_length_are_cut_at_the_same_place(void **state)
         memcpy(before, out, sizeof before);
         memset(name, 'u', length);
         mdot_history_job job = {.struct_size = sizeof job, .user = name};
-        uint64_t hash = hs_keys_of(seed, &job).hash[MDOT_HISTORY_KEY_USER];
+        uint64_t hash = hs_keys_of(seed, NULL, &job).hash[MDOT_HISTORY_KEY_USER];
         assert_true((hash == known) == (length > 1024));
         known = hash;
     }
@@ -358,7 +371,7 @@ static void each_key_depends_on_its_own_properties(void **state)
             if (missing & DIGEST) job->digest = 0;
             if (missing & GPUS) job->gpus = 0;
         }
-        hs_keys a = hs_keys_of(seed, &jobs[0]), b = hs_keys_of(seed, &jobs[1]);
+        hs_keys a = hs_keys_of(seed, NULL, &jobs[0]), b = hs_keys_of(seed, NULL, &jobs[1]);
         for (int key = 0; key < HS_KEYS; key++) {
             int needed = of_key[key], either = TYPE | GPUS;
             bool is_known = (needed & missing & ~either) == 0 && !((needed & either) && (missing & either) == either);
@@ -376,7 +389,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_lose_digits_dates_and_hashes),
         cmocka_unit_test(hours_have_twelve_classes),
-        cmocka_unit_test(model_names_keep_digits_joined_to_letters),
+        cmocka_unit_test(words_with_many_values_tell_runs),
+        cmocka_unit_test(other_words_tell_nothing),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(hashes_are_siphash),
         cmocka_unit_test(keys_need_their_properties),

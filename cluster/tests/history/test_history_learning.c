@@ -307,13 +307,13 @@ static void keys_keep_decayed_sums_of_their_jobs(void **state)
             mdot_history_job job = {.struct_size = sizeof job,
                                     .user = "u",
                                     .group = "g",
-                                    .name = "resnet18-run7",
+                                    .name = "resnet18-run-7",
                                     .gpu_type = "t",
                                     .digest = 3,
                                     .gpus = 1,
                                     .submit_s = 20000 + clock_s};
             mdot_ended outcome = toss(.5) ? MDOT_ENDED_COMPLETED : (mdot_ended)between(1, 4);
-            hs_keys keys = hs_keys_of(o.hash_seed, &job);
+            hs_keys keys = hs_keys_of(o.hash_seed, h->nodes, &job);
             hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, o.half_life_s, job.submit_s, job.submit_s);
             hs_shape shape = hs_shape_fit(&h->learning.errors[f.error_class]);
             mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
@@ -379,7 +379,7 @@ static void a_known_job_limits_the_effect_of_one_end(void **state)
         mdot_history_job job = {.struct_size = sizeof job, .user = "u", .submit_s = 1e6};
         for (int i = 0; i < jobs; i++)
             assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1000, 1e6, NULL), MDOT_OK);
-        hs_keys keys = hs_keys_of(h->options.hash_seed, &job);
+        hs_keys keys = hs_keys_of(h->options.hash_seed, h->nodes, &job);
         hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, 1e6, 1e6);
         expect_number(f.weight, jobs);
         assert_int_equal(mdot_history_add(h, &job, MDOT_ENDED_COMPLETED, 1e11, 1e6, NULL), MDOT_OK);
