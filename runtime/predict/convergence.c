@@ -134,7 +134,7 @@ mdot_status mdot_steps_to_loss(const double *steps, const double *losses, size_t
     size_t window = c.count < 32 ? 1 : c.count / 16, finite = 0, i = 0;
     for (; i < c.count; i++) {
         sum += c.losses[i] - (i >= window ? c.losses[i - window] : 0);
-        if (i + 1 >= window && sum / (double)window <= target) break;
+        if (sum / (double)(i < window ? i + 1 : window) <= target) break;
     }
     if (i == c.count && best.slope == 0)
         return BS_INVALID(err, "the losses do not decrease; give a curve that falls, for example 1 - accuracy");

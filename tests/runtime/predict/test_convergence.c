@@ -130,6 +130,25 @@ static void a_reached_target_is_answered_by_its_step(void **state)
     }
 }
 
+/* From above the first loss to below the last, lower targets take more steps. Passed ones lie near their own points. */
+static void lower_targets_take_more_steps(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {10, 30, 40, 64, 100, 199, 600, 1999};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        curve c = make(counts[k], 10, .5, .5, 0, 1);
+        double before = 0, span = 10 * (1 + (double)counts[k] / 10);
+        for (size_t i = 0; i < c.count; i += 1 + c.count / 40) {
+            mdot_convergence answer = ask(&c, c.losses[i]);
+            if (fabs(answer.steps - c.steps[i]) > span || answer.steps < before)
+                fail_msg("%zu points: point %zu at step %g, answer %g", c.count, i + 1, c.steps[i], answer.steps);
+            before = answer.steps;
+        }
+        assert_true(ask(&c, 2 * c.losses[0]).steps <= c.steps[c.count / 30]);
+        assert_true(ask(&c, .55).steps >= before);
+    }
+}
+
 static void refuse(const curve *c, double target, const char *reason)
 {
     mdot_convergence answer = MDOT_INIT(mdot_convergence), before = answer;
@@ -184,6 +203,7 @@ int main(void)
         cmocka_unit_test(answers_scale_with_steps_and_losses),
         cmocka_unit_test(a_target_below_the_asymptote_is_never_reached),
         cmocka_unit_test(a_reached_target_is_answered_by_its_step),
+        cmocka_unit_test(lower_targets_take_more_steps),
         cmocka_unit_test(other_curves_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
