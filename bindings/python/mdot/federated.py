@@ -48,7 +48,7 @@ class Round:
     upper_s: float
     """Bounds from the 90 % intervals of the clients' steps, as if all of them lay at one end."""
     straggler: str
-    """The client that the server waits for; without it, the round would end earlier."""
+    """The last client that the server waits for."""
     waiting_share: float
     """Part of the counted clients' time that they wait for the straggler."""
     clients: tuple[ClientTime, ...]
@@ -69,13 +69,13 @@ def federated_round(
     if not clients or len({client.name for client in clients}) < len(clients):
         raise InvalidArgumentError("a round needs clients with different names")
     for client in clients:
-        finite = all(0 < number < math.inf for number in (client.samples, client.epochs))
-        if not finite or not all(link > 0 for link in (client.up_mbps, client.down_mbps)):
+        numbers = (client.samples, client.epochs, client.up_mbps, client.down_mbps)
+        if not all(_is_number(number) and number > 0 for number in numbers) or math.inf in numbers[:2]:
             raise InvalidArgumentError(f"{client.name}: samples and epochs must be finite, and these and links above 0")
     count = len(clients) if wait_for is None else wait_for
-    if not 1 <= count <= len(clients) or not server_mbps > 0:
-        raise InvalidArgumentError(f"wait_for must be 1 to {len(clients)}, and server_mbps above 0")
-    if model_bytes is not None and not 0 <= model_bytes < math.inf:
+    if not isinstance(count, int) or not 1 <= count <= len(clients) or not _is_number(server_mbps) or not server_mbps > 0:
+        raise InvalidArgumentError(f"wait_for must be a whole number from 1 to {len(clients)}, and server_mbps above 0")
+    if model_bytes is not None and not (_is_number(model_bytes) and 0 <= model_bytes < math.inf):
         raise InvalidArgumentError("model_bytes must be a finite number of at least 0")
     down, up = (_fair_rates([getattr(client, link) for client in clients], server_mbps) for link in ("down_mbps", "up_mbps"))
     times = []
@@ -87,11 +87,17 @@ def federated_round(
         train, lower, upper = (steps * ms / 1000 for ms in (p.step_ms, p.lower_ms, p.upper_ms))
         times.append(ClientTime(client.name, megabits / down_mbps, train, megabits / up_mbps, link + train, link + lower, link + upper))
     times.sort(key=lambda time: time.seconds)
+    if not times[-1].upper_s < math.inf:
+        raise InvalidArgumentError(f"{times[-1].name}: the round never ends; check its links, samples and epochs")
     counted = times[:count]
     seconds = counted[-1].seconds
     lower_s, upper_s = (sorted(getattr(time, bound) for time in times)[count - 1] for bound in ("lower_s", "upper_s"))
     waiting = 1 - sum(time.seconds for time in counted) / (count * seconds)
     return Round(seconds, lower_s, upper_s, counted[-1].name, waiting, tuple(times))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float))
 
 
 def _fair_rates(wanted: Sequence[float], whole: float) -> list[float]:

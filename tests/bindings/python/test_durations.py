@@ -122,13 +122,14 @@ class Rounds(support.TestCase):
 
     def test_numbers_that_are_no_amounts_are_refused(self) -> None:
         one, other = self.client("a"), self.client("b")
-        bad = (0, -1, math.nan, -math.inf)
+        bad = (0, -1, math.nan, -math.inf, "7", None)
         for name, values in (("samples", (*bad, math.inf)), ("epochs", (*bad, math.inf)), ("up_mbps", bad), ("down_mbps", bad)):
             for value in values:
                 for clients in ([dataclasses.replace(one, **{name: value}), other], [other, dataclasses.replace(one, **{name: value})]):
                     with self.subTest(field=name, value=value), self.assertRaises(mdot.InvalidArgumentError):
                         mdot.federated_round(clients)
-        for options in ({"server_mbps": math.nan}, {"model_bytes": math.nan}, {"model_bytes": -1}, {"model_bytes": math.inf}):
+        for options in ({"server_mbps": math.nan}, {"model_bytes": math.nan}, {"model_bytes": -1}, {"model_bytes": math.inf},
+                        {"wait_for": 1.5}, {"wait_for": "all"}, {"server_mbps": "9"}, {"server_mbps": 1e-320}):  # fmt: skip
             with self.subTest(**options), self.assertRaises(mdot.InvalidArgumentError):
                 mdot.federated_round([one, other], **options)
 
