@@ -1,5 +1,6 @@
 """Tests that each baseline learns an artificial law reproducibly, and common code."""
 
+import csv
 import dataclasses
 
 import numpy as np
@@ -231,6 +232,20 @@ def test_the_exported_file_computes_what_the_model_does(steps, tmp_path):
             network_fitting.predict_labels(fitted, form, steps, older)[0], rel=1e-4)
         outside = model(*inputs[:-1], torch.tensor(tables.gpu("A100-SXM-40GB").model_specs))[1]
         assert (outside > 0).tolist() == [reason == GPU_NOT_MEASURED for reason in range(8)]
+
+
+def test_trials_resume_from_the_table_and_from_runs(tmp_path) -> None:
+    row = dict(zip(trials.FIELDS, ("ets", "random", "fold 1", "0", "3", "9.50", "8.00", "1.00", "2.0", "4", "5.0", "6")))
+    path = tmp_path / "trials.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, trials.FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([row, row | {"baseline": "mdot"}])
+    np.savez(tmp_path / "run.npz", baseline="ets", split="random", fold="fold 1", seed=1, predicted_ms=np.array([1.1, 2.2]),
+             measured_ms=np.array([1.0, 2.0]), epochs=3, fit_s=2.0, answer_us=7.0)
+    assert trials.known(tmp_path / "none.csv") == {}
+    found = trials.table(tmp_path, trials.known(path))
+    assert found[0] == row and [each["seed"] for each in found] == ["0", "1"] and found[1]["mean"] == "10.00"
 
 
 def test_trials_stop_at_the_least_inner_error_and_adapt_weights(steps):

@@ -31,7 +31,7 @@ def _tune(options: argparse.Namespace) -> None:
 def _trials(options: argparse.Namespace) -> None:
     from mdot_lab.baselines import trials
 
-    trials.run(options.data, options.out, options.baselines, options.splits, options.seeds, options.minutes)
+    trials.run(options.data, options.out, options.table, options.baselines, options.splits, options.seeds, options.minutes)
     trials.write(options.data, options.out, options.ours, options.table)
 
 
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     trying = commands.add_parser("trials", help="all baselines on equal folds with several seeds; a second run resumes")
     trying.add_argument("--data", type=Path, required=True)
     trying.add_argument("--out", type=Path, required=True, help="folder of runs")
-    trying.add_argument("--table", type=Path, required=True, help="FILE.csv with a row for each run")
+    trying.add_argument("--table", type=Path, required=True, help="FILE.csv with a row for each run; the rows that it has are kept")
     trying.add_argument("--ours", type=Path, default=lab.parent / "weights" / "results", help="tables of the shipped form's answers")
     trying.add_argument("--baselines", nargs="*", help="select by name (default: all)")
     trying.add_argument("--splits", nargs="*", help="select by name (default: all)")

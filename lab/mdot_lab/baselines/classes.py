@@ -216,7 +216,7 @@ out (MISO's eight).
 
 | system | reason |
 | --- | --- |
-| Cynthia | its form is `mdot predict --parallel ps=K --sync bsp`; its paper has figures, and no table is public here |
+| Cynthia | its form is `mdot predict --parallel ps=K --sync bsp`; of its paper, only the abstract was available (1.6 to 6.3 % by the survey) |
 | Synergy | its form is `--loader-rate --cpu-rate --cpus`; no public table of loaders |
 | Optimus, MLFS (convergence) | `mdot converge`, judged by `python3 -m mdot_lab.convergence` |
 | Shockwave | `mdot.trajectory` adds up phases; its regression of phases has no public labels |

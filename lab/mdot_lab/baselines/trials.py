@@ -1,13 +1,14 @@
 """All baselines on equal folds with several seeds, networks trained to convergence.
 
-    python3 -m mdot_lab.baselines trials --data data.npz --out FOLDER [--seeds 3] [--minutes 80]
+    python3 -m mdot_lab.baselines trials --data data.npz --out FOLDER --table FILE.csv [--seeds 3] [--minutes 80]
 
 Each baseline learns from the same labels and answers the same ones: the first random fold, all families in FAMILY_GROUPS groups,
 newer software, and the newest left-out GPU model. Of each fold's training labels, the networks of an inner fold are held out. A
 network's learning rate halves when their error has not decreased for PATIENCE epochs, and training stops after HALVINGS; the
 answer is that of the epoch with the least inner error. Trees and linear models have settings that `tune` chose on inner folds, and
 learn from all training labels. A seed chooses the inner fold, the initial weights and the trees' samples. Every run is a file in
-FOLDER, so that a second call resumes, and no run begins after `--minutes`.
+FOLDER and then a row of FILE.csv, so that a second call resumes from either, and no run begins after `--minutes`. Delete a row to
+repeat its run.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import copy
 import csv
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -118,9 +120,22 @@ def trial(baseline: Baseline, data: Dataset, train: np.ndarray, test: np.ndarray
             "answer_us": 1e6 * (time.process_time() - behind) / min(ANSWERS, len(test))}
 
 
-def run(data_path: Path, folder: Path, names: list[str] | None, only_splits: list[str] | None, seeds: int,
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in FIELDS[:4])
+
+
+def known(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
+    """Rows of an earlier table, by baseline, split, fold and seed."""
+    if not path.exists():
+        return {}
+    with open(path, newline="", encoding="utf-8") as file:
+        return {_key(row): row for row in csv.DictReader(file)}
+
+
+def run(data_path: Path, folder: Path, table_path: Path, names: list[str] | None, only_splits: list[str] | None, seeds: int,
         minutes: float) -> None:
     torch.set_num_threads(1)
+    done = known(table_path)
     data = Dataset.load_file(data_path)
     folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * minutes
@@ -129,7 +144,9 @@ def run(data_path: Path, folder: Path, names: list[str] | None, only_splits: lis
         for split, fold, train, test in chosen_folds(data):
             for baseline in (each for each in every if split in each.splits):
                 path = folder / f"{baseline.name}.{split}.{fold}.{seed}.npz".replace(" ", "_")
-                if path.exists() or time.monotonic() > end or (only_splits and split not in only_splits):
+                if (baseline.name, split, fold, str(seed)) in done or path.exists():
+                    continue
+                if time.monotonic() > end or (only_splits and split not in only_splits):
                     continue
                 if seed > 0 and baseline.settings(0) == baseline.settings(1):
                     continue    # a method without chance
@@ -180,20 +197,21 @@ def _ours(folder: Path, trials: list[dict[str, str]]) -> list[dict[str, str]]:
     return rows
 
 
-def table(folder: Path) -> list[dict[str, str]]:
-    """A row for each run, for notes/results/trials.csv."""
-    rows = []
+def table(folder: Path, earlier: dict[tuple[str, ...], dict[str, str]]) -> list[dict[str, str]]:
+    """A row for each run, for notes/results/trials.csv: those of the earlier table, and the folder's."""
+    names = [baseline.name for baseline in registry.BASELINES]
+    rows = [row for row in earlier.values() if row["baseline"] in names]
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as run:
             e = errors(run["predicted_ms"], run["measured_ms"])
             rows.append(dict(zip(FIELDS, (str(run["baseline"]), str(run["split"]), str(run["fold"]), str(run["seed"]), str(e.count),
                                           f"{e.mape:.2f}", f"{e.median:.2f}", f"{e.mae_ms:.2f}", f"{e.rmse_ms:.1f}", str(run["epochs"]),
                                           f"{float(run['fit_s']):.1f}", f"{float(run['answer_us']):.0f}"))))
-    return rows
+    return sorted({_key(row): row for row in rows}.values(), key=_key)
 
 
 def write(data_path: Path, folder: Path, ours: Path, path: Path) -> None:
-    runs = table(folder)
+    runs = table(folder, known(path))
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
