@@ -29,6 +29,10 @@ OTHER_TYPES: dict[str, dict[str, Any]] = {"amp-fp16": {"autocast": True, "counts
 """Options of a training run for the types that a program in fp32 may be given."""
 
 
+PARTS = 0.1
+"""Relative difference between the squares of a batch's parts and those of the batch, because parts have whole samples."""
+
+
 @dataclasses.dataclass
 class Program:
     precision: str
@@ -146,6 +150,8 @@ def _compare(one: Timeline, twin: Timeline) -> bool:
             kind = Kind.STEP
         elif b.bytes * batch * batch == a.bytes * other * other:
             kind = Kind.SQUARES
+        elif constant < 0 and abs(b.bytes * batch * batch / (a.bytes * other * other) - 1) < PARTS:
+            kind = Kind.SQUARES  # of parts of the batch
         elif 0 < constant < a.bytes:  # for example a queue of earlier samples behind those of the batch
             one.allocations.append(dataclasses.replace(a, bytes=constant, kind=Kind.STEP))
             a.bytes -= constant

@@ -341,5 +341,18 @@ class Squares(support.TestCase):
         self.assertNotIn("\n", texts[0])
 
 
+    def test_memory_of_pairs_across_halves_grows_with_the_square(self) -> None:
+        def distances(m: nn.Module, x: torch.Tensor, b: int) -> torch.Tensor:
+            return (x[: b // 2, None] - x[None, b // 2 :]).square().sum(-1).neg().exp()
+
+        jobs = [mdot.Job.from_torch(Formed(distances, None), torch.zeros(batch, 32)) for batch in (6, 64)]
+        for job in jobs:
+            assert job.program is not None
+            check = job.program.check
+            self.assertAlmostEqual(check.predicted_peak / check.recorded_peak, 1, delta=0.01)
+        one, other = (mdot.Predictor().predict(job, "A100-40GB", 64, optimizer="sgd-plain").peak_memory_bytes for job in jobs)
+        self.assertAlmostEqual(one / other, 1, delta=0.01)
+
+
 if __name__ == "__main__":
     unittest.main()
