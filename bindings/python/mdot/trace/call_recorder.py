@@ -93,7 +93,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         data = None
         writable = not tensor.is_complex() and dtype in g.PACKED and tensor.layout == torch.strided
         small = tensor.numel() <= (1 if tensor.is_floating_point() else MOST_DATA)
-        if content is not None and writable and small and content.device.type == "cpu":
+        if content is not None and writable and small and content.device.type == "cpu" and not content._is_zerotensor():
             with outside():
                 data = g.pack(content.reshape(-1).tolist(), dtype)
         return self.graph.constant(tuple(tensor.shape), dtype, data)

@@ -6,8 +6,10 @@ import contextlib
 import inspect
 import logging
 import re
+import traceback
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 import torch
@@ -29,16 +31,29 @@ def explained(model: nn.Module, name: str, args: Sequence[Any] = (), kwargs: Map
         path = _path_of(model, fault)
         where = f"{name}: {path}" if path else name
         if isinstance(fault, ComputesGradients):
-            what = f"{where} computes gradients in its forward pass ({fault}), which a job cannot express"
+            what = f"{where} runs a backward pass of its own ({fault}), which a job adds by itself"
             raise UnsupportedError(f"{what}; {_LOSS}") from None
-        first = str(fault).strip().partition("\n")[0]
+        first = str(fault).strip().partition("\n")[0] or _raising_line(fault)
         raise TracedModuleError(f"{where} raised {type(fault).__name__}: {first}; {_remedy(fault, model, args, kwargs)}") from fault
 
 
-_LOSS = (
-    "pass a module or a step that returns the value before the gradient, for example an energy instead of its forces, or a loss "
-    "without a call of backward"
-)
+_LOSS = "pass a module or a step that returns the loss without a call of backward"
+
+
+_OWN = "the module itself raised it: run it on the example inputs outside of mdot, as model.train()(*example_inputs)"
+
+
+def _raising_line(fault: BaseException) -> str:
+    """The line that raised an exception without a text."""
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    return frame.line or f"line {frame.lineno} of {frame.filename}"
+
+
+def _is_own(fault: BaseException) -> bool:
+    """Whether code outside of PyTorch raised the exception in a statement of its own."""
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    libraries = (*torch.__path__, str(Path(__file__).parent))
+    return not frame.filename.startswith(libraries) and (frame.line or "").startswith(("raise", "assert"))
 
 
 def _remedy(fault: Exception, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -64,6 +79,12 @@ def _remedy(fault: Exception, model: nn.Module, args: Sequence[Any], kwargs: Map
         return "the example inputs are traced on the CPU: let the module make tensors on its input's device, as x.device"
     if ".numpy()" in text:
         return "a trace has tensors without data: convert them outside of the module"
+    if isinstance(fault, RecursionError):
+        return "its modules or functions call each other without an end"
+    if isinstance(fault, ModuleNotFoundError):
+        return f"install {fault.name}, or let the module run without it"
+    if _is_own(fault):
+        return _OWN
     if isinstance(fault, (RuntimeError, IndexError, ValueError, TypeError)):
         return "check the shapes and types of the example inputs; the module runs in training mode on tensors without data"
     return "check that the module runs in training mode on the example inputs"

@@ -8,6 +8,7 @@ from typing import Any, Sequence
 
 import torch
 import torch.nn.functional as F
+from torch.nested._internal.nested_tensor import NestedTensor
 from torch.overrides import TorchFunctionMode
 
 from mdot.trace import recurrences
@@ -48,10 +49,11 @@ class GpuKernels(TorchFunctionMode):
         if func in (self._originals["rms_norm"], torch.rms_norm):
             return _normalise(func, *args, **kwargs)
         if func in (torch.lstm_cell, torch.gru_cell) and not kwargs:
-            return CELLS[func.__name__](*(_in_autocast(one) for one in args))
+            return CELLS[func.__name__](*(one if 2 <= i < 4 else _in_autocast(one) for i, one in enumerate(args)))  # products cast weights once
         if func in recurrences.FUNCTIONS and not kwargs:
             return recurrences.run(recurrences.FUNCTIONS[func], [_in_autocast(one) for one in args])
-        return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
+        attends = func is self._originals["scaled_dot_product_attention"] and not any(isinstance(one, NestedTensor) for one in args)
+        return attend(*args, **kwargs) if attends else func(*args, **kwargs)
 
 
 def _dropout(

@@ -36,7 +36,7 @@ def active(notes: list[str], has_backward: bool = False) -> Iterator[None]:
             stack.enter_context(mock.patch.object(target, name, value))
         if hasattr(torch.compiler, "set_stance"):  # PyTorch 2.6: compiled functions run as they were written
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        for target, name, value in [*_flex_attention(notes), *_unpacked_sequences(), *recurrences.replacements()]:
+        for target, name, value in [*_flex_attention(notes), *_unpacked_sequences(), *recurrences.replacements(), *_control_flow(), *_nested()]:
             stack.enter_context(mock.patch.object(target, name, value))
         yield
 
@@ -68,6 +68,49 @@ def _nested_int(self: FakeTensor, *, coeff: Any = 1) -> Any:
 
 _NESTED = itertools.count(1 << 32)
 """Numbers of symbols, beyond those of tensors with data."""
+
+
+def _control_flow() -> Iterator[tuple[Any, str, Any]]:
+    """Python's own control flow, because PyTorch compiles these functions."""
+
+    def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        return true_fn(*operands) if pred else false_fn(*operands)
+
+    def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
+        while cond_fn(*carried_inputs):
+            carried_inputs = body_fn(*carried_inputs)
+        return tuple(carried_inputs)
+
+    yield torch, "cond", cond
+    if hasattr(torch, "while_loop"):  # PyTorch 2.9
+        yield torch, "while_loop", while_loop
+    if (module := sys.modules.get("torch._higher_order_ops")) is not None:
+        yield module, "cond", cond
+        yield module, "while_loop", while_loop
+
+
+def _nested() -> Iterator[tuple[Any, str, Any]]:
+    """Nested tensors have the jagged layout, because tensors without data have no other. Attention over them has CUDA's kernels."""
+
+    def jagged(original: Any) -> Any:
+        def make(tensors: Any, *args: Any, layout: Any = None, **kwargs: Any) -> Any:
+            return original(tensors, *args, layout=torch.jagged, **kwargs)
+
+        return make
+
+    for name in ("nested_tensor", "as_nested_tensor"):
+        yield torch.nested, name, jagged(getattr(torch.nested, name))
+    try:
+        from torch.nested._internal import sdpa
+    except ImportError:
+        return
+    kinds = sdpa.SDPBackend
+
+    def select(query: Any, key: Any, value: Any, mask: Any, *_: Any) -> Any:
+        is_half = query.dtype in (torch.float16, torch.bfloat16)
+        return kinds.MATH if mask is not None else kinds.FLASH_ATTENTION if is_half else kinds.EFFICIENT_ATTENTION
+
+    yield sdpa, "_select_sdp_backend", select
 
 
 def _batch_norm(self: nn.SyncBatchNorm, x: torch.Tensor) -> torch.Tensor:
@@ -105,15 +148,31 @@ _ENGINES = (
 """Where PyTorch starts to compute gradients, and the functions that lead there."""
 
 
+def _refuse(caller: str) -> Any:
+    def call(*_: Any, **__: Any) -> None:
+        raise ComputesGradients(caller)
+
+    return call
+
+
+_ORIGINALS = [(target, name, getattr(target, name)) for target, name, _ in _ENGINES if hasattr(target, name)] + [
+    (torch.Tensor, name, getattr(torch.Tensor, name)) for name in ("register_hook", "retain_grad")
+]
+
+
+@contextlib.contextmanager
+def with_gradients() -> Iterator[None]:
+    """Lets a module compute gradients, although these replacements refuse them. A call of `backward` stays refused, because
+    it is the training step's own backward pass, which a job adds."""
+    with contextlib.ExitStack() as stack:
+        for target, name, value in [*_ORIGINALS, (torch.autograd, "backward", _refuse("backward"))]:
+            stack.enter_context(mock.patch.object(target, name, value))
+        yield
+
+
 def _gradients() -> list[tuple[Any, str, Any]]:
-    def refuse(caller: str) -> Any:
-        def call(*_: Any, **__: Any) -> None:
-            raise ComputesGradients(caller)
-
-        return call
-
     made: list[tuple[Any, str, Any]] = [
-        (target, name, refuse(caller)) for target, name, caller in _ENGINES if hasattr(target, name)
+        (target, name, _refuse(caller)) for target, name, caller in _ENGINES if hasattr(target, name)
     ]
     made.append((torch.Tensor, "register_hook", lambda *_: RemovableHandle(OrderedDict())))
     made.append((torch.Tensor, "retain_grad", lambda *_: None))

@@ -21,6 +21,7 @@ from mdot.trace import experts, failures, functions, gradients, losses, modules,
 from mdot.trace.autocast import like_cuda
 from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import FLOATS, Graph
+from mdot.trace.inner_gradients import Unrolled
 from mdot.trace.known_calls import DataDependent
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
@@ -94,7 +95,11 @@ def trace(
     with failures.explained(model, name, given_args, kwargs), replacements.active(notes):
         try:
             with batches.watch(model) as seen:
-                graph, recorder, model = _run_with_types(model, args, kwargs, name, notes)
+                try:
+                    graph, recorder, model = _run_with_types(model, args, kwargs, name, notes)
+                except replacements.ComputesGradients:
+                    model = Unrolled(model)
+                    graph, recorder, model = _run_with_types(model, args, kwargs, name, notes)
         except DataDependent as reason:
             _check_runs(model, reason)
             is_fake = False

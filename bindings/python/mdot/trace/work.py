@@ -97,10 +97,10 @@ def _attention_backward(args: Any, out: Any) -> float:
 def _rows(args: Any, out: Any) -> float:
     """[rows, heads, channels] and cumulative lengths, or [batch, length, heads, channels]."""
     query, key, value = args[:3]
-    if query.ndim == 3:
-        longest = next((x for x in args[3:] if isinstance(x, int) and x > 1), key.shape[0])
-        return 2.0 * query.shape[0] * query.shape[1] * longest * (query.shape[2] + value.shape[2])
-    return 2.0 * query.shape[:-1].numel() * key.shape[1] * (query.shape[-1] + value.shape[-1])
+    longest = key.shape[-3]
+    if any(isinstance(one, torch.Tensor) and one.ndim == 1 for one in args[3:6]):
+        longest = [longest, longest, *(one for one in args[3:] if type(one) is int)][:4][-1]  # after that of the queries
+    return 2.0 * query.shape[:-1].numel() * longest * (query.shape[-1] + value.shape[-1])
 
 
 def _recurrent(args: Any, out: Any) -> float:

@@ -75,6 +75,11 @@ def jagged(x: torch.Tensor) -> torch.Tensor:
     return torch.nested.nested_tensor_from_jagged(x.flatten(0, 1), torch.arange(0, len(x) * 10 + 1, 10))
 
 
+def nested_attention(m: Any, x: torch.Tensor) -> torch.Tensor:
+    q, k, v = (x.unflatten(-1, [4, 8]).transpose(1, 2) * scale for scale in (1, 2, 3))
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
+
+
 class Packed(nn.Module):
     """Weights of 4 or 8 bits, or float8, and their scales."""
 
@@ -125,6 +130,11 @@ OPERATORS: dict[str, Body] = {
     "time first": lambda m, x: torch.conv_tbc(x.transpose(0, 1).contiguous(), m.w.view(4, 8, 32)[:3].repeat(1, 4, 1), m.w[0], 1),
     "bilinear": lambda m, x: F.bilinear(x, x, torch.stack([m.w, m.w.T])),
     "nested": lambda m, x: m.b(F.gelu(m.a(jagged(x)))).values(),
+    "nested attention": lambda m, x: nested_attention(m, jagged(x)).values(),
+    "nested attention in half precision": lambda m, x: nested_attention(m, jagged(x.bfloat16())).values().float(),
+    "nested with strides": lambda m, x: torch.nested.to_padded_tensor(m.b(m.a(torch.nested.as_nested_tensor(list(x)))), 0.0),
+    "condition": lambda m, x: torch.cond(torch.tensor(True), lambda y: m.b(m.a(y)), m.c, (x,)),
+    "loop": lambda m, x: torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, m.b(m.a(y))), (torch.tensor(0), x))[1],
     "bins": lambda m, x: m.c(x) * torch.histc(x, 32),
     "special": lambda m, x: m.c(torch.special.i0e(x) + torch.lgamma(x.abs() + 1) + torch.special.erfcx(x)),
 }

@@ -15,7 +15,6 @@ import networks
 import support
 import torch
 from torch import nn
-from torch.autograd import forward_ad
 
 import mdot
 from mdot.trace.models import Network, build
@@ -187,39 +186,32 @@ class Refused(support.TestCase):
         self.refuse("example inputs are missing: pass a batch of tensors", nn.Linear(8, 8), ())
         self.refuse("no example input is a tensor: pass a batch of tensors", nn.Linear(8, 8), (2, 8))
 
-    def test_gradients_in_forward_are_refused(self) -> None:
-        class Computes(nn.Module):
-            def __init__(self, function: Any) -> None:
-                super().__init__()
-                self.net, self.function = small(), function
-
+    def test_exceptions_of_the_module_itself_have_a_remedy(self) -> None:
+        class Raises(nn.Module):
             def forward(self, x: torch.Tensor) -> Any:
-                return self.function(self.net, x)
+                return self.inner(x)
 
-            def step(self, batch: torch.Tensor, _: int) -> torch.Tensor:
-                loss: torch.Tensor = self.net(batch).mean()
-                loss.backward()
-                return loss
+        def asserts(x: torch.Tensor) -> None:
+            assert x.ndim == 4
 
-        def forward_mode(net: Any, x: torch.Tensor) -> Any:
-            with forward_ad.dual_level():
-                return net(forward_ad.make_dual(x, torch.ones_like(x)))
+        def refuses(_: torch.Tensor) -> None:
+            raise ValueError("pooling max is unknown")
 
-        functions: list[tuple[str, Any]] = [
-            ("torch.autograd.grad or backward", lambda net, x: torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]),
-            ("torch.autograd.functional", lambda net, x: torch.autograd.functional.jacobian(net, x)),
-            ("torch.autograd.forward_ad", forward_mode),
-            ("torch.func", lambda net, x: torch.func.grad(lambda y: net(y).sum())(x)),
-            ("torch.func", lambda net, x: torch.func.vmap(torch.func.jacrev(net))(x)),
-            ("torch.func", lambda net, x: torch.func.jvp(net, (x,), (torch.ones_like(x),))[1]),
-        ]
-        remedy = "which a job cannot express; pass a module or a step that returns the value before the gradient"
-        for name, function in functions:
-            model = nn.Sequential(nn.Identity(), Computes(function))
-            pattern = rf"^Sequential: 1 computes gradients in its forward pass \({name}\), {remedy}"
-            self.refuse(pattern, model, torch.zeros(2, 8), kind=mdot.UnsupportedError)
-        step = Computes(None).step
-        self.refuse(r"^Computes\.step computes gradients .*or a loss without", step, (torch.zeros(2, 8), 0), kind=mdot.UnsupportedError)
+        def recurs(x: torch.Tensor) -> None:
+            recurs(x)
+
+        def imports(_: torch.Tensor) -> None:
+            import a_missing_library  # type: ignore[import-not-found]  # noqa: F401
+
+        for inner, pattern in (
+            (asserts, r"AssertionError: assert x\.ndim == 4; the module itself raised it"),
+            (refuses, "ValueError: pooling max is unknown; the module itself raised it: run it .* outside of mdot"),
+            (recurs, "RecursionError: .*; its modules or functions call each other without an end"),
+            (imports, "ModuleNotFoundError: .*; install a_missing_library"),
+        ):
+            model = Raises()
+            model.inner = inner  # type: ignore[assignment]
+            self.refuse(pattern, nn.Sequential(small(), model), torch.zeros(2, 8), kind=mdot.TracedModuleError)
 
     def test_hooks_on_gradients_are_ignored(self) -> None:
         class Hooked(nn.Module):
