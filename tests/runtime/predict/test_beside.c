@@ -8,6 +8,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +253,57 @@ static void open_slowdowns(predict_fixture *f, const float slowdowns[3])
     predict_open(f, b);
 }
 
+/* An input of the entry, and whether mdot_predict_beside may read it. */
+typedef struct tensor_form {
+    const char *name, *shape, *weights; /* the weights' shape multiplies the input's rows to the answer's */
+    mdot_dtype dtype;
+} tensor_form;
+
+/* Names, types, ranks and sizes of both inputs and of the output must be those of interference.mdot. */
+static void other_artefacts_are_refused(void **state)
+{
+    (void)state;
+    static const float zeros[60] = {0}, ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    static const tensor_form own[] = {{"own", "1,9", "9,3", MDOT_DTYPE_F32},   {"load", "1,9", "9,3", MDOT_DTYPE_F32},
+                                      {"own", "1,8", "8,3", MDOT_DTYPE_F32},   {"own", "1,10", "10,3", MDOT_DTYPE_F32},
+                                      {"own", "2,9", "9,3", MDOT_DTYPE_F32},   {"own", "1,1,9", "9,3", MDOT_DTYPE_F32},
+                                      {"own", "1,9", "9,3", MDOT_DTYPE_I64}};
+    static const struct {
+        const char *name, *shape;
+    } outputs[] = {{"slowdown", "9,3"}, {"slowdowns", "9,3"}, {"slowdown", "9,2"}, {"slowdown", "9,4"}};
+    const mdot_gpu_load load = random_load(15.7, 900);
+    for (int i = 0; i < 7 + 7 + 4; i++) {
+        tensor_form inputs[2] = {own[i < 7 ? i : 0], own[i >= 7 && i < 14 ? i - 7 : 0]};
+        if (strcmp(inputs[1].name, "own") == 0) inputs[1].name = "partner";
+        const char *output = outputs[i < 14 ? 0 : i - 14].name, *width = outputs[i < 14 ? 0 : i - 14].shape;
+        bool is_right = i == 0 || i == 7 || i == 14;
+        static const char *const cast[] = {"a_real", "b_real"}, *const product[] = {"a_product", "b_product"};
+        static const char *const zero[] = {"a_zeros", "b_zeros"};
+        onnx_builder *b = onnx_begin(17);
+        for (int k = 0; k < 2; k++) {
+            char operands[64];
+            onnx_input(b, inputs[k].name, inputs[k].dtype, inputs[k].shape);
+            onnx_initializer(b, zero[k], MDOT_DTYPE_F32, i < 14 ? inputs[k].weights : width, zeros);
+            onnx_node(b, "Cast", inputs[k].name, cast[k]);
+            onnx_attr_int(b, "to", 1);
+            snprintf(operands, sizeof operands, "%s,%s", cast[k], zero[k]);
+            onnx_node(b, "MatMul", operands, product[k]);
+        }
+        onnx_initializer(b, "ones", MDOT_DTYPE_F32, "1", ones);
+        onnx_node(b, "Add", "a_product,b_product", "nothing");
+        onnx_node(b, "Add", "nothing,ones", output);
+        onnx_output(b, output);
+        predict_fixture f = {0};
+        predict_open(&f, b);
+        mdot_beside answer = MDOT_INIT(mdot_beside);
+        if (is_right)
+            assert_int_equal(mdot_predict_beside(f.context, &load, &load, &answer, NULL), MDOT_OK);
+        else
+            refuse(&load, &load, f.context, MDOT_INCOMPATIBLE, "the artefact predicts no slowdown");
+        predict_close(&f);
+    }
+}
+
 /* Every triple of these numbers: only those that ascend from 1 and are finite are an answer. */
 static void slowdowns_must_ascend_from_1(void **state)
 {
@@ -310,6 +362,7 @@ int main(void)
                                        cmocka_unit_test(the_answers_are_those_of_onnx_runtime),
                                        cmocka_unit_test(bad_loads_and_artefacts_are_refused),
                                        cmocka_unit_test(slowdowns_must_ascend_from_1),
+                                       cmocka_unit_test(other_artefacts_are_refused),
                                        cmocka_unit_test(missing_arguments_are_refused)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
