@@ -264,9 +264,9 @@ static void other_artefacts_are_refused(void **state)
 {
     (void)state;
     static const float zeros[60] = {0}, ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-    static const tensor_form own[] = {{"own", "1,9", "9,3", MDOT_DTYPE_F32},   {"load", "1,9", "9,3", MDOT_DTYPE_F32},
-                                      {"own", "1,8", "8,3", MDOT_DTYPE_F32},   {"own", "1,10", "10,3", MDOT_DTYPE_F32},
-                                      {"own", "2,9", "9,3", MDOT_DTYPE_F32},   {"own", "1,1,9", "9,3", MDOT_DTYPE_F32},
+    static const tensor_form own[] = {{"own", "1,9", "9,3", MDOT_DTYPE_F32}, {"load", "1,9", "9,3", MDOT_DTYPE_F32},
+                                      {"own", "1,8", "8,3", MDOT_DTYPE_F32}, {"own", "1,10", "10,3", MDOT_DTYPE_F32},
+                                      {"own", "2,9", "9,3", MDOT_DTYPE_F32}, {"own", "1,1,9", "9,3", MDOT_DTYPE_F32},
                                       {"own", "1,9", "9,3", MDOT_DTYPE_I64}};
     static const struct {
         const char *name, *shape;

@@ -345,6 +345,49 @@ static void limits_of_a_row_are_inclusive(void **state)
     }
 }
 
+/* A prediction that the caller brings succeeded, and has six positive and finite numbers, of which both bounds enclose
+ * their middle, and the step's upper one is the largest. */
+static void given_predictions_are_valid(void **state)
+{
+    calibration_site *s = *state;
+    static const double numbers[] = {-1, 0, 1, 2, 3, INFINITY, NAN};
+    mdot_configuration c = calibration_site_configure("T4", 8);
+    const mdot_prediction answer = predict_one(&s->f, s->jobs[0], &c);
+    uint64_t random = 5;
+    int valid = 0;
+    for (int i = 0; i < 6000; i++) {
+        double n[6] = {1, 2, 3, 1, 2, 3};
+        for (int change = 0; change < i % 4; change++) n[next_random(&random, 6)] = numbers[next_random(&random, 7)];
+        mdot_prediction given = answer;
+        given.lower_ms = n[0], given.step_ms = n[1], given.upper_ms = n[2];
+        given.gpu_lower_ms = n[3], given.gpu_ms = n[4], given.gpu_upper_ms = n[5];
+        given.loader_ms = i % 3 ? 1e-3 : 0;
+        if (i % 5 == 0) given.peak_memory_bytes = 0; /* unknown: memory is not corrected */
+        given.status = i % 7 == 3 ? MDOT_UNSUPPORTED : MDOT_OK;
+        bool is_valid = given.status == MDOT_OK && n[0] > 0 && n[0] <= n[1] && n[1] <= n[2] && n[2] <= 3;
+        if (i % 3) is_valid = is_valid && n[3] > 0 && n[3] <= n[4] && n[4] <= n[5] && n[5] <= n[2];
+        const mdot_measurement row = {.struct_size = sizeof row,
+                                      .job = s->jobs[0],
+                                      .configuration = &c,
+                                      .step_ms = 100,
+                                      .memory_bytes = 2 * (double)answer.peak_memory_bytes,
+                                      .prediction = &given};
+        mdot_calibration *made = calloc(1, sizeof *made);
+        mdot_error err = {0};
+        assert_non_null(made);
+        mdot_status status = rt_calibration_read_rows(s->f.context, &row, 1, "test", made, &err);
+        if (status != (is_valid ? MDOT_OK : MDOT_INVALID_ARGUMENT)) fail_msg("case %d: %s", i, err.message);
+        if (!is_valid) expect_contains(err.message, "row 0: its prediction of ");
+        if (is_valid) {
+            assert_within(made->gpus[0].anchors[0].residual[0], log(100 / n[i % 3 ? 4 : 1]), 1e-9);
+            assert_within(made->gpus[0].anchors[0].residual[1], i % 5 ? log(2) : 0, 1e-9);
+        }
+        valid += is_valid;
+        rt_calibration_free(made);
+    }
+    assert_in_range(valid, 1000, 4000);
+}
+
 /* 64 GPU models fit, each under its own name of up to 63 bytes, and no more. */
 static void gpus_have_limits(void **state)
 {
@@ -449,6 +492,7 @@ int main(void)
         cmocka_unit_test(rows_become_the_reference_s_anchors),
         cmocka_unit_test(deviations_follow_from_the_bounds),
         cmocka_unit_test(limits_of_a_row_are_inclusive),
+        cmocka_unit_test(given_predictions_are_valid),
         cmocka_unit_test(gpus_have_limits),
         cmocka_unit_test(predictor_names_are_cut_between_characters),
     };
