@@ -8,6 +8,7 @@
 #include "runtime/perf/operator_traits.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
+#include "runtime/predict/predict.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
@@ -273,6 +274,38 @@ static void each_operator_gets_the_time_of_its_row(void **state)
     predict_close(&f);
 }
 
+/* Operators of one feature row divide its time in proportion to their rooflines, or equally without any. */
+static void assert_rows_are_divided(predict_fixture *f, const mdot_job *job, const mdot_configuration *c,
+                                    const mdot_explanation *e)
+{
+    rt_answer answer;
+    rt_job_schema schema;
+    rt_job_tensors *tensors = NULL;
+    uint32_t row_of[128];
+    double roofline[128][MDOT_PHASE_COUNT];
+    size_t count = info_of(e).operator_count, pairs = 0;
+    const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(f->context))->table;
+    assert_compare(count, <=, 128);
+    assert_int_equal(rt_answer_one(f->context, job, c, &answer, NULL), MDOT_OK);
+    assert_int_equal(rt_job_schema_read(table, RT_JOB_EXPLAIN, &schema, NULL), MDOT_OK);
+    assert_int_equal(rt_job_tensors_create(rt_context_predictor(f->context), &schema, &tensors, NULL), MDOT_OK);
+    rt_write_operator_features(job, &answer.requested.shard, tensors);
+    rt_find_feature_rows(job, &answer.requested.shard, tensors, row_of);
+    for (size_t i = 0; i < count; i++) rt_operator_roofline(job, i, &answer.queried, roofline[i]);
+    for (size_t i = 0; i < count * count; i++) {
+        size_t a = i / count, b = i % count;
+        if (a >= b || row_of[a] != row_of[b]) continue;
+        mdot_operator_time x = share_of(e, a), y = share_of(e, b);
+        const double of_a[] = {x.forward_ms, x.data_gradient_ms, x.weight_gradient_ms},
+                     of_b[] = {y.forward_ms, y.data_gradient_ms, y.weight_gradient_ms};
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
+            predict_assert_close(of_a[phase] * roofline[b][phase], of_b[phase] * roofline[a][phase]);
+        pairs++;
+    }
+    assert_compare(pairs, >, 20);
+    rt_job_tensors_destroy(rt_context_predictor(f->context), tensors);
+}
+
 /* If several operators share a feature row, the times still add up to the predictor's answer for this row. */
 static void operators_that_were_merged_share_a_row(void **state)
 {
@@ -286,6 +319,7 @@ static void operators_that_were_merged_share_a_row(void **state)
     mdot_explanation *e = explain(&f, job, &c);
     assert_adds_up(e, &p);
     assert_compare(share_of(e, 99).forward_ms, >, share_of(e, 0).forward_ms);
+    assert_rows_are_divided(&f, job, &c, e);
     mdot_explanation_destroy(e);
     mdot_job_destroy(job);
     predict_close(&f);
