@@ -455,7 +455,8 @@ static void predictor_names_are_cut_between_characters(void **state)
         int length = lengths[i / 2];
         memset(name, 'n', (size_t)length);
         if (i % 2) memcpy(name + length - 1, "\xc3\xa9", 2); /* one byte more: é */
-        snprintf(expected, RT_CALIBRATION_NAME_BYTES * 2, "%s", name);
+        memcpy(expected, name, sizeof expected);
+        expected[2 * RT_CALIBRATION_NAME_BYTES - 1] = '\0';
         if (i % 2 && length == 127) expected[126] = '\0'; /* é does not fit */
         const mdotc_entry entry = {sizeof entry, "predict", model};
         const mdotc_options options = {
