@@ -224,6 +224,9 @@ static void predictions_belong_to_their_predictor(void **state)
     p.ms = 5;
     store_expect_ok(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), &f->err);
     assert_true(groups_of(f, "shipped").item[0].predicted_ms == 5);
+    store_expect_ok(mdot_store_set_predictions(f->store, "", &p, 1, &f->err), &f->err);
+    assert_true(groups_of(f, "").item[0].predicted_ms == 5);
+    assert_true(groups_of(f, NULL).item[0].predicted_ms == 0); /* no predictor is not the one without a name */
     p.lower_ms = 7;
     assert_int_equal(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), MDOT_INVALID_ARGUMENT);
 }

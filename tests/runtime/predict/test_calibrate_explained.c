@@ -53,6 +53,11 @@ static void explanations_account_for_corrections(void **state)
             assert_int_equal(mdot_calibration_explain(calibration, &question, explanation, &before, &f, &err), MDOT_OK);
             assert_int_equal(mdot_calibration_explain(calibration, &question, NULL, &before, &plain, &err), MDOT_OK);
             assert_int_equal(mdot_calibration_apply_to_job(calibration, asked, &question, &after, &err), MDOT_OK);
+            mdot_prediction flagged = before; /* the rows decide whether the GPU model is new to the predictor */
+            flagged.warnings ^= MDOT_WARN_GPU_NOT_MEASURED;
+            assert_int_equal(mdot_calibration_apply_to_job(calibration, asked, &question, &flagged, &err), MDOT_OK);
+            assert_true(flagged.gpu_ms == after.gpu_ms && flagged.peak_memory_bytes == after.peak_memory_bytes);
+            assert_true(flagged.upper_ms == after.upper_ms && flagged.lower_ms == after.lower_ms);
             double times = 1, memory = 1;
             for (size_t k = 0; k < MDOT_CALIBRATION_EFFECT_COUNT; k++) {
                 times *= f.by_effect[k];
