@@ -189,7 +189,8 @@ static void any_steps_give_the_definition_s_answer(void **state)
             mdot_recorder_step(recorder, is_wrong ? wrong[(random >> 35) % 4] : ms);
             if (!is_wrong) valid[all++] = ms;
         }
-        size_t first = warmup != 0 ? warmup : 10, window = size != 0 ? size : 10, filled = 0, in_window = 0, stalled = 0;
+        size_t first = warmup != 0 ? warmup : 10, window = size != 0 ? size : 10, filled = 0, in_window = 0,
+               stalled = 0;
         size_t begin = all > first ? all - first < LAST ? first : all - LAST : all;
         for (size_t i = begin; i < all; i++) kept[last] = sorted[last] = valid[i], last++;
         double median = last > 0 ? quantile_of(sorted, last, .5) : 0, sum = 0;
@@ -210,7 +211,8 @@ static void any_steps_give_the_definition_s_answer(void **state)
         if (filled < WINDOWS) continue;
         double step = quantile_of(windows, filled, .5);
         assert_within(got.step_ms, step, 1e-12);
-        assert_within(got.spread, (quantile_of(windows, filled, .75) - quantile_of(windows, filled, .25)) / step, 1e-12);
+        assert_within(got.spread, (quantile_of(windows, filled, .75) - quantile_of(windows, filled, .25)) / step,
+                      1e-12);
         assert_int_equal(got.window_count, filled);
         assert_int_equal(got.step_count, filled * window);
         assert_int_equal(got.stalled_count, stalled);
