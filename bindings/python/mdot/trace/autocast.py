@@ -30,6 +30,8 @@ _FP32 = (
     "_upsample_bicubic2d_aa",
 )  # fmt: skip
 """Operands are converted to fp32."""
+_HALF = ("addmv", "addr", "chain_matmul", "einsum", "linalg_multi_dot", "mv", "prelu")
+"""Operands are converted to half precision. The CPU's list has the other ones, and converts the products below these."""
 _FP32_RESULT = (
     "cumprod", "cumsum", "linalg_matrix_norm", "linalg_vector_norm", "log_softmax", "prod", "softmax", "sum",
 )  # fmt: skip
@@ -48,7 +50,7 @@ def like_cuda() -> Iterator[None]:
 def _overridden() -> Iterator[None]:
     library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     try:
-        for names, make in ((_FP32, _converting), (_FP32_RESULT, _with_fp32_result), (_PROMOTED, _promoting)):
+        for names, make in ((_FP32, _converting), (_HALF, _narrowing), (_FP32_RESULT, _with_fp32_result), (_PROMOTED, _promoting)):
             for op in _overloads(names):
                 library.impl(op.name().removeprefix("aten::"), make(op), _KEY, allow_override=True)
         for name in _only_on_the_cpu():
@@ -77,7 +79,7 @@ def _overloads(names: tuple[str, ...]) -> Iterator[Any]:
         for overload in packet.overloads() if packet is not None else ():
             op = getattr(packet, overload)
             arguments = op._schema.arguments
-            if op._schema.is_mutable or not arguments or str(arguments[0].type) != "Tensor":
+            if op._schema.is_mutable or not any(str(one.type) in ("Tensor", "List[Tensor]") for one in arguments[:2]):
                 continue
             if name in _FP32_RESULT and "Dimname" in str(op._schema):
                 continue
@@ -92,6 +94,19 @@ def _converting(op: Any) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with _guard():
             args, kwargs = pytree.tree_map(_full, (args, kwargs))
+            return op(*args, **kwargs)
+
+    return kernel
+
+
+def _narrowing(op: Any) -> Callable[..., Any]:
+    def narrow(leaf: Any) -> Any:
+        is_full = isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float32, *HALVES)
+        return leaf.to(torch.get_autocast_dtype("cpu")) if is_full else leaf
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with _guard():
+            args, kwargs = pytree.tree_map(narrow, (args, kwargs))
             return op(*args, **kwargs)
 
     return kernel

@@ -58,7 +58,7 @@ class Unrolled(Shell):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         modes = _get_current_dispatch_mode_stack()
-        recorder = next((mode for mode in modes if hasattr(mode, "gradient_mode")), None)
+        recorder: Any = next((mode for mode in modes if hasattr(mode, "gradient_mode")), None)
         if recorder is None:  # a training step
             return self.model(*args, **kwargs)
         return _repeat(self.model, args, kwargs, recorder)

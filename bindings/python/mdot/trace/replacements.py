@@ -104,7 +104,7 @@ def _nested() -> Iterator[tuple[Any, str, Any]]:
         from torch.nested._internal import sdpa
     except ImportError:
         return
-    kinds = sdpa.SDPBackend
+    kinds = torch.nn.attention.SDPBackend
 
     def select(query: Any, key: Any, value: Any, mask: Any, *_: Any) -> Any:
         is_half = query.dtype in (torch.float16, torch.bfloat16)

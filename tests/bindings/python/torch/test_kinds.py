@@ -255,6 +255,32 @@ class Kinds(support.TestCase):
         assert job.program is not None
         self.assertEqual(job.program.check.dispatched_flops[0], 2 * 6 * 10 * (32 * 32 + 2 * 32 * 48))
 
+    def test_autocast_narrows_operands_before_einsum_arranges_them(self) -> None:
+        def peak(narrows: bool) -> float:
+            def body(m: Any, x: torch.Tensor) -> torch.Tensor:
+                wide = x[:, :, :, None] * m.v[:, :8]
+                with torch.autocast("cuda", torch.bfloat16):
+                    return torch.einsum("bnde,bnf->befd", *(one.bfloat16() if narrows else one for one in (wide, x))).float()
+
+            job, _ = read(Network(body), torch.zeros(6, 10, 32))
+            assert job.program is not None
+            return job.program.check.recorded_peak
+
+        self.assertEqual(peak(False), peak(True))
+
+    def test_cells_in_autocast_cast_their_weights_once(self) -> None:
+        def body(m: Any, x: torch.Tensor) -> torch.Tensor:
+            state = (torch.zeros(len(x), 256), torch.zeros(len(x), 256))
+            with torch.autocast("cuda", torch.bfloat16):
+                for step in x.unbind(1):
+                    state = m.layer(step, state)
+            return state[0].float()
+
+        job, _ = read(Network(body, lambda: nn.LSTMCell(32, 256)), torch.zeros(2, 10, 32))
+        assert job.program is not None
+        weights = 4 * sum(p.numel() for p in nn.LSTMCell(32, 256).parameters())
+        self.assertLess(job.program.check.recorded_peak, 3.5 * weights)
+
 
 if __name__ == "__main__":
     unittest.main()
