@@ -232,14 +232,14 @@ bool ir_resize_position_of(const ir_resize *r, const ir_resize_axis *a, int64_t 
         times = x / scale;
         half_times = (x + .5F) / scale;
     }
-    float half = half_times - .5F, part = (float)(a->end - a->start) * (input - 1);
-    float position = half;
+    float half = half_times - .5F, position = half, part = (float)(a->end - a->start) * (input - 1);
+    float shift = input / 2 * (1 - (float)a->out.offset / length); /* added first: the sum may be a whole number */
     switch (r->position) {
     case IR_RESIZE_ALIGN_CORNERS: position = length == 1 ? 0 : x * (input - 1) / (length - 1); break;
     case IR_RESIZE_ASYMMETRIC: position = times; break;
     case IR_RESIZE_HALF_PIXEL_OF_TF: position = half_times; break;
     case IR_RESIZE_PYTORCH_HALF_PIXEL: position = length == 1 ? -.5F : half; break;
-    case IR_RESIZE_HALF_PIXEL_SYMMETRIC: position = input / 2 * (1 - (float)a->out.offset / length) + half; break;
+    case IR_RESIZE_HALF_PIXEL_SYMMETRIC: position = shift + half_times - .5F; break;
     case IR_RESIZE_CROP:
         position = (length == 1 ? part / 2 : x * part / (length - 1)) + (float)a->start * (input - 1);
         break;

@@ -154,6 +154,9 @@ static void resize_accepts_scales_or_sizes(void **state)
                   .inputs = {"i64[4] [5, 6, 7, 8]", "_", "f32[1] [0.5]"});
     assert_values("i64[5] [7, 7, 8, 8, 9]", "Resize", "nearest_mode=\"floor\"",
                   .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
+    assert_values("i64[4] [7, 7, 8, 9]", "Resize", /* the last position is exactly 2 */
+                  "nearest_mode=\"floor\", coordinate_transformation_mode=\"half_pixel_symmetric\"",
+                  .inputs = {"i64[3] [7, 8, 9]", "_", "f32[1] [1.5]"});
     assert_eval_fault(MDOT_UNSUPPORTED, "mode nearest only", "Resize", "mode=\"linear\"",
                       .inputs = {"i64[3] [7, 8, 9]", "_", "_", "i64[1] [5]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "the mode \"area\" is unknown", "Resize", "mode=\"area\"",
