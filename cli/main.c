@@ -3,6 +3,7 @@
  * LLVM takes 45 MB and 20 ms in every process that is linked with it. Therefore `mdot` is linked without, and a second
  * program with all subcommands, mdot-compiler, takes its place for those that compile, and for the help about them. */
 #include "cli/cli.h"
+#include "mdot/mdot.h"
 
 #include <limits.h>
 #include <string.h>

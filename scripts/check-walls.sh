@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # Tables of data are exceptions, because training options (configuration.def), GPUs and operators are defined once, and each
 # program that reads, prints or checks them includes the table.
 cat > "$work/walls" <<'WALLS'
-include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_beside.h mdot_calibrate.h mdot_record.h mdot_plan.h mdot.h
+include         mdot_base.h mdot_run.h mdot_job.h mdot_configuration.h mdot_predict.h mdot_program.h mdot_explain.h mdot_beside.h mdot_calibrate.h mdot_record.h mdot_plan.h mdot.h
 base            mdot/mdot_base.h
 base/command    base/ mdot/mdot_base.h mdot/mdot.h
 base/training   base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h runtime/job/configuration.def runtime/job/configuration_table.h

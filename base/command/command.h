@@ -9,7 +9,7 @@
 
 #include "base/choice_word.h"
 #include "base/status.h"
-#include "mdot/mdot.h"
+#include "mdot/mdot_base.h"
 
 #include <stdio.h>
 

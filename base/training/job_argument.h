@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/command/command.h"
+#include "mdot/mdot.h"
 
 enum { CLI_MAX_BATCH = 1 << 24 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "mdot/mdot.h"
 
 enum { CLI_MAX_GPUS = 256, CLI_GPU_NAME_BYTES = 64 };
 

@@ -3,6 +3,7 @@
  * This header includes the others. Two layers share one artefact (predictor.mdot):
  *
  *   mdot_job.h         describes training jobs.
+ *   mdot_configuration.h  describes GPUs, and how a job trains on them.
  *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. The layer for schedulers.
  *   mdot_plan.h        searches layouts on several GPUs, and prices a whole training.
  *   mdot_program.h     describes a job's PyTorch program.
@@ -31,6 +32,7 @@
 #include "mdot_base.h"
 #include "mdot_beside.h"
 #include "mdot_calibrate.h"
+#include "mdot_configuration.h"
 #include "mdot_explain.h"
 #include "mdot_job.h"
 #include "mdot_plan.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/struct_version.h"
-#include "mdot/mdot_predict.h"
+#include "mdot/mdot_configuration.h"
 
 typedef struct rt_configuration {
     mdot_configuration c; /* counts and degrees are at least 1 and the degrees multiply to gpu_count; rates are above

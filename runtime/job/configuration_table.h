@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/choice_word.h"
-#include "mdot/mdot_predict.h"
+#include "mdot/mdot_configuration.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/struct_version.h"
-#include "mdot/mdot_predict.h"
+#include "mdot/mdot_configuration.h"
 
 /* The columns of gpus.def, in the order of the predictor input `gpu`: append only. */
 enum {

@@ -1,5 +1,6 @@
 /* dump_tables.c — prints the tables in C as JSON, from which scripts/tables/write_tables.py makes texts: operator
  * settings and types, GPUs, training options and predictor inputs. */
+#include "mdot/mdot.h"
 #include "runtime/job/configuration_table.h"
 
 #include <string.h>

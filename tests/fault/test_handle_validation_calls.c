@@ -410,10 +410,10 @@ static size_t find_kinds(const char *headers, char out[MOST_KINDS][NAME_BYTES])
 static void every_function_that_takes_an_object_has_a_row(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mdot_base.h",      "mdot.h",         "mdot_run.h",     "mdot_job.h",
-                                        "mdot_predict.h",   "mdot_program.h", "mdot_explain.h", "mdot_beside.h",
-                                        "mdot_calibrate.h", "mdot_record.h",  "mdot_plan.h",    "mdotjob.h",
-                                        "mdotc.h"};
+    static const char *const names[] = {
+        "mdot_base.h",    "mdot.h",         "mdot_run.h",    "mdot_job.h",          "mdot_predict.h",
+        "mdot_program.h", "mdot_explain.h", "mdot_beside.h", "mdot_calibrate.h",    "mdot_record.h",
+        "mdot_plan.h",    "mdotjob.h",      "mdotc.h",       "mdot_configuration.h"};
     static const char *const maps[] = {"runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map"};
     enum { HEADERS = sizeof names / sizeof names[0], MAPS = sizeof maps / sizeof maps[0] };
     char *headers[HEADERS], kinds[MOST_KINDS][NAME_BYTES], parameters[2048], path[128], line[NAME_BYTES];

@@ -155,7 +155,7 @@ static void each_foreign_option_stands_for_one_option(void **state)
 static char *read_header(void)
 {
     enum { MAX_BYTES = 1 << 20 };
-    FILE *file = fopen(MDOT_SOURCE_DIR "/include/mdot/mdot_predict.h", "rb");
+    FILE *file = fopen(MDOT_SOURCE_DIR "/include/mdot/mdot_configuration.h", "rb");
     char *text = calloc(1, MAX_BYTES);
     assert_non_null(file);
     assert_non_null(text);
@@ -177,7 +177,7 @@ static void comment_of(const char *header, const char *field, char *out, size_t 
     for (const char *c = start; at != NULL && *behind != '/' && (c = strstr(c, "/* ")) != NULL && c < at; c++) from = c;
     if (*behind == '/') from = behind;
     if (from != NULL) to = strstr(from, " */");
-    if (to == NULL) fail_msg("%s has no comment in mdot_predict.h", field);
+    if (to == NULL) fail_msg("%s has no comment in mdot_configuration.h", field);
     size_t used = 0;
     for (const char *c = from + 3; c < to && used + 1 < size; c++) {
         if (*c == '\n') {
@@ -216,7 +216,7 @@ static void header_documents_the_meaning_and_range_of_each_member(void **state)
         const rt_option *option = &rt_options[i];
         comment_of(header, option->field, comment, sizeof comment);
         if (strncmp(comment, option->meaning, strlen(option->meaning)) != 0)
-            fail_msg("%s: mdot_predict.h has \"%s\", configuration.def has \"%s\"", option->field, comment,
+            fail_msg("%s: mdot_configuration.h has \"%s\", configuration.def has \"%s\"", option->field, comment,
                      option->meaning);
         range_of(option, range, sizeof range);
         expect_contains(comment, range);
