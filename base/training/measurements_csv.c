@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- A row as options of `mdot predict` -------------------------------------------------------------------------- */
-
 typedef struct row_request {
     cli_training training; /* must be first: the calls of its options expect it there */
     cli_reading reading;
@@ -36,8 +34,6 @@ static const cli_option options[] = {
 #include "runtime/job/configuration.def"
 };
 static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options), .option_words = rt_option_words};
-
-/* ---- Columns ----------------------------------------------------------------------------------------------------- */
 
 /* The header and the current row; or the keys and values of one option, as a row without a line. */
 typedef struct table {
@@ -99,8 +95,6 @@ static mdot_status check_columns(const table *t)
             BS_TRY(FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]));
     return MDOT_OK;
 }
-
-/* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 static bool is_yes(const char *text)
 {
@@ -273,8 +267,6 @@ static mdot_status read_row(const table *t, measured_steps *m)
     return status == MDOT_OK ? store_row(t, &r, NULL, NULL, m) : status;
 }
 
-/* ---- A step in an option ----------------------------------------------------------------------------------------- */
-
 /* Splits "gpu=A100,batch=64,parallel=dp=4,tp=2,compile" in place. An item without a known key continues the value
  * before it, unless it is a flag. */
 static mdot_status split_option(table *t, char *text)
@@ -389,8 +381,6 @@ mdot_status measured_make_calibration(const char *command, const measured_option
         BS_TRY(read_step(command, measured->steps[i], defaults, job, out_steps, err));
     return measured_calibrate(context, out_steps, 0, 1, out_calibration, err);
 }
-
-/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 static mdot_status read_rows(table *t, measured_steps *m)
 {

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- From the command line --------------------------------------------------------------------------------------- */
-
 void cli_training_begin(cli_training *training)
 {
     *training = (cli_training){0};
@@ -183,8 +181,6 @@ void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_co
         if (rt_options[i].section != RT_SECTION_JOB) rt_option_set(c, &rt_options[i], value_of(t, i));
     if (t->value[RT_OPTION_optimizer].choice == CLI_NO_CHOICE) c->optimizer = job->optimizer;
 }
-
-/* ---- Description of a configuration ------------------------------------------------------------------------------ */
 
 static int at_least_one(uint32_t number) { return number > 0 ? (int)number : 1; }
 

@@ -125,8 +125,6 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
     rt_run_on_cpu(context, entry, length, items, count);
 }
 
-/* ---- One call ---------------------------------------------------------------------------------------------------- */
-
 static mdot_status check_call(const mdot_abi_table *table, size_t entry, int64_t length, mdot_error *err)
 {
     mdot_status status = rt_check_entry(table, entry, err);
@@ -187,8 +185,6 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
     rt_handle_leave(context);
     return status;
 }
-
-/* ---- Named tensors ----------------------------------------------------------------------------------------------- */
 
 /* Finds the tensor named `name`, starting at `guess`, because callers usually keep the entry's order. Returns NULL
  * if it is unknown. */

@@ -280,8 +280,6 @@ static mdot_status check_code(const rt_elf *elf, const mdot_abi_table *table, md
     return MDOT_OK;
 }
 
-/* ---- CUDA images ------------------------------------------------------------------------------------------------- */
-
 /* A kernel's largest parameter (CUDA 12.1, compute capability 7.0 and later), and the maximum number of threads in a
  * block. */
 enum { MAX_PARAMETER_BYTES = 32764, MAX_BLOCK_THREADS = 1024, MAX_CLUSTER_BLOCKS = 8 };
@@ -343,8 +341,6 @@ static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *tab
     return check_cuda_kernels(table, image, err);
 }
 
-/* ---- CPU images -------------------------------------------------------------------------------------------------- */
-
 static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_image *image, mdot_error *err)
 {
     const char *target = rt_string(table, image->target_at);
@@ -366,8 +362,6 @@ static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_i
     }
     return MDOT_OK;
 }
-
-/* ---- Images ------------------------------------------------------------------------------------------------------ */
 
 static bool is_same_target(const mdot_abi_image *a, const mdot_abi_image *b)
 {

@@ -16,8 +16,6 @@ enum { FIRST_COMPILED = 200 }; /* PyTorch 2.0 came with torch.compile */
 
 const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
-/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
-
 /* Accepted range of spec values, each in its unit. It extends far beyond real GPUs in both directions, yet
  * times and ratios of such values stay finite. */
 #define MIN_SPEC_VALUE 1e-6
@@ -175,8 +173,6 @@ static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
     return status == MDOT_OK ? split_optimizer(c, err) : status;
 }
 
-/* ---- GPUs ------------------------------------------------------------------------------------------------------- */
-
 static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *out_gpu, mdot_error *err)
 {
     uintptr_t hash = (uintptr_t)name ^ (uintptr_t)name >> 6; /* names of a table lie a few bytes apart */
@@ -237,8 +233,6 @@ static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
             gpu);
     return MDOT_OK;
 }
-
-/* ---- How GPUs work together ------------------------------------------------------------------------------------- */
 
 /* Fraction of the bandwidth that collectives reach on a link, and on InfiniBand per GPU: 200 Gbit/s in a DGX A100, 400
  * in a DGX H100 and later ones. Sources: NCCL's bus bandwidth in NVIDIA's nccl-tests (doc/PERFORMANCE.md) and their

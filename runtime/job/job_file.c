@@ -54,8 +54,6 @@ static uint32_t *trait_at(mdot_operator_traits *traits, int i)
     return numbers[i];
 }
 
-/* ---- Numbering shared types and modules ------------------------------------------------------------------------- */
-
 /* The type or module of each operator as a number. Equal ones share a number. */
 typedef struct numbering {
     const mdot_job_operator **first; /* an operator of each number */
@@ -114,8 +112,6 @@ static void free_numbering(numbering *n)
     free(n->first);
     free(n->of);
 }
-
-/* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
 /* The sections of a file, indexed by tag - 1, and a buffer for one record. */
 typedef struct parts {
@@ -252,8 +248,6 @@ mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err
     free(w.bytes);
     return status;
 }
-
-/* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 static void get_job(rt_reader *r, rt_decoded *d)
 {

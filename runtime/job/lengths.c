@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The numbers of a job ---------------------------------------------------------------------------------------- */
-
 /* Slots of operators and of the program. Stored in files: append only. */
 enum {
     SLOT_LOADS = MDOT_SETTING_CAPACITY, /* settings come first */
@@ -98,8 +96,6 @@ static double value_at(const rt_lengths *lengths, const rt_varying *v, int64_t l
     bool is_signed = fmin(v->value[0], fmin(v->value[1], v->value[2])) < 0;
     return (double)(value < 0 && !is_signed ? 0 : rintl(value));
 }
-
-/* ---- Copies ------------------------------------------------------------------------------------------------------ */
 
 rt_lengths *rt_lengths_create(size_t count) { return calloc(1, sizeof(rt_lengths) + count * sizeof(rt_varying)); }
 

@@ -10,8 +10,6 @@ static mdot_status refuse_length(int64_t length, mdot_error *err)
                      (long long)RT_MAX_LENGTH);
 }
 
-/* ---- At another length ------------------------------------------------------------------------------------------- */
-
 mdot_status rt_job_with_length(const rt_components *components, const mdot_job *job, int64_t length, mdot_job **out_job,
                                mdot_error *err)
 {
@@ -50,8 +48,6 @@ mdot_status rt_job_with_length(const rt_components *components, const mdot_job *
     free(program);
     return status;
 }
-
-/* ---- From three jobs --------------------------------------------------------------------------------------------- */
 
 static bool equal_texts(const char *a, const char *b) { return a == b || (a != NULL && b != NULL && !strcmp(a, b)); }
 
