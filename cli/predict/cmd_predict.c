@@ -8,8 +8,8 @@ static const cli_option options[] = {
 #include "cli/predict/predict_options.def"
     CLI_TEXT_ROW(
         "beside", "JOB", predict_request, beside_path,
-        "a second job on the same GPU, with the same options: the slowdown of both, the memory of both, and whether "
-        "packing pays",
+        "a second job on the same GPU, as its file states it, with the same training options: slowdown and memory of "
+        "both, and whether packing pays",
         .heading = "Output", .files = "onnx|job"),
     CLI_VALUE_ROW(CLI_WHOLE, "beside-batch", "N", predict_request, beside_batch,
                   "batch of the job in --beside (default: the file's batch, or 1)", .least = 1, .most = CLI_MAX_BATCH),

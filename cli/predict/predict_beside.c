@@ -47,7 +47,8 @@ static mdot_status load_partner(const predict_request *r, mdot_context *context,
 {
     mdot_job *job = NULL;
     mdot_job_info info = MDOT_INIT(mdot_job_info);
-    mdot_status status = cli_read_job("predict", r->beside_path, &r->reading, &job, err);
+    const cli_reading reading = {.quiet = r->reading.quiet}; /* sizes and adapters are the first job's */
+    mdot_status status = cli_read_job("predict", r->beside_path, &reading, &job, err);
     if (status == MDOT_OK) status = mdot_job_get_info(job, &info);
     if (status == MDOT_OK) {
         mdot_configuration c = {.struct_size = sizeof c,
