@@ -41,8 +41,6 @@ const char *const *mdot_gpu_names(void)
     return names;
 }
 
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
-
 /* The next significant character of *text in lower case, or '\0' at the end of a name. *text moves past it. */
 static char next_letter(const char **text)
 {
@@ -53,11 +51,13 @@ static char next_letter(const char **text)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* `known` may end at a '|'; `requested` ends at its NUL. */
+/* `known` may end at a '|'; `requested` ends at its NUL. "80G" is 80GB. */
 static bool equal_names(const char *known, const char *requested)
 {
-    for (;;) {
+    for (char last = '\0';;) {
         char x = next_letter(&known), y = next_letter(&requested);
+        if (x == 'b' && y == '\0' && last == 'g') x = next_letter(&known);
+        last = x;
         if (x != y) return false;
         if (x == '\0') return *requested == '\0';
     }
@@ -132,9 +132,39 @@ static bs_suggest_hint suggest_first(const char *wrong, const bs_nearest *simila
     return bs_suggest_end(&near);
 }
 
+static const mdot_gpu *find_row(const char *name)
+{
+    const char *core = skip_brand(name);
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (is_called(&rows[i], core)) return &rows[i].gpu;
+    return NULL;
+}
+
+/* The model in "8xH100", "8*H100", "H100x8" or "H100:8", and the number; NULL for other names. */
+static const mdot_gpu *find_several(const char *name, int *out_number)
+{
+    char model[BS_SUGGEST_LENGTH + 1];
+    size_t digits = strspn(name, "0123456789"), sign = digits + strspn(name + digits, " ");
+    snprintf(model, sizeof model, "%s", name);
+    *out_number = atoi(name);
+    if (digits > 0 && name[sign] != '\0' && strchr("xX*", name[sign]) != NULL) return find_row(name + sign + 1);
+    for (size_t i = strlen(model); i-- > 1 && strchr("0123456789 ", model[i]) != NULL;) {
+        if (strchr("xX*:", model[i - 1]) == NULL) continue;
+        model[i - 1] = '\0';
+        *out_number = atoi(model + i);
+        return *out_number > 0 ? find_row(model) : NULL;
+    }
+    return NULL;
+}
+
 static mdot_status fail_unknown(const char *name, mdot_error *err)
 {
     if (err == NULL) return MDOT_INVALID_ARGUMENT;
+    int number;
+    const mdot_gpu *several = find_several(name, &number);
+    if (several != NULL)
+        return BS_INVALID(err, "\"%.64s\" is a model and a number: set --gpu to %s and --gpus to %d", name,
+                          several->name, number);
     char wrong[BS_SUGGEST_LENGTH + 1]; /* in the form of the table's names */
     const char *core = skip_brand(name);
     snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
@@ -144,16 +174,6 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     return BS_INVALID(err, "unknown GPU \"%.64s\"%s; the most similar names are %s; `mdot gpus` lists all %d", name,
                       suggest_first(wrong, &similar).text, bs_nearest_end(&similar).text, ROW_COUNT);
 }
-
-static const mdot_gpu *find_row(const char *name)
-{
-    const char *core = skip_brand(name);
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (is_called(&rows[i], core)) return &rows[i].gpu;
-    return NULL;
-}
-
-/* ---- Slices ------------------------------------------------------------------------------------------------------ */
 
 enum { SLICES = 6, EIGHTHS = 8 };
 
@@ -223,7 +243,7 @@ mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *
 {
     if (name == NULL)
         return BS_INVALID(err, "--gpu is missing: pass the name of a known GPU, or its spec values as --gpu-spec");
-    if (strchr(name, ':') != NULL) return find_slice(name, out_gpu, err);
+    if (strchr(name, ':') != NULL && find_several(name, &(int){0}) == NULL) return find_slice(name, out_gpu, err);
     const mdot_gpu *row = find_row(name);
     if (row == NULL) return fail_unknown(name, err);
     *out_gpu = row;

@@ -107,6 +107,26 @@ static void unknown_names_are_refused_with_the_five_most_similar(void **state)
     assert_int_equal(mdot_gpu_find(NULL, &info, &err), MDOT_INVALID_ARGUMENT);
 }
 
+/* A number of GPUs with a model is refused with both options, whichever model it is. */
+static void a_model_with_a_number_names_both_options(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"8x%s", "8*%s", "8 x %s", "%sx8", "%s*8", "%s:8"};
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+            char text[128], expected[128];
+            mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+            mdot_error err = {0};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+            snprintf(text, sizeof text, forms[i], *name);
+#pragma GCC diagnostic pop
+            snprintf(expected, sizeof expected, "set --gpu to %s and --gpus to 8", *name);
+            assert_int_equal(mdot_gpu_find(text, &gpu, &err), MDOT_INVALID_ARGUMENT);
+            if (strstr(err.message, expected) == NULL) fail_msg("%s: %s", text, err.message);
+        }
+}
+
 /* Blanks, hyphens and underlines anywhere make no difference, nor does the case (A to Z). */
 static void separators_and_case_make_no_difference(void **state)
 {
@@ -329,6 +349,7 @@ int main(void)
         cmocka_unit_test(names_are_found_in_common_forms),
         cmocka_unit_test(names_are_found_as_the_driver_reports_them),
         cmocka_unit_test(unknown_names_are_refused_with_the_five_most_similar),
+        cmocka_unit_test(a_model_with_a_number_names_both_options),
         cmocka_unit_test(separators_and_case_make_no_difference),
         cmocka_unit_test(unprintable_names_are_shown_safely),
         cmocka_unit_test(a_misspelt_name_gets_a_suggestion),
