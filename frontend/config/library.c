@@ -94,9 +94,16 @@ static bool is_about_weights(const char *words)
 }
 
 /* Case, hyphens, underscores, and an origin such as "meta-llama/" or "timm:" are ignored. Words about weights may
- * follow if `is_variant`. */
+ * follow if `is_variant`. The slash before a number, as in "vit-b/16", is a hyphen. */
 static bool is_called(const char *known, const char *name, bool is_variant)
 {
+    char hyphenated[128];
+    snprintf(hyphenated, sizeof hyphenated, "%s", name);
+    char *slash = strrchr(hyphenated, '/');
+    if (slash != NULL && isdigit((unsigned char)slash[1]) && strspn(slash + 1, "0123456789") == strlen(slash + 1)) {
+        *slash = '-';
+        name = hyphenated;
+    }
     for (const char *sign = name + strcspn(name, "/:"); *sign != '\0'; sign = name + strcspn(name, "/:"))
         name = sign + 1;
     if (is_variant && strncasecmp(name, "Meta-", 5) == 0) name += 5;
@@ -104,6 +111,16 @@ static bool is_called(const char *known, const char *name, bool is_variant)
     while (letter != '\0' && letter == next_letter(&name)) letter = next_letter(&known);
     if (is_variant && letter == '\0' && (*name == '-' || *name == '_')) return is_about_weights(name);
     return letter == '\0' && next_letter(&name) == '\0';
+}
+
+/* Whether one of the row's aliases is the name. */
+static bool has_alias(json_object *row, const char *name, bool is_variant)
+{
+    json_object *aliases = fe_member(row, "aliases");
+    bool found = false;
+    for (size_t i = 0; aliases != NULL && i < json_object_array_length(aliases); i++)
+        found = found || is_called(json_object_get_string(json_object_array_get_idx(aliases, i)), name, is_variant);
+    return found;
 }
 
 mdot_status fe_find_ready_job(const char *folder, const char *name, json_object **out_config, char **out_path,
@@ -116,7 +133,8 @@ mdot_status fe_find_ready_job(const char *folder, const char *name, json_object 
     for (int variant = 0; variant < 2; variant++) {
         json_object_object_foreach(library, known, other)
         {
-            if (row == NULL && is_called(known, name, variant > 0)) row = other;
+            if (row == NULL && (is_called(known, name, variant > 0) || has_alias(other, name, variant > 0)))
+                row = other;
         }
     }
     const char *file = fe_text(row, "file");

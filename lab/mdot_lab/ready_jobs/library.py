@@ -2,9 +2,9 @@
 
     python -m mdot_lab.ready_jobs.library weights/jobs [NAME…]
 
-A row of library.csv has the network's name, a title, a default length, and a configuration as KEY=VALUE words, which
-begin with model_type, or a network to trace: of `Job.from_name`, or dlrm:DATA (recommenders.py). Without names, networks
-with a file stay.
+A row of library.csv has the network's name, a title, a default length, aliases, and a configuration as KEY=VALUE words,
+which begin with model_type, or a network to trace: of `Job.from_name`, or dlrm:DATA (recommenders.py). Without names,
+networks with a file stay.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def main() -> None:
     library: dict[str, dict[str, Any]] = {}
     rows = list(csv.DictReader(Path(__file__).with_name("library.csv").open()))
     for row in rows:
-        entry: dict[str, Any] = {"title": row["title"]}
+        entry: dict[str, Any] = {"aliases": row["aliases"].split()} if row["aliases"] else {}
+        entry["title"] = row["title"]
         if row["length"]:
             entry["length"] = int(row["length"])
         try:
