@@ -49,8 +49,6 @@ bool cg_attention_is_pipelined(const pl_attention *k)
            (!(k->replaces[0] < 0) || k->replaces[0] <= NEVER);
 }
 
-/* ---- Scratch ----------------------------------------------------------------------------------------------------- */
-
 static int64_t query_words(const pl_attention *k) { return (k->dim + KEYS - 1) / KEYS * (KEYS / 2) * QUERIES; }
 
 static int64_t most(ir_dim dim, const pl_plan *plan, int64_t unit)
@@ -119,8 +117,6 @@ static LLVMValueRef is_last(cg_emitter *e, const pipeline *p, const item *it)
                          "");
 }
 
-/* ---- Masks ------------------------------------------------------------------------------------------------------- */
-
 /* A scaled mask element. One that replaces the score becomes -inf, because its weight is zero anyway. */
 static LLVMValueRef replace(cg_emitter *e, const pipeline *p, LLVMValueRef scaled)
 {
@@ -177,8 +173,6 @@ static void fill_query_mask(cg_emitter *e, pipeline *p, const item *it)
     cg_store(e, cg_const(e, type, -INFINITY), cg_at(e, type, p->mask, key.index), ROW);
     cg_loop_end(e, &key, NULL);
 }
-
-/* ---- Weights ----------------------------------------------------------------------------------------------------- */
 
 typedef struct weights {
     const pipeline *p;
@@ -263,8 +257,6 @@ static LLVMValueRef end_weights(cg_emitter *e, const weights *w)
     return sum;
 }
 
-/* ---- Products ---------------------------------------------------------------------------------------------------- */
-
 static int context_tiles(const pipeline *p) { return (int)(p->k->value_dim / CG_AMX_ROWS); }
 
 /* Emits the item's products, and between them the weights of the earlier item. */
@@ -329,8 +321,6 @@ static void finish_group(cg_emitter *e, pipeline *p, const item *it)
     p->stream.first_query = it->query;
     cg_store_context(e, &p->stream, p->factor);
 }
-
-/* ---- The sequence of items --------------------------------------------------------------------------------------- */
 
 static void load_queries(cg_emitter *e, pipeline *p, const item *it)
 {

@@ -62,8 +62,6 @@ static int64_t stream_words(const pl_attention *k, bool tiles, const cg_cpu_targ
     return rows * target->tile_vectors * target->lanes;
 }
 
-/* ---- Masks ------------------------------------------------------------------------------------------------------ */
-
 /* `value` if the lane's query may attend to the key, otherwise -inf. Surplus lanes attend to all keys, as the last
  * query does. */
 static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef value)
@@ -76,8 +74,6 @@ static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef 
     LLVMValueRef is_visible = LLVMBuildICmp(e->builder, LLVMIntSLE, absolute, limit, "");
     return cg_select(e, is_visible, value, cg_const(e, cg_lanes_type(e), -INFINITY));
 }
-
-/* ---- One block of keys ------------------------------------------------------------------------------------------ */
 
 /* The elements of mask i. */
 static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, int i, LLVMValueRef key, int j)
@@ -425,8 +421,6 @@ static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
     }
     emit_contexts(e, s, sum);
 }
-
-/* ---- One block of queries --------------------------------------------------------------------------------------- */
 
 static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, int64_t source, int64_t target)
 {

@@ -29,8 +29,6 @@ _Static_assert((int)PL_LINEAR_UNSPLIT_ROWS <= ROW_BLOCK, "an undivided linear is
 
 enum { K_BLOCK = 128 }; /* × 64 columns of f32 is 32 KB */
 
-/* ---- Epilogues -------------------------------------------------------------------------------------------------- */
-
 static bool uses_acc(const pl_expr *expr)
 {
     if (expr->op == PL_ACC) return true;
@@ -72,8 +70,6 @@ static bool is_expensive(const pl_expr *expr)
         if (is_expensive(expr->arg[i])) return true;
     return false;
 }
-
-/* ---- Tiles ------------------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef vector_column(cg_emitter *e, const cg_linear_block *l, int j)
 {
@@ -180,8 +176,6 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
         for (int j = 0; j < l->vectors; j++)
             cg_store(e, tile.acc[i * l->vectors + j], result_pointer(e, l, rows, i, j), result_alignment(e, l));
 }
-
-/* ---- Strips ----------------------------------------------------------------------------------------------------- */
 
 /* Row `row` in the strip's panel, with `rows` rows: f32 words or pairs. */
 static LLVMValueRef panel_pointer(cg_emitter *e, const cg_linear_block *l, LLVMValueRef row, int64_t rows)
@@ -338,8 +332,6 @@ static void emit_overlapping_strips(cg_emitter *e, cg_linear_block *l, int64_t e
     l->column = cg_int(e, end - l->width);
     cg_finish_rows(e, l, l->width, cg_int(e, 0), whole_rows);
 }
-
-/* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef matrix_pointer(cg_emitter *e, const cg_linear_block *l, const pl_matrix *matrix)
 {

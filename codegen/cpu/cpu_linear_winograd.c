@@ -54,8 +54,6 @@ int64_t cg_linear_winograd_scratch(const pl_linear *k, const cg_cpu_target *targ
     return (int64_t)ELEMENTS * SQUARES * (k->k / 9 + strip_columns(k, target)) * 4;
 }
 
-/* ---- Squares ----------------------------------------------------------------------------------------------------- */
-
 /* A square's position in the image, and the image number. */
 typedef struct square {
     LLVMValueRef image, y, x;
@@ -90,8 +88,6 @@ static LLVMValueRef sums_at(cg_emitter *e, const winograd *w, LLVMValueRef index
 {
     return cg_at(e, e->f32, w->sums, cg_iadd(e, cg_imul(e, index, cg_int(e, w->width)), column));
 }
-
-/* ---- Transforms -------------------------------------------------------------------------------------------------- */
 
 /* Multiplies four values by Bᵀ. */
 static void transform_input(cg_emitter *e, LLVMValueRef *v, int step)
@@ -197,8 +193,6 @@ static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
     return index.out[0];
 }
 
-/* ---- Sums over taps ---------------------------------------------------------------------------------------------- */
-
 static LLVMValueRef load_weight(cg_emitter *e, const winograd *w, LLVMValueRef source, int element)
 {
     LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
@@ -269,8 +263,6 @@ static void emit_infinite_sums(cg_emitter *e, const winograd *w)
     cg_loop_end(e, &column, NULL);
     cg_loop_end(e, &index, NULL);
 }
-
-/* ---- Strips ------------------------------------------------------------------------------------------------------ */
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
