@@ -272,7 +272,9 @@ while [ "$tried" -lt "$requests" ]; do
             wanted[i]="${wanted[i]}, then $change"
             update_job "${with[i]}" $change && continue
             is_up || break
-            [ "$(rank_of "$(state_of "${with[i]}")")" = 3 ] && continue # it runs already
+            # Slurm accepts a user's Deadline for a running job, without effect, and refuses it for a waiting one. `compare`
+            # judges a pair of which only one runs.
+            [[ $(rank_of "$(state_of "${plain[i]}")")$(rank_of "$(state_of "${with[i]}")") == *3* ]] && continue
             worse=$((worse + 1))
             echo "WORSE: ${wanted[i]} is refused: $(cat messages)"
             echo "    in: $described"
