@@ -362,9 +362,9 @@ static bool find_numbers(const rt_job_tensors *tensors, const rt_job_block *bloc
     return false;
 }
 
-/* Adds the pair, whose `requested` is set, to a block of its batch. Layouts share an answer if they differ only in
- * numbers that the predictor does not read. Returns false if all blocks are taken. */
-static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair)
+/* Adds the pair, whose `requested` is set, to a block of its batch. With `shares`, layouts that differ only in numbers
+ * that the predictor does not read have one answer. Returns false if all blocks are taken. */
+static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, bool shares, rt_job_pair *pair)
 {
     const rt_job_schema *schema = &tensors->schema;
     rt_configuration queried;
@@ -382,7 +382,7 @@ static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *
     rt_job_block *block = &tensors->blocks[b - 1];
     pair->block = block;
     pair->at = rt_add_configuration(schema, &queried, block);
-    if (find_numbers(tensors, block, pair))
+    if (shares && find_numbers(tensors, block, pair))
         block->count--;
     else
         block->has_new = true;
@@ -391,11 +391,12 @@ static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *
     return true;
 }
 
-/* Blocks keep the answers of earlier runs with the same job and shard. */
-static void begin_run(rt_job_tensors *tensors, const mdot_job *job, const rt_shard *shard)
+/* With `shares`, blocks keep the answers of the last run if it had the same job and shard. Other calls rarely repeat
+ * numbers, and looking for them would take a sixth of an evaluation. */
+static void begin_run(rt_job_tensors *tensors, const mdot_job *job, bool shares, const rt_shard *shard)
 {
     if (tensors->encoded != job) tensors->typical = (rt_typical_rooflines){0};
-    if (tensors->encoded != job || !equal_shards(&tensors->shard, shard)) tensors->taken_count = 0;
+    if (!shares || tensors->encoded != job || !equal_shards(&tensors->shard, shard)) tensors->taken_count = 0;
 }
 
 /* Gathers pairs from `first` on and refuses the invalid ones. Returns the number of pairs that it has processed. */
@@ -403,6 +404,7 @@ static size_t gather(call *c, size_t first, run *out)
 {
     size_t i = first;
     mdot_error reason;
+    bool shares = c->pairs->measured != NULL;
     *out = (run){.job = job_of(c->pairs, first)};
     for (; i < c->pairs->count && out->count < RT_PAIR_CAPACITY && job_of(c->pairs, i) == out->job; i++) {
         rt_job_pair *pair = &c->tensors->pairs[out->count];
@@ -411,12 +413,12 @@ static size_t gather(call *c, size_t first, run *out)
             continue;
         }
         bool is_first = out->count == 0;
-        if (is_first) begin_run(c->tensors, out->job, &pair->requested.shard);
+        if (is_first) begin_run(c->tensors, out->job, shares, &pair->requested.shard);
         bool is_other_shard = !is_first && !equal_shards(&pair->requested.shard, &out->shard);
-        bool is_added = !is_other_shard && add_pair(c->tensors, out->job, pair);
+        bool is_added = !is_other_shard && add_pair(c->tensors, out->job, shares, pair);
         if (!is_added && is_first) { /* earlier runs have taken all blocks */
             c->tensors->taken_count = 0;
-            is_added = add_pair(c->tensors, out->job, pair);
+            is_added = add_pair(c->tensors, out->job, shares, pair);
         }
         if (!is_added) {
             c->pending = pair->requested;
