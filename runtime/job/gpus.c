@@ -140,21 +140,24 @@ static const mdot_gpu *find_row(const char *name)
     return NULL;
 }
 
-/* The model in "8xH100", "8*H100", "H100x8" or "H100:8", and the number; NULL for other names. */
+/* The model in "8xH100", "8*H100", "H100x8" or "H100:8", and the number from 1 to 2^16; NULL for other names. */
 static const mdot_gpu *find_several(const char *name, int *out_number)
 {
+    enum { DIGITS = 5, MOST_GPUS = 1 << 16 };
     char model[BS_SUGGEST_LENGTH + 1];
-    size_t digits = strspn(name, "0123456789"), sign = digits + strspn(name + digits, " ");
     snprintf(model, sizeof model, "%s", name);
-    *out_number = atoi(name);
-    if (digits > 0 && name[sign] != '\0' && strchr("xX*", name[sign]) != NULL) return find_row(name + sign + 1);
-    for (size_t i = strlen(model); i-- > 1 && strchr("0123456789 ", model[i]) != NULL;) {
+    const char *number = model, *row = NULL;
+    size_t digits = strspn(name, "0123456789"), sign = digits + strspn(name + digits, " ");
+    if (digits > 0 && name[sign] != '\0' && strchr("xX*", name[sign]) != NULL) row = name + sign + 1;
+    for (size_t i = strlen(model); row == NULL && i-- > 1 && strchr("0123456789 ", model[i]) != NULL;) {
         if (strchr("xX*:", model[i - 1]) == NULL) continue;
         model[i - 1] = '\0';
-        *out_number = atoi(model + i);
-        return *out_number > 0 ? find_row(model) : NULL;
+        number = model + i;
+        row = model;
     }
-    return NULL;
+    number += strspn(number, " ");
+    *out_number = strspn(number, "0123456789") <= DIGITS ? atoi(number) : 0;
+    return row != NULL && *out_number > 0 && *out_number <= MOST_GPUS ? find_row(row) : NULL;
 }
 
 static mdot_status fail_unknown(const char *name, mdot_error *err)

@@ -125,6 +125,14 @@ static void a_model_with_a_number_names_both_options(void **state)
             assert_int_equal(mdot_gpu_find(text, &gpu, &err), MDOT_INVALID_ARGUMENT);
             if (strstr(err.message, expected) == NULL) fail_msg("%s: %s", text, err.message);
         }
+    static const char *const others[] = {"0xH100", "H100x0", "99999999999xH100", "H100x99999999999", "65537xH100", "8x",
+                                         "x8",     "H100x"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+        mdot_error err = {0};
+        assert_int_equal(mdot_gpu_find(others[i], &gpu, &err), MDOT_INVALID_ARGUMENT);
+        if (strstr(err.message, "--gpus to") != NULL) fail_msg("%s: %s", others[i], err.message);
+    }
 }
 
 /* Blanks, hyphens and underlines anywhere make no difference, nor does the case (A to Z). */
