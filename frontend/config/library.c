@@ -73,7 +73,7 @@ static mdot_status unknown_name(json_object *library, const char *name, mdot_err
 /* Next significant character of *text in lower case; '\0' at the end. *text moves past it. */
 static int next_letter(const char **text)
 {
-    *text += strspn(*text, "-_ ");
+    *text += strspn(*text, "-_/ ");
     return **text != '\0' ? tolower((unsigned char)*(*text)++) : '\0';
 }
 
@@ -93,19 +93,18 @@ static bool is_about_weights(const char *words)
     return true;
 }
 
-/* Case, hyphens, underscores, and an origin such as "meta-llama/" or "timm:" are ignored. Words about weights may
- * follow if `is_variant`. The slash before a number, as in "vit-b/16", is a hyphen. */
+/* The name behind its origins, such as "meta-llama/" or "timm:". The slash before a number, as in "vit-b/16", belongs to
+ * the name. */
+static const char *skip_origin(const char *name)
+{
+    for (const char *sign = name; *(sign += strcspn(sign, "/:")) != '\0'; sign++)
+        if (sign[1 + strspn(sign + 1, "0123456789")] != '\0' || sign[1] == '\0') name = sign + 1;
+    return name;
+}
+
+/* Case, hyphens, underscores and slashes are ignored. Words about weights may follow if `is_variant`. */
 static bool is_called(const char *known, const char *name, bool is_variant)
 {
-    char hyphenated[128];
-    snprintf(hyphenated, sizeof hyphenated, "%s", name);
-    char *slash = strrchr(hyphenated, '/');
-    if (slash != NULL && isdigit((unsigned char)slash[1]) && strspn(slash + 1, "0123456789") == strlen(slash + 1)) {
-        *slash = '-';
-        name = hyphenated;
-    }
-    for (const char *sign = name + strcspn(name, "/:"); *sign != '\0'; sign = name + strcspn(name, "/:"))
-        name = sign + 1;
     if (is_variant && strncasecmp(name, "Meta-", 5) == 0) name += 5;
     int letter = next_letter(&known);
     while (letter != '\0' && letter == next_letter(&name)) letter = next_letter(&known);
@@ -130,11 +129,11 @@ mdot_status fe_find_ready_job(const char *folder, const char *name, json_object 
     mdot_status status = read_library(folder, &library, err);
     if (status != MDOT_OK) return status;
     json_object *row = fe_member(library, name);
+    const char *own = skip_origin(name);
     for (int variant = 0; variant < 2; variant++) {
         json_object_object_foreach(library, known, other)
         {
-            if (row == NULL && (is_called(known, name, variant > 0) || has_alias(other, name, variant > 0)))
-                row = other;
+            if (row == NULL && (is_called(known, own, variant > 0) || has_alias(other, own, variant > 0))) row = other;
         }
     }
     const char *file = fe_text(row, "file");

@@ -71,17 +71,6 @@ static void a_job_beside_another_has_a_slowdown(void **state)
     assert_int_equal(f->result.status, OK);
 }
 
-/* Names that people use for ready jobs. */
-static void aliases_of_ready_jobs_are_found(void **state)
-{
-    predict_command *f = *state;
-    const char *const names[] = {"vit-b/16", "llama-3-405b", "mistralai/Mistral", "sd1.5", "flux", "vit-l/16", "dlrm"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        RUN(f, names[i], "--gpu", "H100", "--batch", "1", "-q");
-        assert_int_equal(f->result.status, OK);
-    }
-}
-
 /* A job with an unknown operator and zero parameters. */
 static void warnings_of_a_prediction_are_printed(void **state)
 {
@@ -559,8 +548,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_configuration_prints_a_paragraph, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_beside_another_has_a_slowdown, predict_command_set_up,
-                                        predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(aliases_of_ready_jobs_are_found, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(warnings_of_a_prediction_are_printed, predict_command_set_up,
                                         predict_command_tear_down),
