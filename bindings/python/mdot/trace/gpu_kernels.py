@@ -49,7 +49,8 @@ class GpuKernels(TorchFunctionMode):
         if func in (self._originals["rms_norm"], torch.rms_norm):
             return _normalise(func, *args, **kwargs)
         if func in (torch.lstm_cell, torch.gru_cell) and not kwargs:
-            return CELLS[func.__name__](*(one if 2 <= i < 4 else _in_autocast(one) for i, one in enumerate(args)))  # products cast weights once
+            weights = args[2:4]  # the products cast these once
+            return CELLS[func.__name__](*map(_in_autocast, args[:2]), *weights, *map(_in_autocast, args[4:]))
         if func in recurrences.FUNCTIONS and not kwargs:
             return recurrences.run(recurrences.FUNCTIONS[func], [_in_autocast(one) for one in args])
         attends = func is self._originals["scaled_dot_product_attention"] and not any(isinstance(one, NestedTensor) for one in args)
