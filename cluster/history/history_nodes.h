@@ -70,7 +70,7 @@ enum { HS_RUN_VALUES = 16 };
  * "run7-resnet18" becomes "resnet18". */
 hs_keys hs_keys_of(const uint64_t seed[2], const hs_nodes *nodes, const mdot_history_job *job);
 
-/* Counts the values of digits in the words of a completed job's name. False if memory ran out. */
+/* Counts the values of digits in the words of an ended job's name. False if memory ran out. */
 bool hs_see_words(const uint64_t seed[2], hs_nodes *nodes, const mdot_history_job *job);
 
 #endif
