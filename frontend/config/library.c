@@ -93,8 +93,7 @@ static bool is_about_weights(const char *words)
     return true;
 }
 
-/* The name behind its origins, such as "meta-llama/" or "timm:". The slash before a number, as in "vit-b/16", belongs to
- * the name. */
+/* The name behind its origins, such as "meta-llama/" or "timm:". The slash before a number, as in "vit-b/16", stays. */
 static const char *skip_origin(const char *name)
 {
     for (const char *sign = name; *(sign += strcspn(sign, "/:")) != '\0'; sign++)

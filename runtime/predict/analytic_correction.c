@@ -208,7 +208,7 @@ static double attention_ratio(const rt_resolved_configuration *requested, const 
     return rt_framework_attention(&requested->configuration, pass == RT_PASS_FORWARD, causal);
 }
 
-/* The passes' roofline. Numbers that it is independent of are zeros in the key. */
+/* Finds the passes' roofline. The key has zeros for numbers on which the roofline does not depend. */
 static const rt_roofline *find_roofline(const mdot_job *job, const rt_resolved_configuration *typical,
                                         struct rt_typical_roofline *last)
 {
