@@ -73,8 +73,6 @@ static bool is_code_dump(const char *name)
     return find_code_dump(name, &backend) != NULL;
 }
 
-/* ---- Planning --------------------------------------------------------------------------------------------------- */
-
 static void dump_text(const co_hooks *hooks, const char *what, const char *text)
 {
     if (hooks->dump == NULL || hooks->dump_pass == NULL || strcmp(hooks->dump_pass, what) != 0 || text == NULL) return;
@@ -199,8 +197,6 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
     *out_entry = (cg_entry){.name = name, .graph = plans[count - 1]->graph, .plan_count = (int)count, .plans = plans};
     return MDOT_OK;
 }
-
-/* ---- The compilation -------------------------------------------------------------------------------------------- */
 
 /* Returns the file's name less folder and suffix. */
 static const char *predictor_name(ir_arena *arena, const char *path)

@@ -25,8 +25,6 @@ static const double half_units[CO_HALF_TYPES] = {0x1p-8, 0x1p-11};
 enum { MAX_SWEEPS = 2048 };
 static const double max_sweep_work = 4e9;
 
-/* ---- One length ------------------------------------------------------------------------------------------------- */
-
 static void count_values(verification *v, value_counts *t, const ir_wide *expected)
 {
     int64_t nan_before = t->nan;
@@ -170,8 +168,6 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
     ir_arena_destroy(arena);
     return status;
 }
-
-/* ---- Buckets ---------------------------------------------------------------------------------------------------- */
 
 static int choose_lengths(verification *v, int64_t shortest, int64_t longest, int64_t *out_lengths)
 {
@@ -365,8 +361,6 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
     *out_passed = passed;
     return MDOT_OK;
 }
-
-/* ---- The whole call ---------------------------------------------------------------------------------------------- */
 
 static mdot_status import_model(verification *v, const char *path, ir_arena *arena, mdot_error *err)
 {

@@ -12,8 +12,6 @@
 
 enum { MOST_SYMBOLS = 12, MOST_ARGUMENTS = 2 };
 
-/* ---- Functions --------------------------------------------------------------------------------------------------- */
-
 static const struct {
     const char *name, *formula; /* of x and y */
 } functions[] = {
@@ -48,8 +46,6 @@ static const struct {
     /* log(1 + e^x) */
     {"softplus", "max(x, 0) + log1p(exp(-abs(x)))"},
 };
-
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct symbol {
     const char *name;

@@ -62,8 +62,6 @@ static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weig
     return use == PL_ELEMENTS && info->state == PL_PLACED && info->placement.dense ? info->placement.buffer : -1;
 }
 
-/* ---- Linear ------------------------------------------------------------------------------------------------------ */
-
 bool pl_is_linear(const ir_node *node)
 {
     ir_dim rows;
@@ -105,8 +103,6 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     if (ir_dim_is(linear.rows, 0) || linear.columns == 0) return MDOT_OK;
     return pl_end_kernel(b, PL_LINEAR, node->name, &(pl_kernel){.linear = linear});
 }
-
-/* ---- Norm -------------------------------------------------------------------------------------------------------- */
 
 int pl_norm_trailing(const ir_node *node)
 {
@@ -171,8 +167,6 @@ mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
     if (ir_dim_is(norm.rows, 0) || ir_dim_is(norm.columns, 0)) return MDOT_OK;
     return pl_end_kernel(b, PL_NORM, node->name, &(pl_kernel){.norm = norm});
 }
-
-/* ---- Attention --------------------------------------------------------------------------------------------------- */
 
 /* Shapes of an operand in either form, (batch, positions, heads · channels) or (batch, heads, positions, channels). */
 static bool read_heads(const ir_node *node, int operand, int64_t *out_heads, ir_dim *out_positions, int64_t *out_dim)

@@ -34,8 +34,6 @@ typedef struct item {
     bool is_reversed;
 } item;
 
-/* ---- Loops of the graph ------------------------------------------------------------------------------------------ */
-
 static int loop_of_node(const pl_builder *b, const ir_node *node)
 {
     if (ir_is_loop_begin(node)) return 0; /* initial states are read before the loop */
@@ -98,8 +96,6 @@ bool pl_find_loops(pl_builder *b)
     return true;
 }
 
-/* ---- Stores ------------------------------------------------------------------------------------------------------ */
-
 /* The position of this step's element in a stack. */
 static const pl_expr *place_of_step(pl_builder *b, ir_dim steps, bool is_reversed)
 {
@@ -144,8 +140,6 @@ static mdot_status emit_items(pl_builder *b, const ir_node *node, const item *it
     }
     return MDOT_OK;
 }
-
-/* ---- The begin --------------------------------------------------------------------------------------------------- */
 
 static bool is_read(const ir_node *node, int k)
 {
@@ -210,8 +204,6 @@ mdot_status pl_begin_loop(pl_builder *b, const ir_node *begin)
     b->loop = loop;
     return status;
 }
-
-/* ---- The end of a step ------------------------------------------------------------------------------------------- */
 
 static bool is_old_state(const pl_loop *loop, int buffer)
 {
@@ -279,8 +271,6 @@ static mdot_status emit_copy(pl_builder *b, const pl_loop *loop, int k, int *out
     *out_kernel = b->plan->kernel_count > before ? before : -1;
     return status;
 }
-
-/* ---- States in place --------------------------------------------------------------------------------------------- */
 
 typedef struct accesses {
     int buffer;
@@ -356,8 +346,6 @@ static bool put_in_place(pl_builder *b, const pl_loop *loop, int k, int copy)
     plan->kernel_count--;
     return true;
 }
-
-/* ---- The end ----------------------------------------------------------------------------------------------------- */
 
 mdot_status pl_end_loop(pl_builder *b, const ir_node *end)
 {

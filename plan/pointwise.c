@@ -22,15 +22,11 @@ typedef struct operands {
 
 typedef const pl_expr *(*definition_fn)(const operands *o);
 
-/* ---- Notation ---------------------------------------------------------------------------------------------------- */
-
 /* A constant of the first operand's type. */
 static const pl_expr *number(const operands *o, double value) { return pl_const_f(o->arena, o->x[0]->dtype, value); }
 
 #define DEFINITION(name, expression)                                                                                   \
     static const pl_expr *name(const operands *o) { return expression; }
-
-/* ---- Rows without a formula -------------------------------------------------------------------------------------- */
 
 DEFINITION(direct, pl_expr_operand_count(o->op) == 1 ? pl_unary(o->arena, o->op, o->x[0])
                                                      : pl_binary(o->arena, o->op, o->x[0], o->x[1]))
@@ -134,8 +130,6 @@ static const pl_expr *power(const operands *o)
     const pl_expr *is_whole = pl_formula(o->arena, "y == round(y)", real, 2);
     return pl_select(o->arena, is_whole, exact, pl_cast(o->arena, rounded, o->dtype));
 }
-
-/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 enum { MOST_ATTRIBUTES = 2 };
 

@@ -38,8 +38,6 @@ static bool make_strided(const pl_placement *placement, const ir_type *type, pl_
     return true;
 }
 
-/* ---- Operators that only re-address ------------------------------------------------------------------------------ */
-
 static bool move_start(pl_placement *placement, ir_dim steps, ir_dim stride)
 {
     ir_dim distance;
@@ -94,8 +92,6 @@ static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type
     }
     return true;
 }
-
-/* ---- Reshape ----------------------------------------------------------------------------------------------------- */
 
 bool pl_only_units_differ(const ir_type *source_type, const ir_type *target_type)
 {
@@ -228,8 +224,6 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_placement *out
     return true;
 }
 
-/* ---- Operand forms of kernels ------------------------------------------------------------------------------------ */
-
 /* The row stride of a dense placement is the row's length, for any strides of the dimensions inside. */
 static bool dense_matrix(const pl_placement *placement, const ir_type *type, int trailing, pl_matrix *out)
 {
@@ -343,8 +337,6 @@ bool pl_mask_view(const ir_type *type, const pl_placement *placement, pl_heads *
     ir_dim keys = type->dim[type->rank - 1];
     return pl_is_unit(keys) || ir_dim_is(strided.stride[type->rank - 1], 1);
 }
-
-/* ---- Operands of Slice and Split --------------------------------------------------------------------------------- */
 
 /* Normalises an ONNX start: negative values count from the end, and all are clamped to the range in which a slice of
  * that direction may begin. False: the result depends on L. */

@@ -45,8 +45,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- One step as intervals -------------------------------------------------------------------------------------- */
-
 enum { NO_OPERATOR = UINT32_MAX };
 
 typedef struct memory_node {
@@ -351,8 +349,6 @@ static double measure(step *s)
     return find_peak(s);
 }
 
-/* ---- Moments at which activations and gradients are largest ----------------------------------------------------- */
-
 /* A vertex of the upper hull of (gradients, bytes) over all moments. A sum of activations and gradients, at any batch,
  * is largest at a vertex. */
 typedef struct vertex {
@@ -429,8 +425,6 @@ static void measure_each(step *s, double weight, double *by_operator, double *by
     build_timeline(s);
     for (size_t i = 0; i < s->count; i++) bytes[i] += weight * by_operator[i];
 }
-
-/* ---- All combinations ------------------------------------------------------------------------------------------- */
 
 /* Selects a case, and the logits that exist at once. */
 static void select_case(step *s, rt_activation_case selected)
