@@ -48,8 +48,6 @@ static wide_int greatest_common_divisor(wide_int a, wide_int b)
     return a < 0 ? -a : a;
 }
 
-/* ---- Normal forms ------------------------------------------------------------------------------------------------ */
-
 /* scale * L + offset + times * floor((step * L + start) / divisor), for any coefficients and divisor > 0 */
 typedef struct form {
     wide_int scale, offset, times, step, start, divisor;
@@ -103,8 +101,6 @@ static bool normalize(form f, ir_dim *out)
     *out = d;
     return true;
 }
-
-/* ---- Extremes and comparisons ------------------------------------------------------------------------------------ */
 
 /* Visits the lengths where a function with this period may be extreme: the first and last lengths of each residue
  * class. */
@@ -204,8 +200,6 @@ bool ir_dim_decide_less(const ir_graph *graph, ir_dim a, ir_dim b, bool *out)
     *out = less;
     return true;
 }
-
-/* ---- Sums, products, quotients ----------------------------------------------------------------------------------- */
 
 static bool same_floor(form a, form b) { return a.step == b.step && a.start == b.start && a.divisor == b.divisor; }
 
@@ -351,8 +345,6 @@ bool ir_dim_max(const ir_graph *graph, ir_dim a, ir_dim b, ir_dim *out)
     return true;
 }
 
-/* ---- Products -------------------------------------------------------------------------------------------------- */
-
 /* number * factor[0] * factor[1] …, each factor with a positive leading coefficient and coprime coefficients. A floor
  * counts as a further variable. Such factors are prime among the polynomials with integer coefficients (Gauss's lemma),
  * so equal products have equal factors. */
@@ -416,8 +408,6 @@ bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_
         if (!cancel(&left, right.factor[i])) return false;
     return left.count == 0;
 }
-
-/* ---- Text -------------------------------------------------------------------------------------------------------- */
 
 /* "2L+1", "-L", "3" */
 static void print_affine(int64_t scale, int64_t offset, const char *symbol, char *out, size_t size)

@@ -41,8 +41,6 @@ static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
     return copy;
 }
 
-/* ---- Decisions --------------------------------------------------------------------------------------------------- */
-
 static bool is_decision(const ir_node *node)
 {
     if (node->op == NULL) return false;
@@ -123,8 +121,6 @@ static void round_to_type(ir_wide *wide)
     for (int64_t i = 0; wide->f != NULL && i < wide->count; i++) wide->f[i] = ir_nearest_float(wide->dtype, wide->f[i]);
 }
 
-/* ---- Rounded matmuls --------------------------------------------------------------------------------------------- */
-
 /* Leading inputs that are factors in matrix kernels. Products inside a kernel (with the attention weights) are left
  * unrounded. */
 static int count_factors(const ir_node *node)
@@ -161,8 +157,6 @@ static mdot_status round_factors(const evaluation *e, const ir_node *node, const
     }
     return MDOT_OK;
 }
-
-/* ---- Running ----------------------------------------------------------------------------------------------------- */
 
 /* Fetches an operand of a node: a value computed earlier, or a constant converted to its wide form in `scratch`. */
 static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_value *value, ir_arena *scratch,

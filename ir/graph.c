@@ -33,8 +33,6 @@ static ir_value *add_value(ir_graph *graph, const char *name)
     return value;
 }
 
-/* ---- Uses ------------------------------------------------------------------------------------------------------ */
-
 static void link_use(ir_use *use, ir_value *value)
 {
     if (value == NULL) return;
@@ -62,8 +60,6 @@ static void link_inputs(ir_node *node)
         link_use(&node->uses[i], node->inputs[i]);
     }
 }
-
-/* ---- Building and changing ------------------------------------------------------------------------------------- */
 
 /* Appends to a pointer array in the arena. Capacities are powers of two, which follow from the count. */
 static bool append(ir_arena *arena, void ***array, int *count, void *element)
@@ -280,8 +276,6 @@ ir_node *ir_value_single_user(const ir_value *value)
         if (use->node == NULL || use->node != user) return NULL;
     return user;
 }
-
-/* ---- Cloning --------------------------------------------------------------------------------------------------- */
 
 /* The copy of `value`, created when first requested. Parts that never change in place (names, tensors, known content)
  * are shared. */

@@ -58,8 +58,6 @@ static LLVMValueRef floor_of(cg_emitter *e, LLVMValueRef x)
     return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
 }
 
-/* ---- Half and bfloat16 ------------------------------------------------------------------------------------------ */
-
 static LLVMTypeRef like_type(LLVMValueRef value, LLVMTypeRef element)
 {
     return cg_with_element(LLVMTypeOf(value), element);
@@ -122,8 +120,6 @@ LLVMValueRef cg_to_storage(cg_emitter *e, LLVMValueRef value, mdot_dtype dtype)
     }
 }
 
-/* ---- Conversions ------------------------------------------------------------------------------------------------ */
-
 static LLVMValueRef float_to_float(cg_emitter *e, LLVMValueRef value, mdot_dtype source_dtype, mdot_dtype target_dtype)
 {
     bool was_wide = source_dtype == MDOT_DTYPE_F64;
@@ -175,8 +171,6 @@ LLVMValueRef cg_convert(cg_emitter *e, LLVMValueRef value, mdot_dtype source_dty
     if (to_float) return integer_to_float(e, value, source_dtype, target_dtype);
     return integer_to_integer(e, value, source_dtype, target_dtype);
 }
-
-/* ---- Division and remainder ------------------------------------------------------------------------------------- */
 
 typedef enum quotient { QUOTIENT, REMAINDER, FLOORED_QUOTIENT, FLOORED_REMAINDER } quotient;
 
@@ -298,8 +292,6 @@ static LLVMValueRef divide(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_d
     }
 }
 
-/* ---- Power ------------------------------------------------------------------------------------------------------ */
-
 /* Repeated squaring, wrapping. A negative exponent truncates 1 / x^-y: the result is 0 except for x = 1 and x = -1. */
 static LLVMValueRef integer_power(cg_emitter *e, LLVMValueRef x, LLVMValueRef y, mdot_dtype y_dtype)
 {
@@ -346,8 +338,6 @@ static LLVMValueRef power(cg_emitter *e, const pl_expr *expr, const LLVMValueRef
     LLVMValueRef y = cg_convert(e, args[1], y_dtype, MDOT_DTYPE_F64);
     return cg_convert(e, cg_pow(e, x, y), MDOT_DTYPE_F64, x_dtype == MDOT_DTYPE_F64 ? x_dtype : MDOT_DTYPE_F32);
 }
-
-/* ---- Comparison, choice, bits ----------------------------------------------------------------------------------- */
 
 LLVMValueRef cg_extreme(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_dtype dtype, bool max)
 {
@@ -422,8 +412,6 @@ static LLVMValueRef is_infinite(cg_emitter *e, LLVMValueRef x)
 {
     return fcmp(e, LLVMRealOEQ, cg_fabs(e, x), cg_like(e, x, INFINITY));
 }
-
-/* ---- The operators ---------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef ceil_of(cg_emitter *e, LLVMValueRef x)
 {

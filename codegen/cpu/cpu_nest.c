@@ -38,8 +38,6 @@ typedef struct nest {
 
 static bool reduces_in_lanes(const nest *n) { return n->by.loop >= n->k->loop_count; }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------ */
-
 static bool is_limited(const nest *n, int loop) { return n->kernel->limit != NULL && n->kernel->limit->loop == loop; }
 
 static LLVMValueRef extent_of(const nest *n, int loop)
@@ -85,8 +83,6 @@ static LLVMValueRef offset_by(cg_emitter *e, LLVMValueRef index, int64_t offset)
 {
     return offset ? cg_iadd(e, index, cg_int(e, offset)) : index;
 }
-
-/* ---- Accumulating one point or vector ---------------------------------------------------------------------------- */
 
 /* Row-major index in the reduction space. */
 static LLVMValueRef reduction_index(nest *n)
@@ -180,8 +176,6 @@ static void reduce_block(nest *n, int block, LLVMValueRef *out_acc)
     for (int i = 0; i < block; i++) out_acc[i] = arg ? acc[block + i] : acc[i];
 }
 
-/* ---- Reduction along vectors ------------------------------------------------------------------------------------- */
-
 /* Vector loop iterations from `source` to `target`, a block of vectors each, into acc[0 … block-1]. */
 static void reduce_strip(nest *n, LLVMValueRef source, LLVMValueRef target, int lanes, int block, LLVMValueRef *acc)
 {
@@ -232,8 +226,6 @@ static LLVMValueRef reduce_along_vectors(nest *n)
         for (int i = 0; i < width; i++) acc[i] = combine(e, acc[i], acc[i + width]);
     return combine(e, cg_reduce(e, acc[0], combine), acc[block]);
 }
-
-/* ---- Points ------------------------------------------------------------------------------------------------------ */
 
 static void store_point(nest *n, int block, int i, LLVMValueRef *acc)
 {
@@ -364,8 +356,6 @@ static void emit_loops(nest *n)
     for (int i = k->loop_count - 1; i >= 0; i--)
         if (i != n->by.loop) close_loop(n, &loops[i], 0, NULL);
 }
-
-/* ---- Products and transposes ------------------------------------------------------------------------------------- */
 
 typedef struct special_form {
     bool is_product, is_transpose;

@@ -63,8 +63,6 @@ static double padding(const norm *n)
     return n->k->mode == PL_NORM_SOFTMAX || n->k->mode == PL_NORM_LOG_SOFTMAX ? -INFINITY : 0;
 }
 
-/* ---- Reading the row -------------------------------------------------------------------------------------------- */
-
 static void store_columns(cg_emitter *e, const norm *n, const pl_matrix *matrix, LLVMValueRef column,
                           LLVMValueRef value)
 {
@@ -126,8 +124,6 @@ static void write_line(cg_emitter *e, norm *n)
     cg_store(e, single, line_pointer(e, n, loop.index), 0);
     cg_loop_end(e, &loop, NULL);
 }
-
-/* ---- Statistics ------------------------------------------------------------------------------------------------- */
 
 /* A reduction over the row: `map` replaces the kept values, `term` computes the summand of each value, and `combine`
  * joins the terms. A NULL function returns the value itself. */
@@ -254,8 +250,6 @@ static void find_statistics(cg_emitter *e, norm *n)
     }
 }
 
-/* ---- Writing the row -------------------------------------------------------------------------------------------- */
-
 static LLVMValueRef normalise(cg_emitter *e, const norm *n, LLVMValueRef value)
 {
     return n->factor != NULL ? cg_fmul(e, value, n->factor) : cg_fsub(e, value, n->offset);
@@ -315,8 +309,6 @@ static void write_from_line(cg_emitter *e, const norm *n)
     write_result(e, n, loop.index, cg_load(e, e->f32, line_pointer(e, n, loop.index), 0));
     cg_loop_end(e, &loop, NULL);
 }
-
-/* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
 /* Row vectors kept in registers; 0 if the row goes through scratch. A tile's accumulators are the registers that a loop
  * may fill. A third is reserved for the passes. */

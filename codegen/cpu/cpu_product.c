@@ -25,8 +25,6 @@ enum {
     MOST_K = 1 << 14 /* a panel of 4 MB */
 };
 
-/* ---- Recognition ------------------------------------------------------------------------------------------------- */
-
 /* Number of loads whose elements are apart along the loop, so each lane needs a separate load. */
 static int irregular_loads(const pl_expr *expr, int loop)
 {
@@ -115,8 +113,6 @@ bool cg_product_find(const pl_plan *plan, const pl_nest *nest, const cg_cpu_targ
     return false;
 }
 
-/* ---- Scratch ----------------------------------------------------------------------------------------------------- */
-
 static int64_t strip_columns(const cg_cpu_target *target) { return (int64_t)target->tile_vectors * target->lanes; }
 
 /* Scratch parts: a tile's sums, copied left factor rows if there are any, and the panel. Only the last two depend on k.
@@ -133,8 +129,6 @@ int64_t cg_product_scratch_bytes(const pl_plan *plan, const pl_nest *nest, const
     int64_t padded = (k + target->lanes - 1) / target->lanes * target->lanes;
     return 4 * (stage_elements(target) + copied_rows(product) * padded + k * strip_columns(target));
 }
-
-/* ---- One product ------------------------------------------------------------------------------------------------- */
 
 typedef struct multiplication {
     const pl_plan *plan;
@@ -155,8 +149,6 @@ static LLVMValueRef vector_column(cg_emitter *e, const multiplication *m, LLVMVa
     LLVMValueRef ahead = cg_imul(e, number, cg_int(e, e->target->lanes));
     return cg_vector_within(e, cg_iadd(e, m->strip, ahead), m->columns.to);
 }
-
-/* ---- Packing ----------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef panel_vector(cg_emitter *e, const multiplication *m, LLVMValueRef k, LLVMValueRef number)
 {
@@ -225,8 +217,6 @@ static void copy_left(cg_emitter *e, const multiplication *m, LLVMValueRef first
     cg_loop_end(e, &k, NULL);
     cg_loop_end(e, &row, NULL);
 }
-
-/* ---- Tiles ------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef left_index(cg_emitter *e, const multiplication *m, LLVMValueRef row, int64_t k)
 {
@@ -303,8 +293,6 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
             cg_store(e, tile.acc[i * m->vectors + j], stage_vector(e, m, cg_int(e, i), j), 4 * (unsigned)lanes);
     finish_tile(e, m, rows);
 }
-
-/* ---- Strips ------------------------------------------------------------------------------------------------------ */
 
 /* Strips with `vectors` vectors beginning at columns from … to - 1. */
 static void emit_strips(cg_emitter *e, multiplication *m, LLVMValueRef source, LLVMValueRef target, int vectors)

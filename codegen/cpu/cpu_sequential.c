@@ -18,8 +18,6 @@ typedef struct sequential {
     bool is_split;
 } sequential;
 
-/* ---- Shapes and elements ----------------------------------------------------------------------------------------- */
-
 static const ir_type *type_of(const sequential *s, int buffer) { return &s->plan->buffers[buffer].type; }
 
 /* Product of dimensions from … to - 1 at the run-time length. */
@@ -99,8 +97,6 @@ static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef co
     cg_loop_begin(s->e, loop, slice.from, slice.to, 1, 0, NULL, true);
 }
 
-/* ---- Running sums ------------------------------------------------------------------------------------------------ */
-
 /* Sums along the axis of `lanes` neighbours at a time, from inner index `from` up to `to`. */
 static void cumulate_strip(const sequential *s, const axis_view *view, LLVMValueRef outer, cg_range strip, int lanes)
 {
@@ -140,8 +136,6 @@ static void emit_cumulate(const sequential *s)
     cumulate_strip(s, &view, outer.index, rest, 1);
     cg_loop_end(e, &outer, NULL);
 }
-
-/* ---- The k best -------------------------------------------------------------------------------------------------- */
 
 /* True if a ranks before b. A NaN ranks above every number. */
 static LLVMValueRef ranks_before(const sequential *s, mdot_dtype dtype, LLVMValueRef a, LLVMValueRef b)
@@ -236,8 +230,6 @@ static void emit_top_k(const sequential *s)
     cg_loop_end(e, &inner, NULL);
     cg_loop_end(e, &outer, NULL);
 }
-
-/* ---- Scatters ---------------------------------------------------------------------------------------------------- */
 
 enum { COPY_BYTES = 32 };
 
@@ -376,8 +368,6 @@ static void emit_tensor_scatter(const sequential *s)
     cg_loop_end(e, &step, NULL);
     cg_loop_end(e, &outer, NULL);
 }
-
-/* ---- The kernel -------------------------------------------------------------------------------------------------- */
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
                  LLVMValueRef scratch)

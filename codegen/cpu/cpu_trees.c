@@ -34,8 +34,6 @@ typedef struct trees {
     cg_combine combine;
 } trees;
 
-/* ---- Elements ---------------------------------------------------------------------------------------------------- */
-
 /* Word `word` of record `index` in an i32 table, extended to i64. */
 static LLVMValueRef load_word(const trees *t, int buffer, LLVMValueRef index, int words, int word)
 {
@@ -72,8 +70,6 @@ static void begin_loop(const trees *t, cg_loop *loop, LLVMValueRef count)
 {
     cg_loop_begin(t->e, loop, cg_int(t->e, 0), count, 1, 0, NULL, true);
 }
-
-/* ---- Rows that walk ---------------------------------------------------------------------------------------------- */
 
 /* Writes x[f] and -x[f] of a row to scratch. */
 static void prepare_row(const trees *t, LLVMValueRef row)
@@ -188,8 +184,6 @@ static void walk_rows(const trees *t, LLVMValueRef source, LLVMValueRef target)
         walk_to_targets(t, rows.index);
     cg_loop_end(t->e, &rows, NULL);
 }
-
-/* ---- Blocks of rows ---------------------------------------------------------------------------------------------- */
 
 /* Writes x and -x of `count` rows to scratch, feature by feature. Further lanes repeat the last row. */
 static void prepare_block(const trees *t, LLVMValueRef first, LLVMValueRef count)
@@ -343,8 +337,6 @@ static void emit_blocks(const trees *t, cg_range slice)
     cg_if_end(e, &is_rest);
     cg_loop_end(e, &blocks, NULL);
 }
-
-/* ---- The kernel -------------------------------------------------------------------------------------------------- */
 
 static int lanes_of(const cg_cpu_target *target, mdot_dtype dtype)
 {

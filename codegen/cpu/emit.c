@@ -19,8 +19,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Emitter and functions -------------------------------------------------------------------------------------- */
-
 void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *target)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
@@ -113,8 +111,6 @@ void cg_end_function(cg_emitter *e)
 
 LLVMValueRef cg_pointer(cg_emitter *e, int index) { return LLVMGetParam(e->function, (unsigned)index); }
 
-/* ---- Control flow ----------------------------------------------------------------------------------------------- */
-
 static LLVMBasicBlockRef append_block(cg_emitter *e, const char *name)
 {
     return LLVMAppendBasicBlockInContext(e->context, e->function, name);
@@ -180,8 +176,6 @@ void cg_if_end(cg_emitter *e, cg_if *block)
     LLVMPositionBuilderAtEnd(e->builder, block->after);
 }
 
-/* ---- Integers --------------------------------------------------------------------------------------------------- */
-
 LLVMValueRef cg_int(cg_emitter *e, int64_t value) { return cg_const_int(e->i64, value); }
 
 LLVMValueRef cg_iadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildNSWAdd(e->builder, a, b, ""); }
@@ -221,8 +215,6 @@ LLVMValueRef cg_vector_within(cg_emitter *e, LLVMValueRef position, LLVMValueRef
     return cg_imin(e, position, cg_isub(e, end, cg_int(e, e->target->lanes)));
 }
 
-/* ---- Slices ------------------------------------------------------------------------------------------------------ */
-
 enum { SLICE_BITS = 32 };
 
 static LLVMValueRef scale_by(cg_emitter *e, LLVMValueRef units, LLVMValueRef slice)
@@ -244,8 +236,6 @@ cg_range cg_slice_by_grain(cg_emitter *e, LLVMValueRef count, int64_t grain)
     return (cg_range){cg_imul(e, units.from, cg_int(e, grain)),
                       cg_imin(e, cg_imul(e, units.to, cg_int(e, grain)), count)};
 }
-
-/* ---- Types and values ------------------------------------------------------------------------------------------- */
 
 LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes)
 {
@@ -345,8 +335,6 @@ void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned 
     LLVMSetAlignment(store, alignment ? alignment : natural_alignment(LLVMTypeOf(value)));
 }
 
-/* ---- Floating-point operations ---------------------------------------------------------------------------------- */
-
 LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRef *overloads, int overload_count,
                                      const LLVMValueRef *args, int count)
 {
@@ -399,8 +387,6 @@ LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a) { return cg_intrinsic(e, "ll
 LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a) { return cg_intrinsic(e, "llvm.sqrt", LLVMTypeOf(a), &a, 1); }
 
 LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a) { return cg_intrinsic(e, "llvm.rint", LLVMTypeOf(a), &a, 1); }
-
-/* ---- Across lanes ----------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef shuffle(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *lane_of, int lanes)
 {

@@ -18,8 +18,6 @@
 #include "ir/hash_map.h"
 #include "plan/kernel_kind.h"
 
-/* ---- Scratch memory ---------------------------------------------------------------------------------------------- */
-
 /* Offset of the kernels' own working memory, after the plan's buffers. */
 static int64_t private_scratch_offset(const pl_plan *plan)
 {
@@ -40,8 +38,6 @@ int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
 {
     return private_scratch_offset(plan) + cg_cpu_worker_bytes(plan, target);
 }
-
-/* ---- The generator ----------------------------------------------------------------------------------------------- */
 
 typedef struct generated { /* one function */
     cg_signature signature;
@@ -158,8 +154,6 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
     created->function = generate_kernel(g, e, plan, kernel, of_plan, out_signature);
     return created->function;
 }
-
-/* ---- Entry functions --------------------------------------------------------------------------------------------- */
 
 /* Call fields needed by all kernels of an entry, loaded at the function's start. */
 typedef struct call_fields {
@@ -313,8 +307,6 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
     return function;
 }
 
-/* ---- mdot_code --------------------------------------------------------------------------------------------------- */
-
 /* Distances from the array to the functions. They are constants after linking, so the artefact needs no dynamic
  * relocation. They are relative to a hidden alias of the array. The array itself is exported and could be interposed,
  * so LLVM would leave distances from it to the dynamic linker and make the section writable. */
@@ -335,8 +327,6 @@ static bool emit_code_table(generator *g)
     LLVMSetAlignment(table, MDOT_ABI_ALIGNMENT);
     return true;
 }
-
-/* ---- The whole module -------------------------------------------------------------------------------------------- */
 
 static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, mdot_error *err)
 {

@@ -14,8 +14,6 @@
 
 const double cg_log2_e = 1.4426950408889634;
 
-/* ---- Differences between f32 and f64 ---------------------------------------------------------------------------- */
-
 enum { MAX_TERMS = 13, ZMM_LANES = 16 };
 
 typedef struct polynomial { /* sum of c[i] x^i */
@@ -117,8 +115,6 @@ static LLVMValueRef round_down(cg_emitter *e, LLVMValueRef x)
 {
     return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
 }
-
-/* ---- Exponential functions --------------------------------------------------------------------------------------- */
 
 typedef struct reduced_exponent { /* e^x = 2^n (1 + r + r² tail(r)) */
     LLVMValueRef n;               /* integer */
@@ -261,8 +257,6 @@ LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x)
     return cg_fdiv(e, one, cg_fadd(e, one, cg_exp(e, LLVMBuildFNeg(e->builder, x, ""))));
 }
 
-/* ---- Logarithm -------------------------------------------------------------------------------------------------- */
-
 static LLVMValueRef compare(cg_emitter *e, LLVMRealPredicate predicate, LLVMValueRef x, double limit)
 {
     return LLVMBuildFCmp(e->builder, predicate, x, cg_like(e, x, limit), "");
@@ -295,8 +289,6 @@ LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
     result = cg_select(e, compare(e, LLVMRealOEQ, x, 0), cg_like(e, x, -INFINITY), result);
     return cg_select(e, compare(e, LLVMRealULT, x, 0), cg_like(e, x, NAN), result);
 }
-
-/* ---- Sine and cosine -------------------------------------------------------------------------------------------- */
 
 /* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^40,
  * because the rounding of x · 2/π hardly moves k there. large_angle.c reduces larger angles. */
@@ -342,8 +334,6 @@ static LLVMValueRef sine(cg_emitter *e, LLVMValueRef x, int quadrants)
 LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
 
 LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
-
-/* ---- Error function and power ----------------------------------------------------------------------------------- */
 
 /* Below 1, a polynomial times x; above 1, 1 - e^(-x²) times a polynomial. The relative error is below 3e-7 (f32) and
  * 1e-15 (f64). */

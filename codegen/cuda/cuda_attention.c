@@ -23,8 +23,6 @@ enum {
     THREAD_SLICES = 8          /* key slices if the key count is variable */
 };
 
-/* ---- Shapes ------------------------------------------------------------------------------------------------------ */
-
 /* Channels in q and k read at once by a lane: two steps or one step of the matmul. */
 static int64_t key_width(const pl_attention *a) { return a->dim % 32 == 0 ? 8 : 4; }
 
@@ -54,8 +52,6 @@ static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 }
 
 static unsigned reads(const cu_step *step, int buffer) { return CU_BEFORE_BARRIER; }
-
-/* ---- Addresses --------------------------------------------------------------------------------------------------- */
 
 /* "start + batch * … + head * … + row * …" of an operand, with zero terms omitted. */
 static const char *heads_index(cu_function *f, const pl_heads *h, const char *batch, const char *head, const char *row)
@@ -136,8 +132,6 @@ static const char *score_end(cu_function *f, const char *name, const char *batch
 }
 
 static const char *number(cu_function *f, int64_t value) { return cu_integer_text(f->arena, value); }
-
-/* ---- Matrix instructions ----------------------------------------------------------------------------------------- */
 
 static const char *query_words(cu_function *f, int64_t count)
 {
@@ -226,8 +220,6 @@ static void emit_tensor(cu_function *f)
     cu_put_template(&f->body, slices > 1 ? cu_attention_shares : cu_attention_heads, result);
 }
 
-/* ---- One thread per query and head ------------------------------------------------------------------------------ */
-
 /* The batch and the query of row `row`. */
 static void row_place(cu_function *f, const char **out_batch, const char **out_query)
 {
@@ -304,8 +296,6 @@ static void emit(cu_function *f)
     else
         emit_threads(f);
 }
-
-/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
 
 static void note_heads(cu_step_finder *f, const pl_heads *h, bool is_written, cu_range batch, int64_t heads,
                        cu_range rows, cu_range columns)

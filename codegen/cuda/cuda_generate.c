@@ -39,8 +39,6 @@ typedef struct bucket { /* the bucket being generated */
     cu_text calls;
 } bucket;
 
-/* ---- Steps ------------------------------------------------------------------------------------------------------- */
-
 static bool is_name_taken(const generator *g, const char *name)
 {
     for (const function *other_item = g->functions; other_item != NULL; other_item = other_item->next)
@@ -126,8 +124,6 @@ static mdot_status put_recurrence(bucket *b, int number, cu_wait wait)
     return status;
 }
 
-/* ---- Stages ------------------------------------------------------------------------------------------------------ */
-
 static void put_loop_begin(bucket *b, const cu_step *step)
 {
     const cu_schedule *schedule = b->stages->schedule;
@@ -183,8 +179,6 @@ static void put_barrier(bucket *b, int stage)
                cu_comment(b->g->arena, b->stages->buffers[why->buffer].name), why->before->kernel->name);
     b->stages->schedule->put_grid_barrier(b->stages->schedule, &b->calls);
 }
-
-/* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the inputs in the parameter; 0 if they do not fit. */
 static size_t inline_input_bytes(const bucket *b)
@@ -379,8 +373,6 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
                        .scratch_bytes = layout.scratch_bytes};
     return status;
 }
-
-/* ---- The program ------------------------------------------------------------------------------------------------- */
 
 static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, cu_program *program)
 {

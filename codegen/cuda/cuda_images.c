@@ -39,8 +39,6 @@ static bool dumps(const cg_options *options, const char *what)
     return options->dump != NULL && options->dump_text != NULL && strcmp(options->dump, what) == 0;
 }
 
-/* ---- Programs ---------------------------------------------------------------------------------------------------- */
-
 /* Images with one precision and schedule share a program and kernels. */
 static bool has_clusters(const cg_target *target) { return target->variant == CU_CLUSTERED; }
 
@@ -68,8 +66,6 @@ static mdot_status generate_all(const cg_entry *entries, int entry_count, const 
     for (int i = 0; i < count; i++) BS_TRY(generate(entries, entry_count, options, &targets[i], arena, images, err));
     return MDOT_OK;
 }
-
-/* ---- Cubins ------------------------------------------------------------------------------------------------------ */
 
 typedef struct job {
     const cu_program *program;
@@ -144,8 +140,6 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
     *out_jobs = q.jobs;
     return MDOT_OK;
 }
-
-/* ---- Images ------------------------------------------------------------------------------------------------------ */
 
 /* Checks compiled kernels against the generator's launch parameters. */
 static mdot_status check_launch(const job *j, const char *architecture, mdot_error *err)
@@ -252,8 +246,6 @@ void cu_images_done(cu_images *images)
     cg_pool_done(&images->weights);
     *images = (cu_images){0};
 }
-
-/* ---- In the artefact --------------------------------------------------------------------------------------------- */
 
 mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *out_set, mdot_error *err)
 {

@@ -23,8 +23,6 @@ enum {
     STAGE_PAD = 8    /* elements after a staged row, against bank conflicts */
 };
 
-/* ---- Shapes ------------------------------------------------------------------------------------------------------ */
-
 static int64_t tile_rows(const cu_step *step, const cu_schedule *schedule)
 {
     return step->distribution == CU_SINGLE ? step->scale : step->scale * schedule->tile_units;
@@ -88,8 +86,6 @@ static unsigned reads(const cu_step *step, int buffer)
     if (buffer != k->a.buffer) return CU_AFTER_BARRIER;
     return loads_buffer(k->epilogue, buffer) ? CU_BEFORE_BARRIER | CU_AFTER_BARRIER : CU_BEFORE_BARRIER;
 }
-
-/* ---- The result -------------------------------------------------------------------------------------------------- */
 
 /* The result's text, given the text of the sum with the bias. */
 static const char *value_text(cu_function *f, const char *acc)
@@ -164,8 +160,6 @@ static void put_fragment_results(cu_function *f)
     }
     cu_put(&f->body, "                }\n            }\n");
 }
-
-/* ---- Matrix instructions ----------------------------------------------------------------------------------------- */
 
 static const char *fragment_pointer(cu_function *f)
 {
@@ -328,8 +322,6 @@ static void emit_tensor(cu_function *f)
     cu_put(&f->body, "    }\n");
 }
 
-/* ---- f32 --------------------------------------------------------------------------------------------------------- */
-
 static const char *dense_weight(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -369,8 +361,6 @@ static void emit_rows(cu_function *f)
     cu_store(f, k->out.buffer, cu_matrix_index(f, &k->out), "value", "                ");
     cu_put(&f->body, "            }\n        }\n    }\n");
 }
-
-/* ---- Few rows ---------------------------------------------------------------------------------------------------- */
 
 static void put_vector_result(cu_function *f, const char *sum)
 {
@@ -413,8 +403,6 @@ static void emit(cu_function *f)
     else
         emit_rows(f);
 }
-
-/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
 
 static void note_accesses(cu_step_finder *f)
 {

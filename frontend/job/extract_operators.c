@@ -30,8 +30,6 @@ typedef struct extractor {
     uint32_t *inputs;             /* inputs of all operators, concatenated */
 } extractor;
 
-/* ---- Selection of nodes ------------------------------------------------------------------------------------------ */
-
 static bool is_free(const ir_node *node)
 {
     const fe_row *row = fe_row_of(node);
@@ -153,8 +151,6 @@ static bool absorb_channel_step(extractor *e, const ir_node *node)
     return false;
 }
 
-/* ---- Gradients -------------------------------------------------------------------------------------------------- */
-
 static bool needs_gradient_of(const extractor *e, const ir_value *value)
 {
     return value != NULL && value->constant == NULL && e->needs_gradient[value->id];
@@ -224,8 +220,6 @@ static void count_gradients(const extractor *e)
     e->job->gradient_count = count;
 }
 
-/* ---- Operators -------------------------------------------------------------------------------------------------- */
-
 static void start_operator(extractor *e, const ir_node *node)
 {
     fe_operator *op = &e->operators[e->count];
@@ -257,8 +251,6 @@ static void visit_node(extractor *e, const ir_node *node)
     e->operators[e->count - 1].needs_gradient = needed;
     e->operators[e->count - 1].needs_data_gradient = reads;
 }
-
-/* ---- Dependencies ----------------------------------------------------------------------------------------------- */
 
 /* The operators that `op` reads, in ascending order and without duplicates. */
 static size_t list_inputs(const extractor *e, const fe_operator *op, uint32_t *out)

@@ -95,8 +95,6 @@ typedef struct source {
     size_t size_bytes;
 } source;
 
-/* ---- Extraction at one batch ------------------------------------------------------------------------------------- */
-
 typedef struct extraction {
     ir_arena *arena; /* has the graph and the operators */
     fe_job job;
@@ -125,8 +123,6 @@ static mdot_status extract(const source *from, const mdot_job_options *options, 
     if (status == MDOT_OK) status = read_graph(&out->job);
     return fe_explain_memory(out->arena, from->name, status, err);
 }
-
-/* ---- Terms of the batch ------------------------------------------------------------------------------------------ */
 
 /* A batch without a common divisor, so that sizes are multiples of it by chance only. */
 static int64_t other_batch(int64_t batch) { return batch % 7 != 0 ? 7 : 11; }

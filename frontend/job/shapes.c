@@ -28,8 +28,6 @@ typedef struct inferrer {
  * none. */
 static const char reason_name[] = "reason", guessed_name[] = "guessed";
 
-/* ---- Unknown operators ------------------------------------------------------------------------------------------- */
-
 static bool is_number_type(const ir_type *type)
 {
     bool numbers = type->dtype != MDOT_DTYPE_NONE && type->rank >= 0;
@@ -110,8 +108,6 @@ static void warn_unknown_operators(const fe_job *job)
     }
 }
 
-/* ---- Branches --------------------------------------------------------------------------------------------------- */
-
 /* Is the node an If whose branches were read? An If that the frontend could not read is opaque. */
 static bool is_if(const ir_node *node)
 {
@@ -137,8 +133,6 @@ static void select_branch(inferrer *state, ir_node *node)
         ir_replace(&state->builder, node->outputs[i], result);
     }
 }
-
-/* ---- Constants without data ------------------------------------------------------------------------------------- */
 
 /* Does the node compute from constants alone? */
 static bool is_constant(const ir_node *node)
@@ -227,8 +221,6 @@ static void price_call(inferrer *state, ir_node *node)
     ir_node_set(graph, node, IR_FLOAT(FE_FLOPS, flops));
     if (backward >= 0) ir_node_set(graph, node, IR_FLOAT(FE_BACKWARD_FLOPS, backward));
 }
-
-/* ---- Inference -------------------------------------------------------------------------------------------------- */
 
 /* Folds the node. If a value cannot be computed, the node stays and runs in every step. */
 static void fold(ir_builder *b, ir_node *node)

@@ -67,8 +67,6 @@ static bool is_data_slice(fe_upgrader *u, const ir_node *node, int64_t *out_axis
            step == 1;
 }
 
-/* ---- Rows by a counter ------------------------------------------------------------------------------------------- */
-
 mdot_status fe_slice_by_counter(fe_upgrader *u, ir_node *node)
 {
     const ml_writer w = {.u = u, .node = node};

@@ -49,8 +49,6 @@ static mdot_status fail_at(const packer *p, const forest_node *node, const char 
                       what);
 }
 
-/* ---- Checks ------------------------------------------------------------------------------------------------------ */
-
 /* Orders the nodes of one tree, each behind its parents. Several tests may lead to one node, as exporters write a set
  * of categories; a walk that comes back to an unfinished node is a circle. Finished nodes have the tree's mark. */
 static mdot_status order_tree(packer *p, int64_t mark, int64_t *marks, int64_t *stack)
@@ -122,8 +120,6 @@ static mdot_status check_nodes(const packer *p)
     }
     return MDOT_OK;
 }
-
-/* ---- Records ----------------------------------------------------------------------------------------------------- */
 
 static double round_to(const packer *p, double value) { return p->is_single ? (float)value : value; }
 
@@ -230,8 +226,6 @@ static int64_t test_count(const forest_node *node, int64_t *out_steps)
     return first + 2;
 }
 
-/* ---- Leaves ------------------------------------------------------------------------------------------------------ */
-
 static double absent_value(const forest *f)
 {
     if (strcmp(f->aggregate, "SUM") == 0) return 0;
@@ -281,8 +275,6 @@ static int64_t only_target(const forest *f, const forest_node *leaf)
     }
     return target;
 }
-
-/* ---- Trees ------------------------------------------------------------------------------------------------------- */
 
 /* Heights of all nodes, and the targets of all trees. A tree whose leaves have weights for one target contributes to
  * it alone, as in boosting; a tree with several targets contributes to all, as in a forest of several classes. */
@@ -342,8 +334,6 @@ static void make_copies(packer *p)
         if (rest_of(p, c.to)[1] == c.from - 1) rest_of(p, c.to)[1] = (int32_t)(c.to - 1);
     }
 }
-
-/* ---- The constants ----------------------------------------------------------------------------------------------- */
 
 static bool allocate(packer *p)
 {

@@ -46,8 +46,6 @@ static mdot_status number_values(const fe_flattener *f, const fe_scope *scope, s
     return MDOT_OK;
 }
 
-/* ---- Attributes ------------------------------------------------------------------------------------------------- */
-
 /* The value of a reference: the call's attribute, or else the function's default. NULL: the attribute is absent. */
 static const Onnx__AttributeProto *resolve(const fe_scope *scope, const char *name)
 {
@@ -94,8 +92,6 @@ static mdot_status flatten_attributes(const fe_flattener *f, const fe_scope *sco
     }
     return MDOT_OK;
 }
-
-/* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
 /* Opset of domain "" among the imports; 0: absent. */
 static int64_t import_of(size_t count, Onnx__OperatorSetIdProto *const *imports)
@@ -184,8 +180,6 @@ static mdot_status inline_call(const fe_flattener *f, const fe_scope *scope, con
     return f->flatten_nodes(f, &inner, function->n_node, function->node);
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
-
 /* The node's name, or "Add→first output" if it has none. Inside a function, the name of the call comes first. In
  * jobs, the module comes first if only the metadata contain it: "/layers.0.attn/node_view", like the names of
  * PyTorch's TorchScript exporter. */
@@ -200,8 +194,6 @@ static mdot_status name_node(const fe_context *context, const fe_scope *scope, c
     *out_name = name;
     return name != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
-
-/* ---- Branches --------------------------------------------------------------------------------------------------- */
 
 /* The branch of an If, if it can be inlined among the surrounding nodes: it has as many outputs as the If. In a job,
  * whose parameters are counted, it has no initializers. */
@@ -256,8 +248,6 @@ static mdot_status add_if(const fe_flattener *f, const fe_scope *scope, fe_node 
     }
     return fe_add_flat_node(f->context, f->flat, node);
 }
-
-/* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
 /* In a job, an EmbeddingBag reads the bag count, and the bags' rows or table and indices. */
 static mdot_status add_loop(const fe_flattener *f, const fe_scope *scope, fe_node *node)

@@ -50,8 +50,6 @@ static mdot_status check_model(const fe_context *context, const Onnx__ModelProto
     return MDOT_OK;
 }
 
-/* ---- Values ----------------------------------------------------------------------------------------------------- */
-
 static int find_value(const importer *im, const char *name) { return fe_names_find(im->flat.names, name) - 1; }
 
 static mdot_status import_initializers(importer *im)
@@ -145,8 +143,6 @@ static mdot_status import_outputs(importer *im)
     }
     return MDOT_OK;
 }
-
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 static mdot_status fail_node(const importer *im, const ir_node *node, const char *reason)
 {
@@ -372,8 +368,6 @@ static mdot_status import_notes(importer *im, const Onnx__ModelProto *model)
     im->graph->notes = notes;
     return MDOT_OK;
 }
-
-/* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 static mdot_status check_stated_weights(const importer *im)
 {

@@ -28,8 +28,6 @@ bool fe_is_loop(const fe_node *node)
     return strcmp(node->op_type, "Loop") == 0 || strcmp(node->op_type, "Scan") == 0;
 }
 
-/* ---- Nodes and attributes ---------------------------------------------------------------------------------------- */
-
 static const Onnx__AttributeProto *find_attribute(const fe_node *node, const char *name)
 {
     for (int i = 0; i < node->attribute_count; i++)
@@ -161,8 +159,6 @@ mdot_status fe_add_initializers(const fe_flattener *f, const fe_scope *scope, co
     return MDOT_OK;
 }
 
-/* ---- The body ---------------------------------------------------------------------------------------------------- */
-
 static const Onnx__NodeProto *definer(const loop *l, const char *name)
 {
     int index = fe_names_find(l->definers, name);
@@ -257,8 +253,6 @@ static mdot_status copy_output(const loop *l, int source, int k)
     int target = output_of(l, k);
     return target != FE_NO_VALUE ? add(l, "", "Identity", &source, 1, &target, 1, NULL, 0) : MDOT_OK;
 }
-
-/* ---- Unrolling --------------------------------------------------------------------------------------------------- */
 
 static const Onnx__TensorProto *constant_of(const loop *l, int value)
 {
@@ -373,8 +367,6 @@ static mdot_status unroll(loop *l, int64_t steps)
     }
     return status;
 }
-
-/* ---- Loops that stay --------------------------------------------------------------------------------------------- */
 
 typedef struct kept {
     int count;
@@ -515,8 +507,6 @@ static mdot_status keep(const loop *l)
     if (status == MDOT_OK && !l->is_scan) status = add_steps(l, &k, results[0]);
     return status == MDOT_OK ? end(l, &k, results) : status;
 }
-
-/* ---- The whole --------------------------------------------------------------------------------------------------- */
 
 /* Adds the loop as a node without a kernel, for the report of unsupported operators. */
 static mdot_status refuse(const loop *l, const char *reason)

@@ -25,8 +25,6 @@ typedef struct pair_writer {
     joined in[MDOT_MAX_RANK]; /* the node's first inputs */
 } pair_writer;
 
-/* ---- Reading ----------------------------------------------------------------------------------------------------- */
-
 /* The content of a Reshape's shape. One unknown element, such as a product of lengths, is -1. */
 static bool read_target(fe_upgrader *u, const ir_value *shape, ir_dim *out, int *out_count)
 {
@@ -77,8 +75,6 @@ static bool read_joined(fe_upgrader *u, const ir_value *value, joined *out)
     for (int i = first; i < last && is_dim; i++) is_dim = ir_dim_mul(product, type->dim[i], &product);
     return joins && !is_dim && ir_dim_is(target[first], -1);
 }
-
-/* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 static ir_value *ints(const pair_writer *p, const int64_t *values, int count)
 {
@@ -155,8 +151,6 @@ static ir_value *on_axis(const pair_writer *p, ir_node *made, int axis)
 {
     return made != NULL && ir_node_set(p->u->graph, made, IR_INT("axis", axis)) ? made->outputs[0] : NULL;
 }
-
-/* ---- Readers ----------------------------------------------------------------------------------------------------- */
 
 /* Operands that broadcast to joined ones get axes of extent 1, unless all their axes are behind the joined one. */
 static mdot_status write_pointwise(const pair_writer *p)

@@ -38,8 +38,6 @@ static bool has_strings(const ml_writer *w, const char *name)
     return attr != NULL && attr->kind == IR_ATTR_STRINGS && attr->count > 0;
 }
 
-/* ---- Encoders ---------------------------------------------------------------------------------------------------- */
-
 /* Numbers of a list attribute, in their type; count 0: absent. */
 typedef struct number_list {
     mdot_dtype dtype; /* I64, F32 or F64 */
@@ -165,8 +163,6 @@ mdot_status fe_ml_write_label_encoder(const ml_writer *w)
     return finish_one(w, fe_ml_add2(w, IR_OP_Gather, constant_of(w, "values", &values), index));
 }
 
-/* ---- Columns ----------------------------------------------------------------------------------------------------- */
-
 /* Replaces one number, often NaN, by a number per column. */
 mdot_status fe_ml_write_imputer(const ml_writer *w)
 {
@@ -205,8 +201,6 @@ mdot_status fe_ml_write_feature_vectorizer(const ml_writer *w)
     }
     return finish_one(w, fe_add(w->u, w->node, IR_OP_Concat, columns, count, IR_ATTRS(IR_INT("axis", -1))));
 }
-
-/* ---- Support vectors --------------------------------------------------------------------------------------------- */
 
 /* Vectors [count, features] as a constant, transposed if they are a factor of MatMul. */
 static ir_value *support_vectors(const ml_writer *w, const double *values, int64_t count, int64_t features,

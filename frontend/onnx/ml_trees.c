@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Attributes -------------------------------------------------------------------------------------------------- */
-
 typedef struct int_list {
     const char *name;
     const int64_t *at;
@@ -243,8 +241,6 @@ static mdot_status read_forest(const ml_writer *w, const char *prefix, forest *f
     return status;
 }
 
-/* ---- Scores ------------------------------------------------------------------------------------------------------ */
-
 /* Numbers as a vector of the forest's type. */
 static ir_value *vector_of(const ml_writer *w, const forest *f, const ml_reals *list)
 {
@@ -311,8 +307,6 @@ mdot_status fe_ml_write_tree_regressor(const ml_writer *w)
     ir_value *result = fe_ml_transform_scores(w, transform, sums);
     return fe_ml_finish(w, &result, 1);
 }
-
-/* ---- TreeEnsembleClassifier -------------------------------------------------------------------------------------- */
 
 /* Two classes with weights for only one of them, as exporters write boosting and forests of two classes. The second
  * class wins if its score s exceeds 1/2, or 0 if some weights are negative. */

@@ -45,8 +45,6 @@ static mdot_status fail_input(const binder *b, int input, mdot_status status, co
     return mdot_fail(b->context->err, status, "%s: input '%s': %s", b->context->file, b->inputs[input]->name, reason);
 }
 
-/* ---- The file's types ------------------------------------------------------------------------------------------- */
-
 static mdot_status find_symbol(binder *b, const char *name, int axis, int *out_symbol)
 {
     int found = name != NULL ? fe_names_find(b->names, name) : NO_SYMBOL;
@@ -113,8 +111,6 @@ static mdot_status read_type(binder *b, int input)
     for (int axis = 0; axis < type->rank; axis++) BS_TRY(read_dim(b, input, axis, shape->dim[axis]));
     return MDOT_OK;
 }
-
-/* ---- Numbers for symbols ---------------------------------------------------------------------------------------- */
 
 static bs_suggest_hint nearest_symbol(const binder *b, const char *name)
 {
@@ -245,8 +241,6 @@ static mdot_status apply_types(const binder *b)
     }
     return MDOT_OK;
 }
-
-/* ---- The remaining symbol ---------------------------------------------------------------------------------------- */
 
 static bool is_open(const symbol *s) { return !s->bound && !s->merged; }
 

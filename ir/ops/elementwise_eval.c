@@ -60,8 +60,6 @@ static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, ir_input
     return ir_make_wide(arena, node, dtype, rank, dims, out, err);
 }
 
-/* ---- Unary ----------------------------------------------------------------------------------------------------- */
-
 /* An attribute that is an int or a float. */
 static double number_attr(const ir_node *node, const char *name, double fallback)
 {
@@ -99,8 +97,6 @@ mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, ir_inputs input,
     out[0] = y;
     return MDOT_OK;
 }
-
-/* ---- Binary and variadic --------------------------------------------------------------------------------------- */
 
 /* result = rule(a, b) element by element; `result` may be `a` if that has the result's shape. */
 static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
@@ -195,8 +191,6 @@ mdot_status ir_eval_variadic(ir_arena *arena, const ir_node *node, ir_inputs inp
     return MDOT_OK;
 }
 
-/* ---- Selection and limits -------------------------------------------------------------------------------------- */
-
 mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {
     if (input[0]->dtype != MDOT_DTYPE_BOOL || input[1]->dtype != input[2]->dtype)
@@ -234,8 +228,6 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, ir_inputs in, ir_
     out[0] = y;
     return MDOT_OK;
 }
-
-/* ---- Copies and conversions ------------------------------------------------------------------------------------ */
 
 mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, ir_inputs input, ir_wide **out, mdot_error *err)
 {

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Functions on floats -------------------------------------------------------------------------------------- */
-
 /* Clamps to [0, 1]; NaN stays. */
 static double clamp_unit(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
@@ -26,8 +24,6 @@ static double remainder_as_python(double a, double b)
     double rest = fmod(a, b);
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
-
-/* ---- Functions on integers -------------------------------------------------------------------------------------- */
 
 /* Converts a result modulo 2^64, which is defined for unsigned types. */
 static int64_t wrap(uint64_t bits) { return (int64_t)bits; }
@@ -101,8 +97,6 @@ static int64_t shift_right(int64_t a, int64_t b, bool is_unsigned)
 {
     return (uint64_t)b < 64 ? wrap((uint64_t)a >> b) : 0;
 }
-
-/* ---- Tables ---------------------------------------------------------------------------------------------------- */
 
 enum { F = IR_ON_FLOAT, I = IR_ON_INTEGER, B = IR_ON_BOOL };
 

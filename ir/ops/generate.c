@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Shape and Size ---------------------------------------------------------------------------------------------- */
-
 /* The dimensions that Shape lists: from `start` up to `end`. Negative values count from the end; all are clamped. */
 static void shape_range(const ir_node *node, int rank, int *out_first, int *out_count)
 {
@@ -57,8 +55,6 @@ mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, ir_inputs in, ir_
     if (status == MDOT_OK) out[0]->i[0] = in[0]->count;
     return status;
 }
-
-/* ---- Constant ---------------------------------------------------------------------------------------------------- */
 
 /* A Constant's content, from the one attribute. value_float and similar attributes are short forms. */
 typedef struct constant_content {
@@ -144,8 +140,6 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, ir_inputs in,
     return status;
 }
 
-/* ---- ConstantOfShape --------------------------------------------------------------------------------------------- */
-
 /* The attribute `value`, a tensor of one element. NULL: absent, which means 0 in f32. */
 static mdot_status fill_value(const ir_operands *args, const ir_tensor **out)
 {
@@ -206,8 +200,6 @@ mdot_status ir_eval_constant_of_shape(ir_arena *arena, const ir_node *node, ir_i
     return status;
 }
 
-/* ---- EyeLike ----------------------------------------------------------------------------------------------------- */
-
 mdot_status ir_result_eye_like(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
@@ -233,8 +225,6 @@ mdot_status ir_eval_eye_like(ir_arena *arena, const ir_node *node, ir_inputs inp
     }
     return MDOT_OK;
 }
-
-/* ---- Range ------------------------------------------------------------------------------------------------------- */
 
 typedef struct range { /* start, start + delta, … : `count` numbers */
     mdot_dtype dtype;

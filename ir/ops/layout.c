@@ -287,8 +287,6 @@ mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, ir_inpu
     return MDOT_OK;
 }
 
-/* ---- Repetition ------------------------------------------------------------------------------------------------- */
-
 mdot_status ir_result_expand(const ir_operands *args, ir_type *out_type)
 {
     ir_type in;
@@ -348,8 +346,6 @@ mdot_status ir_eval_tile(ir_arena *arena, const ir_node *node, ir_inputs input, 
     }
     return MDOT_OK;
 }
-
-/* ---- Triangles -------------------------------------------------------------------------------------------------- */
 
 mdot_status ir_result_trilu(const ir_operands *args, ir_type *out_type)
 {

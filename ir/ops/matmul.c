@@ -62,8 +62,6 @@ static ir_type matmul_type(const matmul *p)
     return type;
 }
 
-/* ---- Evaluation -------------------------------------------------------------------------------------------------- */
-
 typedef struct matrix_view { /* element (row, column) is at row * row_stride + column * column_stride */
     int64_t row_stride, column_stride;
 } matrix_view;
@@ -151,8 +149,6 @@ static mdot_status multiply_by(reader read, const ir_node *node, ir_inputs input
     multiply(&p, input[0], input[1], out);
     return MDOT_OK;
 }
-
-/* ---- MatMul and FusedMatMul -------------------------------------------------------------------------------------- */
 
 /* MatMul lacks FusedMatMul's attributes, whose defaults give a MatMul (com.microsoft, ONNX Runtime's contrib
  * operators). */

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-/* ---- Folds ----------------------------------------------------------------------------------------------------- */
-
 static double add(double acc, double x) { return acc + x; }
 static double multiply(double acc, double x) { return acc * x; }
 static double add_magnitude(double acc, double x) { return acc + fabs(x); }
@@ -97,8 +95,6 @@ static mdot_status check_dtype(const ir_node *node, mdot_dtype dtype, mdot_error
     return MDOT_OK;
 }
 
-/* ---- Shapes ---------------------------------------------------------------------------------------------------- */
-
 static void set_reduced_type(ir_node *node, mdot_dtype dtype, unsigned mask)
 {
     const ir_type *type = &node->inputs[0]->type;
@@ -165,16 +161,12 @@ mdot_status ir_shape_arg(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* ---- Costs ----------------------------------------------------------------------------------------------------- */
-
 void ir_cost_reduce(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     const fold *f = &folds[ir_node_opcode(node)];
     out_cost->flops = f->step_flops * ir_value_elements(node->inputs[0], length) +
                       f->finish_flops * ir_value_elements(node->outputs[0], length);
 }
-
-/* ---- Evaluators ------------------------------------------------------------------------------------------------ */
 
 /* Allocates the result of reducing `x` along `mask`, and returns the strides from x's indices into it. */
 static mdot_status make_reduced(ir_arena *arena, const ir_node *node, const ir_wide *x, mdot_dtype dtype, unsigned mask,

@@ -358,8 +358,6 @@ void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->flops = 2 * taps * ir_value_elements(node->outputs[0], length);
 }
 
-/* ---- GridSample ------------------------------------------------------------------------------------------------- */
-
 /* X [N, C, D1 …], grid [N, E1 …, rank - 2] → [N, C, E1 …] */
 mdot_status ir_result_grid_sample(const ir_operands *args, ir_type *out_type)
 {

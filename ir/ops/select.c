@@ -1,8 +1,6 @@
 /* select.c — operators that cut along axes and join again: Slice, Split, Concat, Pad. */
 #include "ir/ops/operands.h"
 
-/* ---- Slice ------------------------------------------------------------------------------------------------------ */
-
 typedef struct cut { /* along one axis: elements start, start + step, … */
     ir_dim start, count;
     int64_t step;
@@ -123,8 +121,6 @@ mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, ir_inputs input,
     return MDOT_OK;
 }
 
-/* ---- Split ------------------------------------------------------------------------------------------------------ */
-
 /* Sizes of `count` equal parts. If they do not divide the axis, the last one is smaller (opset 18). */
 static mdot_status equal_parts(const ir_operands *args, ir_dim extent, int count, ir_dim *out_sizes)
 {
@@ -218,8 +214,6 @@ mdot_status ir_eval_split(ir_arena *arena, const ir_node *node, ir_inputs input,
     return MDOT_OK;
 }
 
-/* ---- Concat ----------------------------------------------------------------------------------------------------- */
-
 mdot_status ir_result_concat(const ir_operands *args, ir_type *out_type)
 {
     ir_type out, next_type;
@@ -258,8 +252,6 @@ mdot_status ir_eval_concat(ir_arena *arena, const ir_node *node, ir_inputs input
     }
     return MDOT_OK;
 }
-
-/* ---- Pad -------------------------------------------------------------------------------------------------------- */
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_MODE_COUNT } pad_mode;
 

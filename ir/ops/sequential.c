@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- CumSum ------------------------------------------------------------------------------------------------------ */
-
 mdot_status ir_result_cum_sum(const ir_operands *args, ir_type *out_type)
 {
     ir_type input, axis;
@@ -57,8 +55,6 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, ir_inputs inpu
     }
     return MDOT_OK;
 }
-
-/* ---- TopK -------------------------------------------------------------------------------------------------------- */
 
 static mdot_status top_k_result(const ir_operands *args, ir_type *out_type, int *out_axis)
 {
@@ -148,8 +144,6 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, ir_inputs input,
     }
     return MDOT_OK;
 }
-
-/* ---- Scatter ----------------------------------------------------------------------------------------------------- */
 
 typedef enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MUL, REDUCE_MAX, REDUCE_MIN, REDUCTION_COUNT } reduction;
 
@@ -365,8 +359,6 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, ir_inpu
     }
     return MDOT_OK;
 }
-
-/* ---- Cost ------------------------------------------------------------------------------------------------------- */
 
 /* One FLOP per element that is added or otherwise combined. Comparing and moving cost nothing. */
 void ir_cost_sequential(const ir_node *node, int64_t length, ir_cost *out_cost)

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-/* ---- Rules ------------------------------------------------------------------------------------------------------ */
-
 static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, bool *out_changed, mdot_error *err)
 {
     ir_builder b = {.graph = graph, .rules = rules, .err = err};
@@ -69,8 +67,6 @@ bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)
     b->changed = true;
     return true;
 }
-
-/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
 static void *out_of_memory(ir_builder *b)
 {
@@ -216,8 +212,6 @@ bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *ext
     return true;
 }
 
-/* ---- Constants -------------------------------------------------------------------------------------------------- */
-
 ir_value *ir_build_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int rank, const void *data)
 {
     ir_tensor *tensor = ir_build_alloc(b, 1, sizeof *tensor);
@@ -259,8 +253,6 @@ ir_value *ir_build_integers(ir_builder *b, const int64_t *values, int count)
 {
     return integer_constant(b, values, count, 1);
 }
-
-/* ---- Shapes ----------------------------------------------------------------------------------------------------- */
 
 /* A graph input's dimension with the symbol, as an i64 value of rank 1. */
 static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)

@@ -19,8 +19,6 @@ typedef struct extents {
     int64_t heads;
 } extents;
 
-/* ---- Batch and heads -------------------------------------------------------------------------------------------- */
-
 /* Batch and heads of matmuls in three dimensions, with batch · heads first. They are derived from the reshapes around
  * the softmax, or from those that produced the operand. Otherwise there is one head. */
 static extents extents_of_joined(const ir_scores *s)
@@ -73,8 +71,6 @@ static bool read_extents(const ir_scores *s, extents *out)
     if (rank == 3) *out = extents_of_joined(s);
     return rank < 4 || extents_of_split(q, out);
 }
-
-/* ---- Operands --------------------------------------------------------------------------------------------------- */
 
 static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
 {
@@ -130,8 +126,6 @@ static bool is_split_off_rows(const ir_value *heads)
     return true;
 }
 
-/* ---- Masks ------------------------------------------------------------------------------------------------------ */
-
 /* Reshapes a mask over scores [batch · heads, N, M] to match [batch, heads, N, M]. */
 static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
 {
@@ -184,8 +178,6 @@ static bool build_masks(ir_builder *b, const ir_scores *s, extents e, ir_attenti
     return true;
 }
 
-/* ---- Rewriting -------------------------------------------------------------------------------------------------- */
-
 static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
 {
     ir_attention_spec spec = {.heads = e.heads, .scale = s->scale, .softcap = s->softcap};
@@ -215,8 +207,6 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
     ir_value *result = ir_build_attention(b, &spec);
     return rows ? ir_build_split_heads(b, result, e.heads) : result;
 }
-
-/* ---- Weights behind the softmax --------------------------------------------------------------------------------- */
 
 /* A factor or zeroing of weights that depends on the key alone or the query alone moves to the values or to the
  * result: Σ p m v. Then the weights themselves are those of attention. */
@@ -272,8 +262,6 @@ static void move_weighing(ir_builder *b, ir_node *node)
     }
 }
 
-/* ---- Sums of weights --------------------------------------------------------------------------------------------- */
-
 /* Up to this many channels of a value, a second matmul with the values costs less than weights in memory. At 32
  * channels of a key and 128 keys, two attentions take .62 of the time for 32 channels of a value, .79 for 64, and 1.06
  * for 128. */
@@ -323,8 +311,6 @@ static void distribute(ir_builder *b, ir_node *node)
     }
     ir_replace(b, node->outputs[0], ir_build_op2(b, ir_node_opcode(sum), product[0], product[1]));
 }
-
-/* ---- The pass ---------------------------------------------------------------------------------------------------- */
 
 static void recognise(ir_builder *b, ir_node *node)
 {

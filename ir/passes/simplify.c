@@ -13,8 +13,6 @@
 
 static void forward_input(ir_builder *b, ir_node *node) { ir_replace(b, node->outputs[0], node->inputs[0]); }
 
-/* ---- Layout ----------------------------------------------------------------------------------------------------- */
-
 /* The value below all reshapes of `value`, and the number of reshapes. */
 static ir_value *under_reshapes(ir_value *value, int *out_count)
 {
@@ -238,8 +236,6 @@ static void softmax(ir_builder *b, ir_node *node)
     ir_replace(b, result, ir_build_reshape(b, rows, result->type.dim, result->type.rank));
 }
 
-/* ---- Pointwise operators ----------------------------------------------------------------------------------------- */
-
 /* If operand `i` is a constant filled with `number`, replaces the node by its other operand. */
 static bool drop_neutral(ir_builder *b, ir_node *node, int i, double number)
 {
@@ -313,8 +309,6 @@ static void dropout(ir_builder *b, ir_node *node)
     b->dtype = mask->type.dtype;
     ir_replace(b, mask, ir_build_expand(b, ir_build_scalar(b, 1), mask->type.dim, mask->type.rank));
 }
-
-/* ---- The pass --------------------------------------------------------------------------------------------------- */
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Identity] = forward_input,
