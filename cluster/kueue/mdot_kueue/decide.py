@@ -22,6 +22,7 @@ from mdot_kueue.objects import (
     count_gpus,
     gates,
     labels_of,
+    member,
     own_limit_s,
     set_gates,
 )
@@ -86,10 +87,10 @@ def for_kueue(job: JobObject, kind: Kind, decision: Decision, site: Site) -> Job
     """The object with Kueue's limit and the chosen flavor, without this controller's gate."""
     changed = copy.deepcopy(job)
     if decision.limit_s > 0 and MAX_SECONDS not in labels_of(job):
-        changed["metadata"].setdefault("labels", {})[MAX_SECONDS] = str(decision.limit_s)
+        member(changed["metadata"], "labels")[MAX_SECONDS] = str(decision.limit_s)
     if decision.is_chosen:
         for spec in count_gpus(changed, kind, site.gpu_resources).specs:
-            spec.setdefault("nodeSelector", {}).update(decision.place.labels)
+            member(spec, "nodeSelector").update(decision.place.labels)
     annotate(changed, prediction=printable(decision.words), error=None)
     return open_gate(changed)
 
@@ -112,8 +113,9 @@ def for_kubernetes(job: JobObject, kind: Kind, decision: Decision, site: Site) -
             for place, nodes in enumerate(ranked)
         ]
         for spec in count_gpus(changed, kind, site.gpu_resources).specs:
-            node: dict[str, Any] = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
-            node.setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).extend(preferences)
+            node = member(member(spec, "affinity"), "nodeAffinity")
+            preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+            node[preferred] = [*(node.get(preferred) or ()), *preferences]
     annotate(changed, prediction=printable(decision.words), error=None)
     return changed
 

@@ -22,6 +22,8 @@ GATE = "mdot.dev/predict"
 GATES = "kueue.x-k8s.io/admission-gated-by"
 QUEUE = "kueue.x-k8s.io/queue-name"
 MAX_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+ELASTIC = "kueue.x-k8s.io/elastic-job"
 BOOST = "kueue.x-k8s.io/priority-boost"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 
@@ -82,6 +84,13 @@ def _jobset_pods(job: JobObject) -> Iterator[Pods]:
         yield Pods(_number(replicated.get("replicas"), 1) * pods.count, pods.spec)
 
 
+def member(item: dict[str, Any], name: str) -> dict[str, Any]:
+    """The member, which is made if it is absent or null."""
+    found: dict[str, Any] = item.get(name) or {}
+    item[name] = found
+    return found
+
+
 def _own_spec(job: JobObject) -> list[dict[str, Any]]:
     return [job["spec"]]
 
@@ -109,7 +118,7 @@ KINDS = (
         "v1",
         "pytorchjobs",
         _pytorch_pods,
-        lambda job: [job["spec"].setdefault("runPolicy", {})],
+        lambda job: [member(job["spec"], "runPolicy")],
         ("spec", "runPolicy", "suspend"),
     ),
     Kind(
@@ -141,7 +150,7 @@ def labels_of(job: JobObject) -> dict[str, str]:
 
 def annotate(job: JobObject, **values: str | None) -> None:
     """Sets the annotations PREDICTION and ERROR (keywords `prediction` and `error`). None removes one."""
-    found = job["metadata"].setdefault("annotations", {})
+    found = member(job["metadata"], "annotations")
     for name, value in values.items():
         found.pop(f"mdot.dev/{name}", None)
         if value is not None:
@@ -153,7 +162,7 @@ def gates(job: JobObject) -> list[str]:
 
 
 def set_gates(job: JobObject, names: Sequence[str]) -> None:
-    found = job["metadata"].setdefault("annotations", {})
+    found = member(job["metadata"], "annotations")
     if names:
         found[GATES] = ",".join(names)
     else:
@@ -178,27 +187,59 @@ class Gpus:
     """Specs of these pods; they belong to the object."""
 
 
-def _pod_gpus(spec: Mapping[str, Any], resources: Sequence[str]) -> int:
+def _container_gpus(container: Mapping[str, Any], resources: Sequence[str]) -> int:
+    requested = container.get("resources") or {}
     total = 0
-    for container in spec.get("containers") or ():
-        requested = container.get("resources") or {}
-        for resource in resources:
-            text = str((requested.get("limits") or {}).get(resource, (requested.get("requests") or {}).get(resource, 0)))
-            if re.fullmatch("[0-9]{1,6}", text, re.ASCII) is None:
-                raise Unpredictable(f"{resource} must be a whole number, not {text[:20]!r}")
-            total += int(text)
+    for resource in resources:
+        text = str((requested.get("limits") or {}).get(resource, (requested.get("requests") or {}).get(resource, 0)))
+        if re.fullmatch("[0-9]{1,6}", text, re.ASCII) is None:
+            raise Unpredictable(f"{resource} must be a whole number, not {text[:20]!r}")
+        total += int(text)
     return total
+
+
+def _pod_gpus(spec: Mapping[str, Any], resources: Sequence[str]) -> int:
+    """GPUs of the pod's containers. Raises Unpredictable if the pod holds more, for containers that run before or beside them."""
+    total = sum(_container_gpus(container, resources) for container in spec.get("containers") or ())
+    for container in spec.get("initContainers") or ():
+        gpus = _container_gpus(container, resources)
+        if gpus > 0 and (container.get("restartPolicy") == "Always" or gpus > total):
+            raise Unpredictable("its init containers request more GPUs than its containers")
+    return total
+
+
+def _others(spec: Mapping[str, Any]) -> set[str]:
+    """Resources of the pod's containers that only some nodes have, for example nvidia.com/mig-1g.10gb."""
+    requested = [c.get("resources") or {} for c in spec.get("containers") or ()]
+    names = {name for r in requested for part in ("limits", "requests") for name in r.get(part) or ()}
+    return {name for name in names if "/" in name} | ({"resourceClaims"} if spec.get("resourceClaims") else set())
+
+
+def _is_elastic(job: JobObject) -> bool:
+    """Whether another controller may change the number of pods, which changes the time."""
+    spec, annotations = job["spec"], annotations_of(job)
+    cluster = spec.get("rayClusterSpec") or {}
+    return bool(
+        cluster.get("enableInTreeAutoscaling")
+        or spec.get("elasticPolicy")
+        or annotations.get(MIN_PARALLELISM) is not None
+        or annotations.get(ELASTIC) == "true"
+    )
 
 
 def count_gpus(job: JobObject, kind: Kind, resources: Sequence[str]) -> Gpus:
     """The GPUs that the object's pods request. Raises Unpredictable if there are none, or if the pods differ."""
     try:
+        if _is_elastic(job):
+            raise Unpredictable("its number of pods may change")
         found = [(pods, _pod_gpus(pods.spec, resources)) for pods in kind.pods(job)]
     except (KeyError, TypeError, AttributeError) as fault:
         raise Unpredictable(f"the {kind.kind} has an unknown form: {type(fault).__name__} {str(fault)[:60]}") from fault
     with_gpus = [(pods, gpus) for pods, gpus in found if gpus > 0 and pods.count > 0]
     if not with_gpus:
-        raise Unpredictable(f"no pod requests GPUs ({', '.join(resources)})")
+        others = sorted(set().union(*(_others(pods.spec) for pods, _ in found)))
+        suffix = f"; gpu_resources lacks {', '.join(others)}" if others else ""
+        raise Unpredictable(f"no pod requests GPUs ({', '.join(resources)}){suffix}"[:400])
     if len({gpus for _, gpus in with_gpus}) > 1:
         raise Unpredictable("its pods request different numbers of GPUs")
     nodes = sum(pods.count for pods, _ in with_gpus)

@@ -13,12 +13,13 @@ from typing import Any, Callable, Mapping, Union
 import mdot
 import ray
 from mdot_schedulers import Answer, Place, Request, Site, Unpredictable, decide, predict_here
-from mdot_schedulers.request import InvalidRequest
+from mdot_schedulers.request import InvalidRequest, whole
 
 Configured = Union[str, Callable[[Mapping[str, Any]], str]]
 """Options as text, `batch=64,steps=1000`, or a function that makes the text from a trial's config."""
 
 LABEL = "accelerator_type:"
+NO_TYPES = "no node states an accelerator type with enough GPUs"
 SHARE = 0.001
 """Amount of a node's accelerator label that a trial takes, as Ray's own `accelerator_type` does."""
 
@@ -66,7 +67,11 @@ class TrialResources:
         site: Site | None = None,
         predictor: mdot.Predictor | None = None,
     ) -> None:
-        """`available` are GPUs by Ray's accelerator types; by default those of the running cluster."""
+        """`available` are GPUs by Ray's accelerator types; by default those of the running cluster. Raises InvalidRequest for
+        another number of GPUs or CPUs of a trial."""
+        whole("gpus", gpus, 1 << 16)
+        if isinstance(cpus, bool) or not isinstance(cpus, (int, float)) or not 0 <= cpus < math.inf:
+            raise InvalidRequest(f"cpus must be a number from 0 on, not {str(cpus)[:40]!r}")
         self._job = job
         self._options = options
         self._gpus = gpus
@@ -110,7 +115,7 @@ class TrialResources:
         fitting = {name: a for name, a in answers.items() if isinstance(a, Answer) and a.fits}
         if not fitting:
             reasons = [a if isinstance(a, str) else f"the job exceeds the memory of {name}" for name, a in answers.items()]
-            return Choice(None, 0, f"mdot: no prediction: {reasons[0] if reasons else 'no node states its accelerator type'}")
+            return Choice(None, 0, f"mdot: no prediction: {reasons[0] if reasons else NO_TYPES}")
         seconds = {name: 1e-3 * request.step_count(a.samples) * a.step_ms for name, a in fitting.items()}
         best = min(fitting, key=lambda name: (self._load_s.get(name, 0) / slots[name] + seconds[name], seconds[name]))
         self._load_s[best] = self._load_s.get(best, 0) + seconds[best]
@@ -152,7 +157,8 @@ def actor_options(
         if isinstance(a, Answer) and 0 < a.reserved_bytes <= a.usable_bytes
     }
     if not counts:
-        raise Unpredictable(faults[0] if faults else "the actor exceeds the memory of every GPU of the cluster")
+        reason = "the actor exceeds the memory of every GPU of the cluster" if names else NO_TYPES
+        raise Unpredictable(faults[0] if faults else reason)
     best = max(counts, key=lambda name: counts[name])
     return {"num_gpus": _part(counts[best][0]), "accelerator_type": best}
 

@@ -13,7 +13,7 @@ from typing import Any, Sequence
 import mdot
 from mdot.predictor import configure
 from mdot_schedulers.decision import Answer, Unpredictable
-from mdot_schedulers.request import Request
+from mdot_schedulers.request import InvalidRequest, Request
 from mdot_schedulers.site import Site
 
 log = logging.getLogger("mdot-schedulers")
@@ -29,7 +29,10 @@ def predict_here(
     node_count: int = 1,
     predictor: mdot.Predictor | None = None,
 ) -> list[Answer | str]:
-    """One answer per GPU name, or the reason why there is none. `gpu_count` is the number of GPUs on all nodes."""
+    """One answer per GPU name, or the reason why there is none. `gpu_count` is the number of GPUs on all nodes. Raises
+    InvalidRequest for another object than a job."""
+    if not isinstance(job, mdot.Job):
+        raise InvalidRequest(f"the job must be an mdot.Job, for example Job.load(path), not {type(job).__name__}")
     options = {**request.options, "gpus": gpu_count, "nodes": node_count}
     batch = options.pop("batch", None)
     configurations = [configure(job, gpu, batch, options) for gpu in gpus]

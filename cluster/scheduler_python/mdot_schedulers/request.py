@@ -71,6 +71,8 @@ class Request:
 
         Raises InvalidRequest, whose message names the key.
         """
+        if not isinstance(text, str):
+            raise InvalidRequest(f"the options must be text, for example batch=64,steps=1000, not {type(text).__name__}")
         if len(text) > MAX_TEXT:
             raise InvalidRequest(f"the options have more than {MAX_TEXT} characters")
         if not all(c.isprintable() for c in text):

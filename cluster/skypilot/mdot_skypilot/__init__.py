@@ -28,6 +28,7 @@ ERROR = "MDOT_ERROR"
 SITE = "MDOT_SITE"
 """Environment variable of the API server: path of the site's configuration. By default /etc/mdot/site.yaml, if it exists."""
 
+NO_WORDS = "mdot: no prediction for the chosen resources"
 MAX_TEXT = 96 * 1024
 """Maximum length of MDOT_JOB, because Linux runs no program with a variable of 128 KiB."""
 
@@ -53,19 +54,22 @@ class Estimator:
         self._words: dict[tuple[str, float], str] = {}
         self._seconds: dict[tuple[str, float], int] = {}
         self._unfit: set[tuple[str, float]] = set()
+        spelled = {_accelerator(r): next(iter(r.accelerators)) for r in task.resources if r.accelerators}
         keys = list(dict.fromkeys(key for resources in task.resources if (key := _accelerator(resources)) is not None))
         faults = []
         for count in dict.fromkeys(count for _, count in keys):
             names = [name for name, number in keys if number == count]
+            written = [str(spelled[name, count]) for name in names]
             gpus = int(count) * task.num_nodes
             if count < 1 or count != int(count):
-                faults.append(f"{names[0]}:{count:g} is not a whole number of GPUs")
+                faults.append(f"{written[0]}:{count:g} is not a whole number of GPUs")
                 continue
-            for name, answer in zip(names, predict([_gpu(site, name) for name in names], gpus, task.num_nodes)):
+            answers = predict([_gpu(site, name) for name in written], gpus, task.num_nodes)
+            for name, original, answer in zip(names, written, answers):
                 if isinstance(answer, str):
-                    faults.append(f"{name}: {answer}")
+                    faults.append(f"{original}: {answer}")
                     continue
-                decision = decide(site, request, [Place(name, answer.gpu)], [answer], gpus=gpus, may_choose=False)
+                decision = decide(site, request, [Place(original, answer.gpu)], [answer], gpus=gpus, may_choose=False)
                 self._seconds[name, count] = math.ceil(decision.total_s)
                 self._words[name, count] = decision.words
                 if not answer.fits:
@@ -90,9 +94,9 @@ class Estimator:
 
 
 def _accelerator(resources: sky.Resources) -> tuple[str, float] | None:
-    """Name and count per node. None if the resources name no accelerator."""
+    """Name in small letters, as tasks may write it in any case, and count per node. None without an accelerator."""
     found = resources.accelerators
-    return next(iter((str(name), float(count)) for name, count in found.items()), None) if found else None
+    return next(iter((str(name).lower(), float(count)) for name, count in found.items()), None) if found else None
 
 
 def _keep(task: sky.Task, is_kept: Callable[[sky.Resources], bool]) -> None:
@@ -173,7 +177,7 @@ def choose(task: sky.Task, data: bytes, request: Request, site: Site) -> str:
     estimator = Estimator(task, request, site, predict)
     if isinstance(task.resources, list):  # the user's order decides, as it does without mdot
         _keep(task, estimator.fits)
-        return estimator.words(task.resources[0])
+        return estimator.words(task.resources[0]) or NO_WORDS
     trial = sky.Task.from_yaml_config(task.to_yaml_config())
     _keep(trial, estimator.fits)
     trial.set_time_estimator(estimator)
@@ -185,7 +189,7 @@ def choose(task: sky.Task, data: bytes, request: Request, site: Site) -> str:
     best = _accelerator(trial.best_resources)
     task.set_time_estimator(estimator)
     _keep(task, lambda resources: _accelerator(resources) == best)
-    return estimator.words(trial.best_resources)
+    return estimator.words(trial.best_resources) or NO_WORDS
 
 
 class MdotPolicy(sky.AdminPolicy):

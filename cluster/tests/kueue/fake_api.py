@@ -189,7 +189,7 @@ class FakeApi:
         limits = [(job["metadata"].get("labels") or {}).get(MAX_SECONDS) for job in (old, new)]
         if limits[1] is not None and re.fullmatch("[1-9][0-9]*", str(limits[1])) is None:
             raise Refused(422, "the limit must be above 0")
-        suspended = [job["spec"].get("suspend", job["spec"].get("runPolicy", {}).get("suspend")) for job in (old, new)]
+        suspended = [job["spec"].get("suspend", (job["spec"].get("runPolicy") or {}).get("suspend")) for job in (old, new)]
         if limits[0] != limits[1] and not all(suspended):
             raise Refused(422, "the limit of a running job is immutable")
 

@@ -18,7 +18,7 @@ from fake_api import Object, Path as ApiPath
 from mdot_kueue import decide
 from mdot_kueue.fair_queue import FairQueue, Key
 from mdot_kueue.objects import BOOST, ERROR, GATE, GATES, JOB, MAX_SECONDS, OPTIONS, PREDICTION, count_gpus, kind_of
-from mdot_schedulers import Answer, Site
+from mdot_schedulers import Answer, Site, Unpredictable
 from support import FILES, SITE, ApiCase, read, resnet, wait_for
 
 MANIFESTS = Path(__file__).resolve().parents[2] / "kueue" / "manifests"
@@ -225,6 +225,81 @@ class Faults(Case):
                 job["metadata"]["name"] = f"job-{number}"
 
             self.assert_refused(self.submit(change=named), words)
+
+    def test_the_gpus_of_a_pod_are_those_that_it_holds(self) -> None:
+        """Law: by Kubernetes' rule, a pod holds the maximum of the sum of its containers and each init container, and init containers
+        that restart run beside all later ones. A pod that holds more than its containers request is refused."""
+        random = Random(8)
+        counted = 0
+        for _ in range(400):
+            pod: Object = {"containers": [], "initContainers": []}
+            main = beside = largest = 0
+            for name in random.choices(list(pod), k=random.randrange(1, 5)):
+                gpus, restarts = random.choice((0, 0, 1, 2)), name == "initContainers" and random.random() < 0.3
+                part = random.choice(("limits", "requests"))
+                container: Object = {"resources": {part: {"nvidia.com/gpu": random.choice((gpus, str(gpus)))}} if gpus else None}
+                pod[name].append(container | ({"restartPolicy": "Always"} if restarts else {}))
+                if name == "containers":
+                    main += gpus
+                elif restarts:
+                    beside += gpus
+                else:
+                    largest = max(largest, beside + gpus)
+            job = read("job")
+            job["spec"]["template"]["spec"] = pod
+            kind = kind_of(job)
+            assert kind is not None
+            if max(main + beside, largest) == main > 0:
+                self.assertEqual(count_gpus(job, kind, self.site.gpu_resources).count, main)
+                counted += 1
+            else:
+                with self.assertRaisesRegex(Unpredictable, "init containers request more" if main + beside + largest else "no pod"):
+                    count_gpus(job, kind, self.site.gpu_resources)
+        self.assertGreater(counted, 100)
+
+    def test_resources_that_are_no_gpus_here_are_named(self) -> None:
+        for resource in ("nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared", "habana.ai/gaudi"):
+
+            def other(job: Object, resource: str = resource) -> None:
+                limits = {resource: 1, "cpu": "4"}
+                job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": limits}
+                job["metadata"]["name"] = re.sub("[^a-z]", "-", resource)
+
+            self.assert_refused(self.submit(change=other), f"no pod requests GPUs .*; gpu_resources lacks {resource}$")
+
+    def test_jobs_whose_number_of_pods_may_change_get_no_limit(self) -> None:
+        """A limit is for one number of pods; with fewer of them, it would end the job too early."""
+        cases = (
+            ("jobs", lambda job: job["metadata"]["annotations"].update({"kueue.x-k8s.io/job-min-parallelism": "1"})),
+            ("jobs", lambda job: job["metadata"]["annotations"].update({"kueue.x-k8s.io/elastic-job": "true"})),
+            ("rayjobs", lambda job: job["spec"]["rayClusterSpec"].update(enableInTreeAutoscaling=True)),
+            ("pytorchjobs", lambda job: job["spec"].update(elasticPolicy={"minReplicas": 1, "maxReplicas": 8})),
+        )
+        for number, (resource, elastic) in enumerate(cases):
+
+            def change(job: Object, elastic=elastic, number=number) -> None:  # type: ignore[no-untyped-def]
+                elastic(job)
+                job["metadata"]["name"] = f"elastic-{number}"
+
+            self.assert_refused(self.submit(resource, change), "number of pods may change")
+
+    def test_null_members_are_absent_ones(self) -> None:
+        """Law: templates of charts leave members empty, which is no fault."""
+        for resource in FILES:
+            key = self.submit(resource)
+            kind = kind_of(self.get(key))
+            assert kind is not None
+
+            def empty(job: Object) -> None:
+                job["metadata"]["annotations"][OPTIONS] += ",choose=cost"
+                job["metadata"]["name"] += "-null"
+                for pods in kind.pods(job):
+                    pods.spec.update(nodeSelector=None, affinity=None, initContainers=None, tolerations=None, resourceClaims=None)
+
+            key = self.submit(resource, empty)
+            self.reconcile(key)
+            self.assertIsNone(self.annotation(key, ERROR))
+            self.assertIn("Tesla-T4", str(self.get(key)["spec"]))
 
     def test_a_fault_of_the_controller_opens_the_gate(self) -> None:
         with mock.patch.object(decide, "predict_apart", side_effect=RuntimeError("secret detail")):

@@ -88,6 +88,19 @@ class Placement(Case):
         for text, words in (("batch=32", "requires steps"), ("batch=0,steps=1", "batch"), ("gpus=2,steps=1", "gpus")):
             with self.assertRaisesRegex(InvalidRequest, words):
                 TrialResources(self.job, text, available=AVAILABLE)({})
+        for gpus in (0, -1, 0.5, "2", True, None):
+            with self.assertRaisesRegex(InvalidRequest, "gpus must be an integer from 1"):
+                TrialResources(self.job, "batch=32,steps=1", gpus=gpus, available=AVAILABLE)  # type: ignore[arg-type]
+        for cpus in (-1, "2", math.nan, math.inf):
+            with self.assertRaisesRegex(InvalidRequest, "cpus must be a number"):
+                TrialResources(self.job, "batch=32,steps=1", cpus=cpus, available=AVAILABLE)  # type: ignore[arg-type]
+        for options in (None, 64, {"batch": 64}):
+            with self.assertRaisesRegex(InvalidRequest, "options must be text"):
+                TrialResources(self.job, lambda config: options, available=AVAILABLE)({})  # type: ignore[arg-type, return-value]
+        with self.assertRaisesRegex(InvalidRequest, "must be an mdot.Job"):
+            TrialResources(lambda config: "x.job", "steps=1", available=AVAILABLE)({})  # type: ignore[arg-type, return-value]
+        with self.assertRaisesRegex(Unpredictable, "no node states"):
+            actor_options(self.job, "batch=8,mode=inference", available={})
 
     def test_parts_of_a_gpu_hold_as_many_actors_as_fit(self) -> None:
         for count in range(1, 300):

@@ -121,6 +121,22 @@ class InProcess(Case):
             self.assertEqual(time, math.ceil(answer.step_ms / 1000 * -(-1281167 // (64 * 8 * nodes))))
         self.assertLess(times[1], times[0])
 
+    def test_the_case_of_a_name_changes_nothing(self) -> None:
+        """Law: SkyPilot compares names without their case, so times are those of the catalogue's spelling."""
+        expected = estimate(task_of("T4", "A100", "H100"), self.job, LENGTH)
+        for spellings in (("t4", "a100", "h100"), ("T4", "a100", "H100"), ("t4", "A100", "h100")):
+            task = task_of(*spellings)
+            estimator = estimate(task, self.job, LENGTH)
+            self.assertEqual(chosen(task).upper(), "A100")
+            self.assertRegex(estimator.words(task.best_resources), "gpu=A100")
+            for name in ("T4", "A100", "H100"):
+                for written in (name, name.lower()):
+                    resources = sky.Resources(accelerators=written)
+                    self.assertEqual(estimator(resources), expected(sky.Resources(accelerators=name)))
+                    self.assertEqual(estimator.words(resources).lower(), estimator.words(sky.Resources(accelerators=name)).lower())
+        with self.assertRaisesRegex(Unpredictable, "^Gaudi HL-205: unknown GPU"):
+            estimate(task_of("Gaudi HL-205:8"), self.job, LENGTH)
+
     def test_gpus_where_the_job_does_not_fit_are_left_out(self) -> None:
         batch = mdot.largest_batch(self.job, "T4", precision="amp") + 64
         task = task_of("T4", "A100")
@@ -228,6 +244,35 @@ class Policy(Case):
         with self.assertLogs("mdot-skypilot", "ERROR"):
             applied = self.apply(attach(task_of("T4"), self.path, LENGTH))
         self.assertIn("ValueError", applied.envs[ERROR])
+
+    def test_tasks_of_any_shape_keep_their_resources_or_some(self) -> None:
+        """Law: whatever a task's file states, the policy returns some of its resources, with a prediction or a reason."""
+        shapes = (
+            ({"any_of": [{"accelerators": "T4:1"}, {"accelerators": "a100:1"}]}, "gpu=A100"),
+            ({"any_of": [{"accelerators": "A100", "infra": f"lambda/us-{side}-1"} for side in ("east", "west")]}, "gpu=A100"),
+            ({"any_of": [{"accelerators": "A100", "use_spot": spot} for spot in (True, False)]}, "gpu=A100"),
+            ({"accelerators": {"T4": 1, "A100": 1}, "job_recovery": {"max_restarts_on_errors": 3}}, "gpu=A100"),
+            ({"ordered": [{"accelerators": "t4"}, {"accelerators": "A100"}]}, "gpu=T4"),
+            ({"any_of": [{"accelerators": "tpu-v5litepod-8"}, {"accelerators": "A100"}]}, "gpu=A100"),
+            ({"accelerators": {"B200": 1, "A100": 1}}, "gpu=A100"),
+            ({"any_of": [{"cpus": "4+"}, {"accelerators": "A100"}]}, "mdot: "),
+            ({"cpus": "4+"}, "name no accelerator"),
+            ({"accelerators": "A100:0.5"}, "A100:0.5 is not a whole number"),
+            ({"accelerators": "A100", "use_spot": True}, "ResourcesUnavailableError"),
+        )
+        for resources, words in shapes:
+            task = sky.Task.from_yaml_config({"run": "true", "envs": {"A": "b"}, "secrets": {"TOKEN": "c"}, "resources": resources})
+            before = [repr(r) for r in task.resources]
+            attach(task, self.path, LENGTH)
+            request = sky.UserRequest(
+                task, skypilot_config.to_dict(), request_names.AdminPolicyRequestName.CLUSTER_LAUNCH, at_client_side=False
+            )
+            with self.assertLogs("mdot-skypilot", "DEBUG") as logs:
+                logs.records.append(None)  # type: ignore[arg-type] # no message is required
+                task = MdotPolicy.validate_and_mutate(request).task
+            self.assertTrue({repr(r) for r in task.resources} <= set(before))
+            self.assertRegex(task.envs.get(PREDICTION, "") + task.envs.get(ERROR, ""), words)
+            self.assertEqual((task.envs["A"], JOB in task.envs), ("b", False))
 
     def test_attach_checks_before_sending(self) -> None:
         with self.assertRaises(InvalidRequest):
