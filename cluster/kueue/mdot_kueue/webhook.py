@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import copy
 import datetime
 import http.server
 import json
@@ -54,7 +55,7 @@ class Webhook:
                 raise TypeError("its metadata is no object")
             if request.get("operation") == "CREATE" and isinstance(job, dict) and kind_of(job) is not None:
                 job.setdefault("metadata", {}).setdefault("namespace", request.get("namespace", "default"))
-                changed, warning = self._changed(job)
+                changed, warning = self._changed(copy.deepcopy(job))  # the patch is for the object as it came
                 patch = json_patch(job, changed)
                 if patch:
                     response |= {"patchType": "JSONPatch", "patch": base64.b64encode(json.dumps(patch).encode()).decode()}

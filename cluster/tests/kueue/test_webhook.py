@@ -101,13 +101,15 @@ class Reviews(ApiCase):
                 self.assertEqual(webhook.review(review(job, operation))["response"], {"uid": "u1", "allowed": True})
 
     def test_without_kueue_jobs_get_a_deadline_and_a_preference(self) -> None:
-        for name in FILES.values():
+        for name, policy in [*((name, {}) for name in FILES.values()), ("pytorchjob", None), ("pytorchjob", "absent")]:
             job = read(name)
             job["metadata"]["annotations"][OPTIONS] += ",choose=cost"
             for pods in next(kind for kind in KINDS if kind.kind == job["kind"]).pods(job):
                 pods.spec.update(affinity=None)  # by a chart's empty value
             if name == "pytorchjob":
-                job["spec"]["runPolicy"] = None
+                job["spec"]["runPolicy"] = policy
+            if policy == "absent":
+                del job["spec"]["runPolicy"]
             answer = self.alone.review(review(copy.deepcopy(job)))
             self.assertNotIn("warnings", answer["response"])
             changed = patched(job, answer)
