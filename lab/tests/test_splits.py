@@ -40,6 +40,22 @@ def test_equal_sequences_with_two_names_are_on_one_side(named):
         assert sides[0] == sides[1]
 
 
+def test_networks_of_publishers_leave_the_random_folds_as_they_are(make_sequence, make_label):
+    own = [f"net{i:02}" for i in range(0, 60, 2)]
+    others = [f"net{i:02}" for i in range(1, 60, 2)]        # between them in the alphabet
+    sequences = {Network(name, 224): make_sequence(2 + int(name[3:])) for name in own + others}
+    labels = [make_label(name, 8, 1.0) for name in own]
+
+    def fold_of(run):
+        all_of = labels + [make_label(name, 8, 1.0, run=run, kind="backward") for name in others if run]
+        data = dataset.build({network: s for network, s in sequences.items() if run or network.name in own}, all_of)
+        return {str(data.network_name[n]): fold for fold, _, test in splits.folds(data, splits.RANDOM) for n in data.label_network[test]}
+
+    assert len(set(fold_of(None).values())) > 1
+    for run in ("neusight", "pollux", "gavel"):
+        assert fold_of(run) == fold_of(None)
+
+
 @pytest.fixture
 def measured(make_sequence, make_label):
     """Two networks with all kinds of labels."""

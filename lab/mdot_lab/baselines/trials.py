@@ -184,13 +184,16 @@ def profiles(data: Dataset) -> list[dict[str, str]]:
     return rows
 
 
-def _ours(folder: Path, trials: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The shipped form's errors on the same labels. Its families were left out five at a time."""
+def _ours(folder: Path, trials: list[dict[str, str]], data: Dataset) -> list[dict[str, str]]:
+    """The shipped form's errors on the same labels. Its families were left out five at a time, and its random folds were drawn
+    otherwise: each network's answer is of the fold that lacked it."""
+    tested = {split: set(data.network_name[data.label_network[test]]) for split, _, _, test in chosen_folds(data)}
     rows = []
     for split in training_folds.SPLITS:
         folds = {row["fold"] for row in trials if row["split"] == split}
         with open(folder / f"{split}.csv", newline="", encoding="utf-8") as file:
-            chosen = [row for row in csv.DictReader(file) if split not in (splits.RANDOM, splits.GPUS) or row["fold"] in folds]
+            chosen = [row for row in csv.DictReader(file) if (row["fold"] in folds if split == splits.GPUS else
+                                                              split != splits.RANDOM or row["network"] in tested[split])]
         predicted, measured = (np.array([float(row[name]) for row in chosen]) for name in ("mdot", "step_ms"))
         e = errors(predicted, measured)
         rows.append(_row("mdot", split, e, "nan"))
@@ -211,8 +214,8 @@ def table(folder: Path, earlier: dict[tuple[str, ...], dict[str, str]]) -> list[
 
 
 def write(data_path: Path, folder: Path, ours: Path, path: Path) -> None:
-    runs = table(folder, known(path))
+    runs, data = table(folder, known(path)), Dataset.load_file(data_path)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(profiles(Dataset.load_file(data_path)) + runs + _ours(ours, runs))
+        writer.writerows(profiles(data) + runs + _ours(ours, runs, data))

@@ -52,11 +52,13 @@ TIMM, TORCHVISION_BENCHMARK = "timm", "pytorch-gpu-benchmark"
 
 def _same_operators(data: Dataset) -> np.ndarray:
     """[n] equal numbers for networks with equal sequences, because for example resnet50 has several names. Language models,
-    single operators and our own records come last, so that image networks are in the same folds with and without them."""
+    single operators, our own records and other publishers' networks come last, so that image networks are in the same folds
+    with and without them."""
     numbers: dict[bytes, int] = {}
     result = np.zeros(data.network_count, dtype=int)
     last = (LANGUAGE, OPERATOR, collected.PREFIX)
-    for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith(last)):
+    others = ~np.isin(np.arange(data.network_count), data.label_network[~is_published(data)])
+    for n in sorted(range(data.network_count), key=lambda n: bool(others[n]) or str(data.network_name[n]).startswith(last)):
         result[n] = numbers.setdefault(data.operator[data.sequence(n)].tobytes(), len(numbers))
     return result
 
