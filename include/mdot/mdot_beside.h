@@ -57,7 +57,7 @@ mdot_status mdot_gpu_load_of(mdot_context *context, const mdot_job *job, const m
  * @param load the job's load
  * @param partner the other job's load, on the same GPU model
  * @param out_beside receives the answer
- * @errors INVALID_ARGUMENT for a load that is negative, infinite or lacks a step, and for loads on two GPU models;
+ * @errors INVALID_ARGUMENT for a load outside 0 to 10^12 or without a step, and for loads on two GPU models;
  *     INCOMPATIBLE for another artefact; MALFORMED if the answer is not a slowdown */
 mdot_status mdot_predict_beside(mdot_context *context, const mdot_gpu_load *load, const mdot_gpu_load *partner,
                                 mdot_beside *out_beside, mdot_error *err);

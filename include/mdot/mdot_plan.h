@@ -168,7 +168,7 @@ typedef struct mdot_training_cost {
  * @param layout a plan's layout, or one that the caller fills in: configuration (gpu_count, recompute), prediction and
  *     samples
  * @param out_cost receives time and cost
- * @errors INVALID_ARGUMENT for a member that is negative, infinite or NaN, for samples of 0, and for failures that are
+ * @errors INVALID_ARGUMENT for a member or steps outside 0 to 10^15, for samples of 0, and for failures that are
  *     more frequent than training can make progress */
 mdot_status mdot_training_cost_of(const mdot_training_run *run, const mdot_plan_layout *layout,
                                   mdot_training_cost *out_cost, mdot_error *err);

@@ -10,6 +10,8 @@
 
 enum { LOAD_NUMBERS = 9, QUANTILES = 3 };
 
+static const double MAXIMUM = 1e12; /* of a load's number */
+
 static const bs_struct_version load_type = BS_SIZED(mdot_gpu_load, usable_bytes);
 static const bs_struct_version beside_type = BS_SIZED(mdot_beside, reserved);
 
@@ -71,12 +73,15 @@ static mdot_status read_load(const mdot_gpu_load *from, const char *name, mdot_g
                                       (double)out->peak_memory_bytes / (1u << 30),
                                       out->fp32_tflops,
                                       out->memory_gbps};
+    const double given[LOAD_NUMBERS] = {out->step_ms,       out->gpu_busy_ms,  out->host_busy_ms,
+                                        out->compute_share, out->memory_share, out->operator_count,
+                                        out->fp32_tflops,   out->memory_gbps,  0};
     for (size_t i = 0; i < LOAD_NUMBERS; i++) {
-        if (!(out->step_ms > 0 && isfinite(all[i]) && all[i] >= 0))
+        if (!(out->step_ms > 0 && given[i] >= 0 && given[i] <= MAXIMUM))
             return BS_INVALID(err,
-                              "mdot_predict_beside: the %s has a value that is negative or infinite, or no step time; "
+                              "mdot_predict_beside: the %s has a value outside 0 to %g, or no step time; "
                               "mdot_gpu_load_of computes it",
-                              name);
+                              name, MAXIMUM);
         numbers[i] = (float)all[i];
     }
     return MDOT_OK;

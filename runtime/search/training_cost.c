@@ -33,11 +33,13 @@ static const bs_struct_version layout_type = BS_SIZED(mdot_plan_layout, pipeline
     X(deadline_hours)                                                                                                  \
     X(budget)
 
+static const double MAXIMUM = 1e15; /* of a number of the training, and of steps */
+
 static mdot_status check_run(const mdot_training_run *run, mdot_error *err)
 {
 #define CHECK(member)                                                                                                  \
-    if (!(run->member >= 0) || isinf(run->member))                                                                     \
-        return BS_INVALID(err, "the training's " #member " is %g; it must be 0 or more", run->member);
+    if (!(run->member >= 0 && run->member <= MAXIMUM))                                                                 \
+        return BS_INVALID(err, "the training's " #member " is %g; it must be from 0 to %g", run->member, MAXIMUM);
     RUN_MEMBERS(CHECK)
 #undef CHECK
     if (run->samples > 0) return MDOT_OK;
@@ -177,6 +179,9 @@ mdot_status mdot_training_cost_of_phases(const mdot_training_run *run, const mdo
     BS_TRY(check_run(&read, err));
     BS_TRY(check_phases(phases, count, err));
     BS_TRY(add_hours(&read, phases, count, median_ms, &cost, err));
+    if (!(cost.steps <= MAXIMUM))
+        return BS_INVALID(err, "the training has %g steps; reduce samples or epochs to at most %g steps", cost.steps,
+                          MAXIMUM);
     BS_TRY(add_hours(&read, phases, count, lower_ms, &lower, err));
     BS_TRY(add_hours(&read, phases, count, upper_ms, &upper, err));
     cost.lower_hours = lower.hours;

@@ -222,10 +222,16 @@ static void bad_loads_and_artefacts_are_refused(void **state)
     bad.step_ms = 0;
     refuse(&bad, &good, pairs, MDOT_INVALID_ARGUMENT, "the load has a value");
     bad = good;
-    bad.memory_share = -1;
-    refuse(&good, &bad, pairs, MDOT_INVALID_ARGUMENT, "the partner has a value");
-    bad.memory_share = NAN;
-    refuse(&good, &bad, pairs, MDOT_INVALID_ARGUMENT, "the partner has a value");
+    for (size_t offset = offsetof(mdot_gpu_load, step_ms); offset < offsetof(mdot_gpu_load, peak_memory_bytes);
+         offset += sizeof(double)) {
+        static const double wrong[] = {-1, NAN, INFINITY, -INFINITY, 1e300};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            bad = good;
+            memcpy((char *)&bad + offset, &wrong[i], sizeof(double));
+            refuse(&good, &bad, pairs, MDOT_INVALID_ARGUMENT, "the partner has a value");
+            refuse(&bad, &good, pairs, MDOT_INVALID_ARGUMENT, "the load has a value");
+        }
+    }
     refuse(&good, &good, jobs, MDOT_INCOMPATIBLE, "interference.mdot");
     refuse(&good, NULL, pairs, MDOT_INVALID_ARGUMENT, "NULL");
 }

@@ -139,8 +139,8 @@ static void wrong_trainings_are_refused_by_name(void **state)
     mdot_training_cost cost = MDOT_INIT(mdot_training_cost);
     for (size_t offset = offsetof(mdot_training_run, samples); offset < sizeof(mdot_training_run);
          offset += sizeof(double)) {
-        static const double wrong[] = {-1, INFINITY, NAN};
-        for (size_t i = 0; i < 3; i++) {
+        static const double wrong[] = {-1, INFINITY, NAN, 1e300};
+        for (size_t i = 0; i < 4; i++) {
             mdot_training_run run = plain_run();
             memcpy((char *)&run + offset, &wrong[i], sizeof(double));
             assert_int_equal(mdot_training_cost_of(&run, &layout, &cost, NULL), MDOT_INVALID_ARGUMENT);
@@ -256,6 +256,15 @@ static void phases_without_epochs_are_refused(void **state)
         assert_int_equal(mdot_training_cost_of_phases(&run, phases, 2, &cost, &err), MDOT_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "phase 2"));
         assert_compare(cost.hours, ==, 0);
+    }
+    for (double samples = 1; samples <= 1e15; samples *= 1e5) { /* answers are finite, or a message says why */
+        mdot_error err = {0};
+        run.samples = samples;
+        const mdot_training_phase phases[] = {{&layout, 1e13}};
+        if (mdot_training_cost_of_phases(&run, phases, 1, &cost, &err) == MDOT_OK)
+            assert_true(isfinite(cost.upper_hours) && cost.steps <= 1e15);
+        else
+            assert_non_null(strstr(err.message, "reduce samples or epochs"));
     }
 }
 
