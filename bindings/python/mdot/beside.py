@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mdot.library import structs as c
-from mdot.library.errors import NotFoundError
+from mdot.library.errors import InvalidArgumentError, NotFoundError
 from mdot.library.libraries import call, runtime, shipped_predictor
 
 if TYPE_CHECKING:
@@ -83,6 +83,9 @@ def _shipped() -> Predictor:
 
 def beside(load: GpuLoad, partner: GpuLoad) -> Beside:
     """A job's step beside a partner on the same GPU, in microseconds."""
+    for side in (load, partner):
+        if not isinstance(side, GpuLoad):
+            raise InvalidArgumentError(f"beside takes two loads as mdot.Predictor.load gives them, not {side!r:.60}")
     loads = [c.new(c.mdot_gpu_load, **dataclasses.asdict(side)) for side in (load, partner)]
     out = c.new(c.mdot_beside)
     call(

@@ -41,7 +41,7 @@ def _rate(option: str, value: Any, unit: str | None) -> float:
             raise InvalidArgumentError(f"{option} must be a rate: {reason}") from None
     try:
         number = float(value) if not isinstance(value, bool) else -1.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = -1.0
     if math.isfinite(number) and number >= 0:
         return number

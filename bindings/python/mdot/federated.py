@@ -10,6 +10,10 @@ from mdot.library.errors import InvalidArgumentError
 from mdot.prediction import Prediction
 
 
+MOST = 1e15
+"""Samples, epochs, bytes and seconds beyond this are mistakes."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Client:
     """A participant of a federated training."""
@@ -66,17 +70,22 @@ def federated_round(
     `model_bytes` are sent each way (default: the trained parameters in fp32). All clients use the server's link of
     `server_mbps` at once, in fair shares. The server goes on after the first `wait_for` updates (default: all).
     """
-    if not clients or len({client.name for client in clients}) < len(clients):
+    if not isinstance(clients, Sequence) or not all(isinstance(client, Client) for client in clients):
+        raise InvalidArgumentError(f"federated_round takes a list of mdot.Client, not {clients!r:.60}")
+    names = {client.name for client in clients if isinstance(client.name, str)}
+    if not clients or len(names) < len(clients):
         raise InvalidArgumentError("a round needs clients with different names")
     for client in clients:
-        numbers = (client.samples, client.epochs, client.up_mbps, client.down_mbps)
-        if not all(_is_number(number) and number > 0 for number in numbers) or math.inf in numbers[:2]:
-            raise InvalidArgumentError(f"{client.name}: samples and epochs must be finite, and these and links above 0")
+        if not isinstance(client.prediction, Prediction):
+            raise InvalidArgumentError(f"{client.name}: prediction must be an answer of mdot.predict, not {client.prediction!r:.60}")
+        amounts, links = (client.samples, client.epochs), (client.up_mbps, client.down_mbps)
+        if not all(_is_number(number) and number > 0 for number in (*amounts, *links)) or max(amounts) > MOST:
+            raise InvalidArgumentError(f"{client.name}: samples and epochs must be above 0 and at most {MOST:g}, and links above 0")
     count = len(clients) if wait_for is None else wait_for
     if not isinstance(count, int) or not 1 <= count <= len(clients) or not _is_number(server_mbps) or not server_mbps > 0:
         raise InvalidArgumentError(f"wait_for must be a whole number from 1 to {len(clients)}, and server_mbps above 0")
-    if model_bytes is not None and not (_is_number(model_bytes) and 0 <= model_bytes < math.inf):
-        raise InvalidArgumentError("model_bytes must be a finite number of at least 0")
+    if model_bytes is not None and not (_is_number(model_bytes) and 0 <= model_bytes <= MOST):
+        raise InvalidArgumentError(f"model_bytes must be from 0 to {MOST:g}")
     down, up = (_fair_rates([getattr(client, link) for client in clients], server_mbps) for link in ("down_mbps", "up_mbps"))
     times = []
     for client, down_mbps, up_mbps in zip(clients, down, up):
@@ -87,8 +96,8 @@ def federated_round(
         train, lower, upper = (steps * ms / 1000 for ms in (p.step_ms, p.lower_ms, p.upper_ms))
         times.append(ClientTime(client.name, megabits / down_mbps, train, megabits / up_mbps, link + train, link + lower, link + upper))
     times.sort(key=lambda time: time.seconds)
-    if not times[-1].upper_s < math.inf:
-        raise InvalidArgumentError(f"{times[-1].name}: the round never ends; check its links, samples and epochs")
+    if not times[-1].upper_s <= MOST:
+        raise InvalidArgumentError(f"{times[-1].name}: the round takes {times[-1].upper_s:.3g} s; check its links, samples and epochs")
     counted = times[:count]
     seconds = counted[-1].seconds
     lower_s, upper_s = (sorted(getattr(time, bound) for time in times)[count - 1] for bound in ("lower_s", "upper_s"))
@@ -97,7 +106,7 @@ def federated_round(
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float))
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST)
 
 
 def _fair_rates(wanted: Sequence[float], whole: float) -> list[float]:

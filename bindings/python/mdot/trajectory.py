@@ -55,11 +55,13 @@ def trajectory(
     the gradients' noise or similarity (Accordion, SimiGrad, Pollux) give such phases, as does a schedule by epochs. A
     phase may have a part of an epoch. A `Training` in place of samples adds evaluations, checkpoints and failures.
     """
+    if "batch" in options:
+        raise InvalidArgumentError("a trajectory takes its batches from the phases; leave the option batch out")
     training = samples if isinstance(samples, Training) else Training(samples)
     try:
         parts = [(batch, float(epochs)) for batch, epochs in phases]
         right = training.samples >= 1 and all(batch >= 1 and 0 < epochs < math.inf for batch, epochs in parts)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         right = False
     if not right or not parts:
         raise InvalidArgumentError("a trajectory takes samples of 1 or more, and pairs of a batch and epochs above 0")

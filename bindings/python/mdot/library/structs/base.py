@@ -6,6 +6,8 @@ import ctypes
 from ctypes import c_char, c_char_p, c_int, c_int64
 from typing import TypeVar
 
+from mdot.library.errors import InvalidArgumentError
+
 
 class Struct(ctypes.Structure):
     """A struct of the headers."""
@@ -19,8 +21,27 @@ SizedType = TypeVar("SizedType", bound=Sized)
 
 
 def new(kind: type[SizedType], **fields: object) -> SizedType:
-    """MDOT_INIT: sets the size and leaves all fields that are not named at zero."""
-    return kind(struct_size=ctypes.sizeof(kind), **fields)
+    """MDOT_INIT: sets the size and leaves all fields that are not named at zero. InvalidArgumentError names a field whose
+    value is of another type, or beyond the field's range."""
+    struct = kind(struct_size=ctypes.sizeof(kind))
+    for name, value in fields.items():
+        try:
+            setattr(struct, name, value)
+            fits = not isinstance(value, int) or getattr(struct, name) == value
+        except (TypeError, OverflowError):
+            fits = False
+        if not fits:
+            raise InvalidArgumentError(f"{name} must be a {_of_field(kind, name)}, not {value!r:.60}")
+    return struct
+
+
+def _of_field(kind: type[Sized], name: str) -> str:
+    type_of = dict(kind._fields_)[name]
+    bits = 8 * ctypes.sizeof(type_of)
+    if not isinstance(getattr(kind(), name), int):
+        return "number" if type_of is ctypes.c_double else "valid value"
+    lowest = type_of(-1).value < 0
+    return f"whole number from {-(2 ** (bits - 1)) if lowest else 0} to {2 ** (bits - lowest) - 1}"
 
 
 class mdot_error(Struct):
