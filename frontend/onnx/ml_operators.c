@@ -79,7 +79,9 @@ static mdot_status refuse_zip_map(const ml_writer *w)
     return fe_ml_fail(
         w, MDOT_UNSUPPORTED,
         "its output is a list of dictionaries instead of a tensor. Export the classifier with zipmap=False: "
-        "options={'zipmap': False} of skl2onnx, or the argument zipmap of onnxmltools");
+        "options={'zipmap': False} of skl2onnx, or the argument zipmap of onnxmltools. For CatBoost, cut it off: "
+        "onnx.utils.extract_model(file, new, inputs, ['%s'])",
+        w->node->inputs[0]->name);
 }
 
 /* x · coefficientsᵀ + intercepts, [rows, targets] */
@@ -174,6 +176,7 @@ mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node)
         {"ai.onnx.ml:Imputer", fe_ml_write_imputer},
         {"ai.onnx.ml:FeatureVectorizer", fe_ml_write_feature_vectorizer},
         {"ai.onnx.ml:SVMRegressor", fe_ml_write_svm_regressor},
+        {"ai.onnx.ml:SVMClassifier", fe_ml_write_svm_classifier},
         {"ai.onnx.ml:LinearRegressor", write_linear_regressor},
         {"ai.onnx.ml:LinearClassifier", write_linear_classifier},
         {"ai.onnx.ml:TreeEnsembleRegressor", fe_ml_write_tree_regressor},

@@ -1,5 +1,5 @@
 /* ml_preprocessing.c — scikit-learn's preprocessing and support vectors in standard operators (ml_writer.h): one-hot
- * and label encoders, imputation, feature vectors, and support vector regression. Formulas are those of ONNX Runtime
+ * and label encoders, imputation, feature vectors, and support vector machines. Formulas are those of ONNX Runtime
  * (core/providers/cpu/ml), because the specification leaves unknown values open. */
 #include "frontend/onnx/ml_writer.h"
 
@@ -278,4 +278,95 @@ mdot_status fe_ml_write_svm_regressor(const ml_writer *w)
         sum = fe_ml_where(w, fe_ml_add2(w, IR_OP_Greater, sum, fe_ml_scalar(w, "zero", 0)), fe_ml_scalar(w, "one", 1),
                           fe_ml_scalar(w, "other", -1));
     return finish_one(w, sum);
+}
+
+/* Kernel values weigh into one decision per pair of classes, [vectors, pairs]. NULL: out of memory. */
+static ir_value *pair_weights(const ml_writer *w, const double *coefficients, const int64_t *per_class, int64_t classes,
+                              int64_t count)
+{
+    int64_t pairs = classes * (classes - 1) / 2, dims[] = {count, pairs}, pair = 0, first_i = 0;
+    float *data = IR_NEW_ARRAY(w->u->graph->arena, float, count *pairs);
+    for (int64_t i = 0; data != NULL && i < classes; first_i += per_class[i++]) {
+        int64_t first_j = first_i + per_class[i];
+        for (int64_t j = i + 1; j < classes; first_j += per_class[j++], pair++) {
+            for (int64_t s = first_i; s < first_i + per_class[i]; s++)
+                data[s * pairs + pair] = (float)coefficients[(j - 1) * count + s];
+            for (int64_t s = first_j; s < first_j + per_class[j]; s++)
+                data[s * pairs + pair] = (float)coefficients[i * count + s];
+        }
+    }
+    return data != NULL ? fe_add_data(w->u, w->node, "weights", MDOT_DTYPE_F32, 2, dims, data) : NULL;
+}
+
+/* The label with the most votes. A positive decision votes for the pair's first class, another one for the second. */
+static ir_value *voted_label(const ml_writer *w, ir_value *decisions, const int64_t *labels, int64_t classes)
+{
+    int64_t pairs = classes * (classes - 1) / 2, dims[] = {pairs, classes}, pair = 0;
+    float *votes = IR_NEW_ARRAY(w->u->graph->arena, float, pairs *classes);
+    double *seconds = IR_NEW_ARRAY(w->u->graph->arena, double, classes);
+    if (votes == NULL || seconds == NULL) return NULL;
+    for (int64_t i = 0; i < classes; i++) {
+        seconds[i] = (double)i;
+        for (int64_t j = i + 1; j < classes; j++, pair++) {
+            votes[pair * classes + i] = 1;
+            votes[pair * classes + j] = -1;
+        }
+    }
+    ir_value *wins = fe_ml_cast(w, fe_ml_add2(w, IR_OP_Greater, decisions, fe_ml_scalar(w, "zero", 0)), MDOT_DTYPE_F32);
+    ir_value *sums =
+        fe_ml_add2(w, IR_OP_MatMul, wins, fe_add_data(w->u, w->node, "votes", MDOT_DTYPE_F32, 2, dims, votes));
+    sums = fe_ml_add2(w, IR_OP_Add, sums, fe_ml_vector(w, "seconds", seconds, classes));
+    return fe_ml_best_label(w, sums, labels, classes);
+}
+
+/* Platt's probability of two classes is exact, where ONNX Runtime iterates up to a difference of about 0.004. */
+mdot_status fe_ml_write_svm_classifier(const ml_writer *w)
+{
+    enum { MAX_CLASSES = 100 }; /* the weights are half as many times larger than the file's */
+    const int64_t *labels = NULL, *per_class = NULL;
+    const double *reals[5]; /* coefficients, vectors, rho, and the slope and offset of probabilities */
+    static const char *const names[5] = {"coefficients", "support_vectors", "rho", "prob_a", "prob_b"};
+    int64_t classes = 0, parts = 0, n[5] = {0}, count = 0;
+    ml_transform transform = ML_NONE;
+    ir_value *kernels = NULL;
+    BS_TRY(fe_ml_read_labels(w, "classlabels_ints", "classlabels_strings", &labels, &classes));
+    BS_TRY(fe_ml_read_transform(w, &transform));
+    BS_TRY(fe_ml_ints(w, "vectors_per_class", &per_class, &parts));
+    for (int k = 0; k < 5; k++) BS_TRY(fe_ml_floats(w, names[k], &reals[k], &n[k]));
+    if (parts == 0 || classes > MAX_CLASSES)
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "support vectors of 2 to 100 classes are needed; export a linear "
+                          "classifier (LinearSVC), or one classifier for each class");
+    if ((classes > 2 && n[3] > 0) || (n[3] > 0 && transform != ML_NONE) ||
+        (classes == 2 && transform != ML_NONE && transform != ML_LOGISTIC))
+        return fe_ml_fail(w, MDOT_UNSUPPORTED,
+                          "probabilities of more than two classes, or with a post_transform: train "
+                          "SVC(probability=False), if need be within CalibratedClassifierCV");
+    for (int64_t i = 0; i < parts; i++) {
+        bool fits = per_class[i] >= 0 && per_class[i] <= n[1] - count;
+        if (!fits) return fe_ml_fail(w, MDOT_MALFORMED, "attribute 'vectors_per_class' exceeds the support vectors");
+        count += per_class[i];
+    }
+    int64_t pairs = classes * (classes - 1) / 2;
+    if (parts != classes || count == 0 || n[1] % count != 0 || n[0] != (classes - 1) * count || n[2] != pairs ||
+        n[3] != n[4] || (n[3] > 0 && n[3] != pairs))
+        return fe_ml_fail(w, MDOT_MALFORMED,
+                          "%lld classes and %lld support vectors do not fit %lld coefficients and %lld rho",
+                          (long long)classes, (long long)count, (long long)n[0], (long long)n[2]);
+    BS_TRY(kernel_values(w, reals[1], count, n[1] / count, &kernels));
+    ir_value *decisions = fe_ml_add2(w, IR_OP_MatMul, kernels, pair_weights(w, reals[0], per_class, classes, count));
+    decisions = fe_ml_add2(w, IR_OP_Add, decisions, fe_ml_vector(w, "rho", reals[2], pairs));
+    ir_value *label = voted_label(w, decisions, labels, classes), *scores;
+    if (classes > 2) {
+        scores = fe_ml_transform_scores(w, transform, decisions);
+    } else if (n[3] > 0) {
+        decisions = fe_ml_add2(w, IR_OP_Mul, decisions, fe_ml_scalar(w, "slope", reals[3][0]));
+        decisions = fe_ml_add2(w, IR_OP_Add, decisions, fe_ml_scalar(w, "offset", reals[4][0]));
+        ir_value *other = fe_ml_add1(w, IR_OP_Sigmoid, decisions);
+        scores = fe_ml_pair(w, fe_ml_add1(w, IR_OP_Sigmoid, fe_ml_add1(w, IR_OP_Neg, decisions)), other);
+    } else {
+        scores = fe_ml_pair(w, fe_ml_add1(w, IR_OP_Neg, decisions), decisions);
+        scores = fe_ml_transform_scores(w, transform, scores);
+    }
+    return fe_ml_finish(w, (ir_value *[]){label, scores}, 2);
 }

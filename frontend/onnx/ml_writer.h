@@ -115,6 +115,7 @@ mdot_status fe_ml_write_label_encoder(const ml_writer *w);
 mdot_status fe_ml_write_imputer(const ml_writer *w);
 mdot_status fe_ml_write_feature_vectorizer(const ml_writer *w);
 mdot_status fe_ml_write_svm_regressor(const ml_writer *w);
+mdot_status fe_ml_write_svm_classifier(const ml_writer *w);
 
 /* ---- Parts that these operators share ---------------------------------------------------------------------------- */
 

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -209,6 +211,61 @@ static void support_vectors_weigh_kernels(void **state)
     }
 }
 
+/* Decisions of all pairs, votes and two-class scores against the formulas, for random machines. */
+static void support_vectors_vote_for_classes(void **state)
+{
+    (void)state;
+    enum { MOST = 5, VECTORS = 3 * MOST, PAIRS = MOST * (MOST - 1) / 2 };
+    srand(51);
+    for (int trial = 0; trial < 300; trial++) {
+        int classes = 2 + rand() % (MOST - 1), pairs = classes * (classes - 1) / 2, count = 0, start[MOST + 1] = {0};
+        int kind = classes == 2 ? rand() % 3 : 0; /* decisions, logistic, probabilities */
+        int64_t per_class[MOST], labels[MOST];
+        float vectors[2 * VECTORS], weights[MOST * VECTORS], rho[PAIRS], curve[] = {-1.5F, 0.25F};
+        for (int c = 0; c < classes; c++) {
+            per_class[c] = rand() % 3 + (c == 0);
+            start[c + 1] = count += (int)per_class[c];
+            labels[c] = 7 * (c + 1);
+        }
+        for (int i = 0; i < 2 * count; i++) vectors[i] = (float)(rand() % 9 - 4) / 4;
+        for (int i = 0; i < (classes - 1) * count; i++) weights[i] = (float)(rand() % 9 - 4) / 4;
+        for (int i = 0; i < pairs; i++) rho[i] = (float)(rand() % 9 - 4) / 16 + 0.01F;
+        double label[ROWS], score[ROWS * PAIRS], *scores = score;
+        for (int r = 0; r < ROWS; r++) {
+            int votes[MOST] = {0}, best = 0;
+            for (int i = 0, p = 0; i < classes; i++)
+                for (int j = i + 1; j < classes; j++, p++) {
+                    double d = rho[p];
+                    for (int s = 0; s < count; s++) {
+                        bool in_i = s >= start[i] && s < start[i + 1], in_j = s >= start[j] && s < start[j + 1];
+                        double a = x[2 * r] - vectors[2 * s], b = x[2 * r + 1] - vectors[2 * s + 1];
+                        if (in_i || in_j) d += weights[(in_i ? j - 1 : i) * count + s] * exp(-0.25 * (a * a + b * b));
+                    }
+                    votes[d > 0 ? i : j]++;
+                    double t = d * curve[0] + curve[1];
+                    if (classes == 2) *scores++ = kind == 0 ? -d : kind == 1 ? logistic(-d) : logistic(-t);
+                    *scores++ = kind == 0 ? d : kind == 1 ? logistic(d) : logistic(t);
+                }
+            for (int c = 1; c < classes; c++) best = votes[c] > votes[best] ? c : best;
+            label[r] = (double)labels[best];
+        }
+        double wanted[ROWS + ROWS * PAIRS];
+        memcpy(wanted, label, sizeof label);
+        memcpy(wanted + ROWS, score, (size_t)(scores - score) * sizeof *score);
+        onnx_builder *b = begin("ai.onnx.ml:SVMClassifier", "x", "label,scores");
+        onnx_attr_string(b, "kernel_type", "RBF");
+        onnx_attr_floats(b, "kernel_params", 3, (float[]){0.25F, 0, 3});
+        onnx_attr_ints(b, "vectors_per_class", classes, per_class);
+        onnx_attr_ints(b, "classlabels_ints", classes, labels);
+        onnx_attr_floats(b, "support_vectors", 2 * count, vectors);
+        onnx_attr_floats(b, "coefficients", (classes - 1) * count, weights);
+        onnx_attr_floats(b, "rho", pairs, rho);
+        if (kind == 1) onnx_attr_string(b, "post_transform", "LOGISTIC");
+        if (kind == 2) onnx_attr_floats(b, "prob_a", 1, curve), onnx_attr_floats(b, "prob_b", 1, curve + 1);
+        expect(b, "label", "scores", x, wanted);
+    }
+}
+
 static void only_the_scores_may_be_wanted(void **state)
 {
     (void)state;
@@ -243,6 +300,33 @@ static void refuse(onnx_builder *b, const char *output, mdot_status status, cons
 {
     onnx_output(b, output);
     expect_refused(b, NULL, status, part, other, NULL);
+}
+
+static void unusable_support_vectors_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t per_class[2];
+        int classes, weights, rho;
+        const char *transform, *text;
+        mdot_status status;
+    } cases[] = {{{1, 2}, 2, 3, 1, "NONE", "exceeds", MDOT_MALFORMED},
+                 {{-1, 2}, 2, 2, 1, "NONE", "exceeds", MDOT_MALFORMED},
+                 {{0, 0}, 2, 2, 1, "NONE", "do not fit", MDOT_MALFORMED},
+                 {{1, 1}, 2, 3, 1, "NONE", "do not fit", MDOT_MALFORMED},
+                 {{1, 1}, 2, 2, 2, "NONE", "do not fit", MDOT_MALFORMED},
+                 {{1, 1}, 0, 2, 1, "NONE", "LinearSVC", MDOT_UNSUPPORTED},
+                 {{1, 1}, 2, 2, 1, "SOFTMAX", "CalibratedClassifierCV", MDOT_UNSUPPORTED}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        onnx_builder *b = begin("ai.onnx.ml:SVMClassifier", "x", "label,y");
+        if (cases[i].classes > 0) onnx_attr_ints(b, "vectors_per_class", 2, cases[i].per_class);
+        onnx_attr_ints(b, "classlabels_ints", 2, (int64_t[]){0, 1});
+        onnx_attr_floats(b, "support_vectors", 2, (float[]){1, 2});
+        onnx_attr_floats(b, "coefficients", cases[i].weights, (float[]){1, 2, 3});
+        onnx_attr_floats(b, "rho", cases[i].rho, (float[]){1, 2});
+        onnx_attr_string(b, "post_transform", cases[i].transform);
+        refuse(b, "y", cases[i].status, "SVMClassifier", cases[i].text);
+    }
 }
 
 static void faulty_attributes_are_refused(void **state)
@@ -316,6 +400,8 @@ int main(void)
         cmocka_unit_test(imputers_replace_one_number),
         cmocka_unit_test(feature_vectorizers_join_columns),
         cmocka_unit_test(support_vectors_weigh_kernels),
+        cmocka_unit_test(support_vectors_vote_for_classes),
+        cmocka_unit_test(unusable_support_vectors_are_refused),
         cmocka_unit_test(only_the_scores_may_be_wanted),
         cmocka_unit_test(softmax_zero_leaves_out_zeros),
         cmocka_unit_test(probit_is_the_normal_quantile),
