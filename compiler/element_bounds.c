@@ -149,8 +149,8 @@ bool co_find_bounds(const co_expected *x, bool has_channels, int half, double ba
 static double error_of(double actual, const co_expected *x, int64_t i, double bound, bool skips_nan)
 {
     double single = x->single->f[i], exact = x->exact->f[i], noisy = x->noisy->f[i];
-    if (isnan(single) && (skips_nan || !isnan(noisy))) return 0;
-    if (isinf(single) != isinf(noisy)) return 0; /* at the end of f32's range */
+    if (isnan(single) && (skips_nan || !isnan(noisy) || !isnan(exact))) return 0;
+    if (isinf(single) != isinf(noisy)) return 0; /* as above: at the end of f32's range */
     double error = co_distance(actual, single);
     bool is_decided = isfinite(single) && isfinite(exact) && fabs(single - exact) > bound;
     return is_decided ? error : fmin(error, co_distance(actual, exact));

@@ -175,9 +175,11 @@ static bool is_equivalent(const char *model, const char *mutant)
 
 /* ---- The check --------------------------------------------------------------------------------------------------- */
 
+static uint64_t seed_of_inputs = 1;
+
 static bool verifies(const char *artefact, const char *model)
 {
-    const mdotc_verify_options options = {.struct_size = sizeof options};
+    const mdotc_verify_options options = {.struct_size = sizeof options, .seed = seed_of_inputs};
     mdot_error err = {0};
     bool passed = false;
     mdot_status status = mdotc_verify(artefact, model, &options, &passed, &err);
@@ -317,6 +319,44 @@ static void integers_reach_the_models_range(void **state)
     }
 }
 
+/* Random masks are no zeros and ones, so that scores beyond f32 mask whole rows, in f32 alone. Right code passes with
+ * every seed, and wrong code fails. */
+static void masks_beyond_f32_are_verified(void **state)
+{
+    (void)state;
+    static const char *const model_text =
+        "x = input f32[L,4]\nm = input f32[L]\none = constant f32[] [1]\nc = constant f32[] [%g]\n"
+        "w = weights f32[4,4]\nt = Transpose(x) {perm=[1, 0]}\nk = MatMul(w, t)\ns = MatMul(x, k)\n"
+        "r = Sub(one, m)\nb = Mul(r, c)\na = Add(s, b)\np = Softmax(a)\ny = MatMul(p, x)\nreturn y\n";
+    static const double masks[] = {-1e4, -1e9, -1e38, -3.4e38, 3.4e38};
+    char *folder = process_make_folder(), artefact[256], model[256], text[512];
+    snprintf(artefact, sizeof artefact, "%s/model.mdot", folder);
+    snprintf(model, sizeof model, "%s/model.onnx", folder);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(text, sizeof text, model_text, masks[i]);
+#pragma GCC diagnostic pop
+        write_text(folder, "model.onnx", text);
+        if (!compiles(model, artefact)) fail_msg("does not compile: %s", text);
+        for (seed_of_inputs = 1; seed_of_inputs <= 30; seed_of_inputs++)
+            if (!verifies(artefact, model)) fail_msg("mask %g fails with seed %d", masks[i], (int)seed_of_inputs);
+        *strstr(text, "y = MatMul(p") = 'z'; /* the mutant returns a tenth more */
+        char changed[512];
+        snprintf(changed, sizeof changed, "%.*sq = constant f32[] [1.1]\ny = Mul(z, q)\nreturn y\n",
+                 (int)(strstr(text, "return") - text), text);
+        write_text(folder, "mutant.onnx", changed);
+        char mutant[256];
+        snprintf(mutant, sizeof mutant, "%s/mutant.onnx", folder);
+        if (!compiles(mutant, artefact)) fail_msg("does not compile: %s", changed);
+        for (seed_of_inputs = 1; seed_of_inputs <= 30; seed_of_inputs++)
+            if (verifies(artefact, model))
+                fail_msg("a mutant of mask %g passes, seed %d", masks[i], (int)seed_of_inputs);
+        seed_of_inputs = 1;
+    }
+    process_remove_folder(folder);
+}
+
 /* Powers of integers pass with any exponent, although fractional ones beyond 2^36 depend on the implementation. Wrong
  * powers are caught, and whole exponents are exact. */
 static void powers_of_integers_are_verified(void **state)
@@ -343,9 +383,8 @@ static void powers_of_integers_are_verified(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mutated_artefacts_are_caught),
-        cmocka_unit_test(errors_are_relative_to_column_and_channel),
-        cmocka_unit_test(integers_reach_the_models_range),
+        cmocka_unit_test(mutated_artefacts_are_caught),    cmocka_unit_test(errors_are_relative_to_column_and_channel),
+        cmocka_unit_test(integers_reach_the_models_range), cmocka_unit_test(masks_beyond_f32_are_verified),
         cmocka_unit_test(powers_of_integers_are_verified),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
