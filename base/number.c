@@ -48,13 +48,14 @@ float bs_number_read_f32(const char *text, const char **out_end)
  * any other number, and close to a tie, where 64 bits of precision cannot tell the nearer decimal. */
 static bool print_decimal(double value, int digits, char *out)
 {
-    enum { LEAST_EXPONENT = -4, MOST_DIGITS = 15 };
+    enum { MOST_DIGITS = 15 };
     static const long double powers[] = {1,     1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L, 1e9L,
                                          1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L};
     if (value == 0 && !signbit(value)) return strcpy(out, "0"), true;
     if (digits < 1 || digits > MOST_DIGITS || !(value >= 1e-4 && value < (double)powers[digits])) return false;
-    int exponent = LEAST_EXPONENT;
-    for (long double rest = value * 1e4L; rest >= 10; rest /= 10) exponent++;
+    int exponent = 0;
+    while (value >= powers[exponent + 1]) exponent++;
+    for (long double rest = value; rest < 1; rest *= 10) exponent--;
     long double scaled = value * powers[digits - 1 - exponent];
     uint64_t whole = (uint64_t)scaled;
     long double part = scaled - (long double)whole;
