@@ -48,7 +48,8 @@ mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step
     BS_TRY(bs_read_struct(&rt_configuration_type, configuration, &requested, err));
     BS_TRY(rt_configuration_read(configuration, 0, &names, &read, err));
     mdot_configuration c = read.c;
-    c.link_gbps = requested.link_gbps; /* otherwise a rate of the GPU model, which makes equal options differ */
+    c.link_gbps = requested.link_gbps; /* otherwise rates of the GPU model, which make equal options differ */
+    c.network_gbps = requested.network_gbps;
     rt_step step = {.job = RT_NO_JOB,
                     .precision = (uint32_t)c.precision,
                     .layout = (uint32_t)c.layout,

@@ -435,6 +435,31 @@ static void gpus_have_limits(void **state)
 }
 
 /* A predictor's name is kept up to 127 bytes, cut between characters, and printable. */
+/* Options do not take anything from the GPU model, and each option counts. */
+static void equal_options_are_equal_on_every_gpu(void **state)
+{
+    (void)state;
+    static const double links[] = {0, 5, 6, 300};
+    uint64_t hash[16];
+    for (size_t i = 0; i < 16; i++) {
+        size_t found = 0;
+        for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
+            mdot_configuration c = calibration_site_configure(*gpu, 8);
+            rt_step step;
+            const char *name = NULL;
+            c.gpu_count = 4;
+            c.link_gbps = links[i % 4];
+            c.optimizer = i / 4 % 2 == 0 ? MDOT_OPTIMIZER_SGD : MDOT_OPTIMIZER_ADAM;
+            c.network_gbps = i / 8 == 0 ? 0 : 7;
+            if (rt_calibration_step(&c, &step, &name, NULL) != MDOT_OK) continue;
+            if (found++ == 0) hash[i] = step.others;
+            if (step.others != hash[i]) fail_msg("case %zu on %s", i, *gpu);
+        }
+        assert_compare(found, >, 20);
+        for (size_t k = 0; k < i; k++) assert_true(hash[k] != hash[i]);
+    }
+}
+
 static void predictor_names_are_cut_between_characters(void **state)
 {
     (void)state;
@@ -495,6 +520,7 @@ int main(void)
         cmocka_unit_test(limits_of_a_row_are_inclusive),
         cmocka_unit_test(given_predictions_are_valid),
         cmocka_unit_test(gpus_have_limits),
+        cmocka_unit_test(equal_options_are_equal_on_every_gpu),
         cmocka_unit_test(predictor_names_are_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, open_site, calibration_site_close);
