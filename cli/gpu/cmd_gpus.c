@@ -70,7 +70,7 @@ static int run(int argc, char **argv)
         print_json();
     else
         print_table();
-    return cli_finish("gpus", CLI_OK);
+    return CLI_OK;
 }
 
 static const cli_option options[] = {

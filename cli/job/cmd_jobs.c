@@ -47,7 +47,7 @@ static int run(int argc, char **argv)
         return CLI_FAILED;
     }
     if (request.json) printf("\n ]}\n");
-    return cli_finish("jobs", CLI_OK);
+    return CLI_OK;
 }
 
 static const cli_option options[] = {

@@ -79,7 +79,7 @@ static int run(int argc, char **argv)
     if (operands.count != 1 || request.target == 0)
         return cli_usage_error("converge", "expected one table of losses and --target LOSS");
     if (converge(&request, operands.item[0], &err) != MDOT_OK) return cli_report("converge", &err);
-    return cli_finish("converge", CLI_OK);
+    return CLI_OK;
 }
 
 static const cli_option options[] = {
