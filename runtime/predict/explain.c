@@ -101,7 +101,7 @@ static mdot_status run_entry(breakdown *b, const mdot_abi_table *table, rt_job_t
 {
     const rt_job_schema *schema = &tensors->schema;
     rt_job_block *block = &tensors->blocks[0];
-    float others[RT_OTHER_NUMBERS];
+    float others[RT_OTHER_NUMBERS] = {0}; /* a predictor may lack the last one */
     rt_add_configuration(schema, &b->queried.configuration, block);
     rt_bind_cached_features(schema, &tensors->features, block);
     block->outputs[schema->output_at[RT_JOB_OUTPUT_OPERATORS]] = row_ms;
@@ -114,7 +114,7 @@ static mdot_status run_entry(breakdown *b, const mdot_abi_table *table, rt_job_t
     b->optimizer_ms = (double)others[0];
     b->host_ms = (double)others[1];
     b->communication_ms = (double)others[2];
-    b->host_busy_ms = schema->other_count > RT_OTHER_PARTS ? (double)others[RT_OTHER_PARTS] : 0;
+    b->host_busy_ms = (double)others[RT_OTHER_PARTS];
     return MDOT_OK;
 }
 
