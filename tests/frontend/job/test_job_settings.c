@@ -392,38 +392,103 @@ static void attention_has_heads_queries_and_keys(void **state)
     (void)state;
 }
 
+/* A file may state lengths whose sum exceeds a job's limit, or any integer. */
+static void too_many_keys_are_refused(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {
+        1, 7, (int64_t)1 << 39, ((int64_t)1 << 40) - 1, (int64_t)1 << 40, (int64_t)1 << 62, INT64_MAX};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths };
+    for (int i = 0; i < LENGTHS * LENGTHS; i++) {
+        char k[64], past[64], message[64];
+        int64_t keys = lengths[i % LENGTHS], earlier = lengths[i / LENGTHS], sum;
+        if (__builtin_add_overflow(keys, earlier, &sum)) sum = INT64_MAX;
+        snprintf(k, sizeof k, "1,1,%lld,1", (long long)keys);
+        snprintf(past, sizeof past, "1,1,%lld,1", (long long)earlier);
+        snprintf(message, sizeof message, "keys is %lld;", (long long)sum);
+        onnx_builder *b = onnx_begin(23);
+        onnx_input(b, "q", MDOT_DTYPE_F32, "1,1,1,1");
+        onnx_input(b, "k", MDOT_DTYPE_F32, k);
+        onnx_input(b, "v", MDOT_DTYPE_F32, k);
+        onnx_input(b, "pk", MDOT_DTYPE_F32, past);
+        onnx_input(b, "pv", MDOT_DTYPE_F32, past);
+        onnx_node(b, "Attention", "q,k,v,,pk,pv", "y");
+        onnx_output(b, "y");
+        job_reading r = job_read_model(b, NULL, 0);
+        assert_int_equal(r.status == MDOT_OK, sum <= (int64_t)1 << 40);
+        if (r.status == MDOT_OK)
+            assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_KEYS], sum);
+        else if (strstr(r.err.message, sum < (int64_t)1 << 50 ? message : "bytes and parameters must be") == NULL)
+            fail_msg("%lld and %lld: %s", (long long)keys, (long long)earlier, r.err.message);
+        job_end(&r);
+    }
+}
+
 /* ---- Axes -------------------------------------------------------------------------------------------------------- */
 
-/* The axis is counted from the end. */
+/* The axis is counted from the end. Without one, it is the first or the last, as in ONNX. */
 static void axes_are_counted_from_the_end(void **state)
 {
-    enum { SOFTMAX, CONCAT, SPLIT, REDUCE, KINDS };
-    static const char *const types[] = {"Softmax", "Concat", "Split", "ReduceMax"};
+    enum { SOFTMAX, CONCAT, SPLIT, GATHER, LOG_SOFTMAX, LAYER_NORM, KINDS };
+    static const char *const types[] = {"Softmax", "Concat", "Split", "Gather", "LogSoftmax", "LayerNormalization"};
+    static const char *const inputs[] = {"x", "x,z", "x", "x,i", "x", "x,s"};
     uint64_t seed = 7;
-    for (int round = 0; round < 2 * ROUNDS; round++) {
-        char shape[96] = "4";
+    for (int round = 0; round < 6 * ROUNDS; round++) {
+        char shape[96] = "4", scale[96] = "";
         int kind = round % KINDS, rank = (int)draw(&seed, 3, 5), axis = (int)draw(&seed, 0, rank - 1);
-        bool from_end = draw(&seed, 0, 1) == 1, is_default = (kind == SOFTMAX || kind == SPLIT) && round % 3 == 0;
-        if (is_default) axis = kind == SOFTMAX ? rank - 1 : 0;
+        bool is_first = kind == SPLIT || kind == GATHER, is_default = kind != CONCAT && draw(&seed, 0, 2) == 0;
+        bool from_end = draw(&seed, 0, 1) == 1;
+        if (is_default) axis = is_first ? 0 : rank - 1;
         int64_t size[5] = {4}, index = from_end ? axis - rank : axis;
         for (int i = 1; i < rank; i++) size[i] = 2 * draw(&seed, 1, 5);
         append(shape, sizeof shape, size + 1, rank - 1);
+        snprintf(scale, sizeof scale, "%lld", (long long)size[axis]);
+        append(scale, sizeof scale, size + axis + 1, rank - axis - 1);
         int64_t extent = size[axis];
         onnx_builder *b = onnx_begin(18);
         onnx_input(b, "x", MDOT_DTYPE_F32, shape);
         onnx_input(b, "z", MDOT_DTYPE_F32, shape);
-        onnx_initializer(b, "axes", MDOT_DTYPE_I64, "1", &index);
-        onnx_node(b, types[kind],
-                  kind == CONCAT   ? "x,z"
-                  : kind == REDUCE ? "x,axes"
-                                   : "x",
-                  kind == SPLIT ? "y,rest" : "y");
+        if (kind == GATHER) onnx_input(b, "i", MDOT_DTYPE_I64, "4,3");
+        onnx_initializer(b, "s", MDOT_DTYPE_F32, scale, NULL);
+        onnx_node(b, types[kind], inputs[kind], kind == SPLIT ? "y,rest" : "y");
         if (kind == SPLIT) onnx_attr_int(b, "num_outputs", 2);
-        if (kind != REDUCE && !is_default) onnx_attr_int(b, "axis", index);
-        wanted want = {.setting = {[MDOT_SETTING_AXIS] = kind == REDUCE ? 0 : rank - axis,
+        if (!is_default) onnx_attr_int(b, "axis", index);
+        wanted want = {.setting = {[MDOT_SETTING_AXIS] = rank - axis,
                                    [MDOT_SETTING_EXTENT] = kind == CONCAT ? 2 * extent : extent,
-                                   [MDOT_SETTING_INPUTS] = kind == CONCAT ? 2 : 1}};
+                                   [MDOT_SETTING_INPUTS] = kind == CONCAT || kind == GATHER ? 2 : 1}};
         expect(b, "y", types[kind], &want);
+    }
+    (void)state;
+}
+
+/* Any set of axes, all of them and none of the batch included, by any reduction. */
+static void reductions_have_the_elements_of_one_result(void **state)
+{
+    static const char *const types[] = {"ReduceSum",  "ReduceMean", "ReduceMax", "ReduceMin",
+                                        "ReduceProd", "ReduceL1",   "ReduceL2"};
+    uint64_t seed = 10;
+    for (int round = 0; round < 8 * ROUNDS; round++) {
+        char shape[96] = "", length[8];
+        const char *type = types[round % 7];
+        int rank = (int)draw(&seed, 2, 5), count = 0;
+        int64_t size[5], axes[5], extent = 1, set = draw(&seed, 1, (1 << rank) - 1);
+        for (int i = 0; i < rank; i++) {
+            size[i] = i == 0 && set > 1 ? draw(&seed, 1, 3) : draw(&seed, 2, 5);
+            if ((set >> i & 1) == 0) continue;
+            axes[count++] = draw(&seed, 0, 1) == 0 ? i : i - rank;
+            extent *= size[i];
+        }
+        snprintf(shape, sizeof shape, "%lld", (long long)size[0]);
+        append(shape, sizeof shape, size + 1, rank - 1);
+        snprintf(length, sizeof length, "%d", count);
+        onnx_builder *b = onnx_begin(18);
+        onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+        onnx_initializer(b, "axes", MDOT_DTYPE_I64, length, axes);
+        bool is_all = set == (1 << rank) - 1 && draw(&seed, 0, 1) == 1;
+        onnx_node(b, type, is_all ? "x" : "x,axes", "y");
+        onnx_attr_int(b, "keepdims", draw(&seed, 0, 1));
+        wanted want = {.setting = {[MDOT_SETTING_EXTENT] = extent, [MDOT_SETTING_INPUTS] = 1}};
+        expect(b, "y", type, &want);
     }
     (void)state;
 }
@@ -478,7 +543,9 @@ int main(void)
         cmocka_unit_test(priced_calls_have_the_extents_of_one_matrix),
         cmocka_unit_test(empty_factors_divide_nothing),
         cmocka_unit_test(attention_has_heads_queries_and_keys),
+        cmocka_unit_test(too_many_keys_are_refused),
         cmocka_unit_test(axes_are_counted_from_the_end),
+        cmocka_unit_test(reductions_have_the_elements_of_one_result),
         cmocka_unit_test(recurrences_have_steps_and_directions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
