@@ -3,6 +3,7 @@
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
+#include "tests/support/refused_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,41 +63,6 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
 }
 
 #ifndef MDOT_SANITIZED
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void __libc_free(void *);
-static int allocations_left = -1; /* negative = unlimited */
-static int refusals, live;
-
-static bool is_refused(void)
-{
-    if (allocations_left == 0) {
-        refusals++;
-        return true;
-    }
-    if (allocations_left > 0) allocations_left--;
-    live++;
-    return false;
-}
-
-void *malloc(size_t bytes) { return is_refused() ? NULL : __libc_malloc(bytes); }
-
-void *calloc(size_t count, size_t bytes) { return is_refused() ? NULL : __libc_calloc(count, bytes); }
-
-void *realloc(void *memory, size_t bytes)
-{
-    if (is_refused()) return NULL;
-    live -= memory != NULL;
-    return __libc_realloc(memory, bytes);
-}
-
-void free(void *memory)
-{
-    live -= memory != NULL;
-    __libc_free(memory);
-}
-
 static void refused_memory_for_a_job_is_a_clean_failure(void **state)
 {
     (void)state;

@@ -206,11 +206,10 @@ onnx_builder *predict_bandwidth_model(void)
     return b;
 }
 
-static onnx_builder *explained(const char *number, const float *others)
+onnx_builder *predict_explained(float operators, const char *number, const float *others)
 {
     static const float is_bytes[HALF][3] = {{0, 0, 0}, {1, 0, 0}, {1, 0, 0}, {0, 0, 0}, {0, 1, 0},
                                             {0, 1, 0}, {0, 0, 0}, {0, 0, 1}, {0, 0, 1}};
-    static const float operators = 0.75f;
     static const int64_t both[2] = {0, 1};
     onnx_builder *b = begin_bandwidth();
     onnx_initializer(b, "operators", MDOT_DTYPE_F32, "1", &operators);
@@ -229,13 +228,13 @@ static onnx_builder *explained(const char *number, const float *others)
 onnx_builder *predict_bandwidth_explained(void)
 {
     static const float others[3] = {0.125f, 0.25f / 3, 0.125f / 3};
-    return explained("3", others);
+    return predict_explained(0.75f, "3", others);
 }
 
 onnx_builder *predict_bandwidth_explained_with_host(void)
 {
     static const float others[4] = {0.125f, 0.25f / 3, 0.125f / 3, 0.5f};
-    return explained("4", others);
+    return predict_explained(0.75f, "4", others);
 }
 
 /* Each row's bytes, [L, 2]: those per sample and those per step. */

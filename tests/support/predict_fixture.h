@@ -39,6 +39,8 @@ onnx_builder *predict_batch_model(void);
  * belongs to the optimizer, the host and the link as 3 : 2 : 1. */
 onnx_builder *predict_bandwidth_explained(void);
 onnx_builder *predict_bandwidth_explained_with_host(void); /* the host works for half of the step */
+/* Explains the answer by such a part of the operators' times, and by these parts of their sum outside of them. */
+onnx_builder *predict_explained(float operators, const char *number, const float *others);
 /* The same as two entries; the second evaluates `block` configurations. "L,2" is the shape of the first entry's
  * result. */
 onnx_builder *predict_bandwidth_encode(void);

@@ -490,6 +490,25 @@ static void stored_predictions_must_ascend(void **state)
     }
 }
 
+/* Arrays end with their last row. */
+static void rows_end_with_their_count(void **state)
+{
+    site *s = *state;
+    for (size_t count = 0; count < 5; count++) {
+        s->count = 0;
+        for (size_t i = 0; i < count; i++) add_row(s, "T4", (int64_t)8 << i, 1.2);
+        const mdot_job **jobs = count > 0 ? malloc(count * sizeof *jobs) : NULL;
+        mdot_configuration *c = count > 0 ? malloc(count * sizeof *c) : NULL;
+        for (size_t i = 0; i < count; i++) jobs[i] = s->jobs[i], c[i] = s->c[i];
+        mdot_calibration *calibration = NULL;
+        double *ms = count > 0 ? s->ms : NULL;
+        assert_int_equal(mdot_calibrate(s->f.context, jobs, c, ms, count, &calibration, NULL), MDOT_OK);
+        assert_int_equal(info_of(calibration).row_count, count);
+        mdot_calibration_destroy(calibration);
+        free(jobs), free(c);
+    }
+}
+
 static void invalid_arguments_are_refused(void **state)
 {
     site *s = *state;
@@ -574,6 +593,7 @@ int main(void)
         cmocka_unit_test_setup(saved_calibrations_load_with_any_gpu_names, forget_rows),
         cmocka_unit_test_setup(unprintable_names_are_refused, forget_rows),
         cmocka_unit_test_setup(stored_predictions_must_ascend, forget_rows),
+        cmocka_unit_test_setup(rows_end_with_their_count, forget_rows),
         cmocka_unit_test_setup(invalid_arguments_are_refused, forget_rows),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);

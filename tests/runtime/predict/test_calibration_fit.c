@@ -341,6 +341,40 @@ static void equal_gpus_are_equal_messages(void **state)
     }
 }
 
+/* A file holds rows, scales and outliers; the rest of the fit follows from them. */
+static void a_restored_fit_corrects_as_before(void **state)
+{
+    (void)state;
+    site_generator r = {.state = 404};
+    size_t corrected = 0;
+    for (int trial = 0; trial < SITE_TRIALS; trial++) {
+        site_generator same = {.state = r.state = r.state * 6364136223846793005u + 1442695040888963407u}, again = same;
+        mdot_calibration *fitted = site_make(&same), *restored = site_make(&again);
+        assert_int_equal(rt_calibration_fit(fitted, NULL), MDOT_OK);
+        for (int q = 0; q < RT_QUANTITIES; q++) {
+            restored->gpus[0].fit[q].general = fitted->gpus[0].fit[q].general;
+            restored->gpus[0].fit[q].idle = fitted->gpus[0].fit[q].idle;
+            for (size_t i = 0; i < fitted->gpus[0].anchor_count; i++)
+                restored->gpus[0].anchors[i].own[q] = fitted->gpus[0].anchors[i].own[q];
+        }
+        assert_int_equal(rt_calibration_restore(restored, NULL), MDOT_OK);
+        for (int k = 0; k < 8; k++) {
+            rt_step step = site_step(&r, RT_NO_JOB);
+            step.is_new_gpu = fitted->gpus[0].is_new;
+            rt_corrected a, b;
+            rt_quantity q = (rt_quantity)(k % RT_QUANTITIES);
+            rt_calibration_correct(fitted, &fitted->gpus[0], q, &step, &a);
+            rt_calibration_correct(restored, &restored->gpus[0], q, &step, &b);
+            site_assert_close(b.mean, a.mean, "mean", trial);
+            site_assert_close(b.interval, a.interval, "interval", trial);
+            corrected += a.mean != 0;
+        }
+        rt_calibration_free(fitted);
+        rt_calibration_free(restored);
+    }
+    assert_true(corrected > SITE_TRIALS);
+}
+
 /* The site is the common part of all GPU models: a Gaussian variable of which each model's offset, as far as its rows
  * tell it, is a noisy observation. */
 static void the_site_is_the_common_part_of_its_gpus(void **state)
@@ -442,6 +476,7 @@ int main(void)
         cmocka_unit_test(a_fit_is_its_definition),
         cmocka_unit_test(a_correction_is_its_definition),
         cmocka_unit_test(equal_gpus_are_equal_messages),
+        cmocka_unit_test(a_restored_fit_corrects_as_before),
         cmocka_unit_test(the_site_is_the_common_part_of_its_gpus),
         cmocka_unit_test(no_rows_change_nothing),
     };

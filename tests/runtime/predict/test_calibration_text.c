@@ -105,6 +105,25 @@ static void malformed_files_are_refused_by_line(void **state)
     assert_int_equal(mdot_calibration_parse(NULL, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
 }
 
+/* Names of GPUs are distinct, whichever of them is repeated. */
+static void any_repeated_gpu_is_refused(void **state)
+{
+    (void)state;
+    for (int count = 1; count <= 6; count++) {
+        for (int repeated = 0; repeated <= count; repeated++) {
+            char text[4096] = HEAD JOB_1;
+            for (int i = 0; i <= count; i++)
+                snprintf(text + strlen(text), sizeof text - strlen(text),
+                         "gpu 0 0 0 0 GPU%d\ntime 1 0\nmemory 1 0\n" STEP, i == count ? repeated : i);
+            mdot_calibration *calibration = NULL;
+            mdot_error err = {0};
+            assert_int_equal(parse(text, &calibration, &err), repeated < count ? MDOT_MALFORMED : MDOT_OK);
+            if (repeated < count) expect_contains(err.message, "repeats a GPU");
+            mdot_calibration_destroy(calibration);
+        }
+    }
+}
+
 /* One number of a line: its least and largest value. A whole number allows no fraction. */
 typedef struct column {
     double least, most;
@@ -236,9 +255,8 @@ static void files_respect_their_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(oversized_files_are_refused_unread),
-        cmocka_unit_test(malformed_files_are_refused_by_line),
-        cmocka_unit_test(every_number_has_its_limits),
+        cmocka_unit_test(oversized_files_are_refused_unread), cmocka_unit_test(malformed_files_are_refused_by_line),
+        cmocka_unit_test(any_repeated_gpu_is_refused),        cmocka_unit_test(every_number_has_its_limits),
         cmocka_unit_test(files_respect_their_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "runtime/predict/predict.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
+#include "tests/support/process.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -274,6 +275,55 @@ static void each_operator_gets_the_time_of_its_row(void **state)
     predict_close(&f);
 }
 
+/* Any number of an explanation may be at fault. */
+static void faulty_explanations_are_refused(void **state)
+{
+    (void)state;
+    static const float faults[] = {-1, NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 20; i++) {
+        float others[4] = {0.1f, 0.1f, 0.1f, 0.1f}, operators = 0.7f;
+        *(i % 5 < 4 ? &others[i % 5] : &operators) = faults[i / 5];
+        predict_fixture f;
+        predict_open_explained(&f, predict_bandwidth_model(), predict_explained(operators, "4", others));
+        mdot_job *job = predict_job(20, 20);
+        mdot_configuration c = predict_configuration(8, "T4");
+        mdot_explanation *e = NULL;
+        mdot_error err = {0};
+        assert_int_equal(mdot_explain(f.context, job, &c, &e, &err), MDOT_MALFORMED);
+        expect_contains(err.message, "negative, infinite or NaN");
+        assert_null(e);
+        mdot_job_destroy(job);
+        predict_close(&f);
+    }
+}
+
+/* The rest of a step without times of the GPU is the host's, for any number of micro-steps. */
+static void a_step_without_explained_work_is_the_hosts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        float link = (float)i / 4, others[3] = {0, 0, link};
+        predict_fixture f;
+        predict_open_explained(&f, predict_bandwidth_model(), predict_explained(0, "3", others));
+        mdot_job *job = predict_job(20, 20);
+        for (uint32_t steps = 1; steps <= 8; steps *= 2) {
+            mdot_configuration c = predict_configuration(64, "T4");
+            c.attention = MDOT_ATTENTION_EAGER;
+            c.accumulate = steps;
+            mdot_prediction p = predict_one(&f, job, &c);
+            mdot_explanation *e = explain(&f, job, &c);
+            mdot_explanation_info info = info_of(e);
+            assert_adds_up(e, &p);
+            assert_equal(info.host_ms + info.communication_ms, p.step_ms, "host and link");
+            assert_equal(info.communication_ms, info.host_ms * (double)link / steps,
+                         "one exchange for all micro-steps");
+            mdot_explanation_destroy(e);
+        }
+        mdot_job_destroy(job);
+        predict_close(&f);
+    }
+}
+
 /* Operators of one feature row divide its time in proportion to their rooflines, or equally without any. */
 static void assert_rows_are_divided(predict_fixture *f, const mdot_job *job, const mdot_configuration *c,
                                     const mdot_explanation *e)
@@ -457,6 +507,8 @@ int main(void)
         cmocka_unit_test(parts_add_up_for_every_configuration),
         cmocka_unit_test(operators_have_the_phases_of_their_work),
         cmocka_unit_test(each_operator_gets_the_time_of_its_row),
+        cmocka_unit_test(faulty_explanations_are_refused),
+        cmocka_unit_test(a_step_without_explained_work_is_the_hosts),
         cmocka_unit_test(operators_that_were_merged_share_a_row),
         cmocka_unit_test(explanation_without_an_entry_is_marked_as_roofline),
         cmocka_unit_test(rooflines_divide_passes_and_exchanges),

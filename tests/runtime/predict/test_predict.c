@@ -234,6 +234,26 @@ static void inputs_outside_of_the_training_range_give_a_warning(void **state)
     mdot_job_destroy(job);
 }
 
+static void stale_gradients_give_a_warning(void **state)
+{
+    (void)state;
+    mdot_job *job = predict_job(3, 3);
+    size_t stale = 0;
+    for (int sync = 0; sync <= MDOT_SYNC_ASP; sync++)
+        for (uint32_t servers = 0; servers < 3; servers++) {
+            mdot_configuration c = predict_configuration(8, "T4");
+            c.gpu_count = 4;
+            c.servers = servers;
+            c.sync = (mdot_sync)sync;
+            mdot_prediction p = MDOT_INIT(mdot_prediction);
+            if (mdot_predict(predict_bandwidth.context, job, &c, &p, NULL) != MDOT_OK) continue;
+            assert_int_equal((p.warnings & MDOT_WARN_STALE_GRADIENTS) != 0, sync == MDOT_SYNC_ASP);
+            stale += sync == MDOT_SYNC_ASP;
+        }
+    assert_compare(stale, >, 0);
+    mdot_job_destroy(job);
+}
+
 static void falling_back_to_the_cpu_gives_a_warning(void **state)
 {
     (void)state;
@@ -430,6 +450,7 @@ int main(void)
         cmocka_unit_test(configuration_reaches_the_predictor),
         cmocka_unit_test(unknown_operators_give_a_warning),
         cmocka_unit_test(inputs_outside_of_the_training_range_give_a_warning),
+        cmocka_unit_test(stale_gradients_give_a_warning),
         cmocka_unit_test(falling_back_to_the_cpu_gives_a_warning),
         cmocka_unit_test(job_that_is_too_large_does_not_fit),
         cmocka_unit_test(sweep_matches_single_calls),

@@ -187,6 +187,51 @@ static void answers_that_are_not_times_are_errors(void **state)
     predict_close(&f);
 }
 
+/* A predictor has no time for inference without a forward pass, and the job is at fault; otherwise the predictor is. Any
+ * number of a forward pass is work, and those of the backward pass are none. */
+static void inference_needs_forward_work(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 3, LOADS = 2, KINDS = MDOT_PHASE_COUNT * LOADS * NUMBERS };
+    static const float zeros[3] = {0};
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
+    onnx_initializer(b, "zeros", MDOT_DTYPE_F32, "3", zeros);
+    const int64_t from = 0, to = 1;
+    onnx_initializer(b, "from", MDOT_DTYPE_I64, "1", &from);
+    onnx_initializer(b, "to", MDOT_DTYPE_I64, "1", &to);
+    onnx_node(b, "Slice", "configuration,from,to", "batch");
+    onnx_node(b, "Mul", "zeros,batch", "step_ms");
+    onnx_output(b, "step_ms");
+    predict_fixture f = {0};
+    predict_open(&f, b);
+    for (int kind = 0; kind <= KINDS; kind++) {
+        mdot_job_operator operators[3];
+        for (int i = 0; i < 3; i++)
+            operators[i] = (mdot_job_operator){.struct_size = sizeof *operators, .known = true, .type = "Relu"};
+        int phase = kind / (LOADS * NUMBERS), number = kind % NUMBERS;
+        mdot_job_operator *op = &operators[kind % 3];
+        if (kind < KINDS) {
+            mdot_load *load = kind / NUMBERS % LOADS == 0 ? &op->per_sample[phase] : &op->per_step[phase];
+            *(number == 0 ? &load->flops : number == 1 ? &load->bytes_read : &load->bytes_written) = 1e6;
+        }
+        mdot_job *job = predict_make_job(operators, 3);
+        for (int mode = 0; mode < 2; mode++) {
+            mdot_configuration c = predict_configuration(8, "T4");
+            c.mode = mode == 0 ? MDOT_MODE_TRAIN : MDOT_MODE_INFERENCE;
+            bool is_jobs_fault = mode == 1 && (kind == KINDS || phase != MDOT_PHASE_FORWARD);
+            mdot_prediction p = MDOT_INIT(mdot_prediction);
+            mdot_error err = {0};
+            mdot_status status = mdot_predict(f.context, job, &c, &p, &err);
+            if (status != (is_jobs_fault ? MDOT_INVALID_ARGUMENT : MDOT_MALFORMED))
+                fail_msg("kind %d, mode %d: %s", kind, mode, err.message);
+            assert_non_null(strstr(err.message, is_jobs_fault ? "no forward pass" : "three positive, finite numbers"));
+        }
+        mdot_job_destroy(job);
+    }
+    predict_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +240,7 @@ int main(void)
         cmocka_unit_test(every_pair_reports_its_fault_and_the_call_the_first),
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(answers_that_are_not_times_are_errors),
+        cmocka_unit_test(inference_needs_forward_work),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }
