@@ -1,4 +1,4 @@
-/* test_explain_memory.c — memory runs out while a prediction is explained: each refused allocation is a clean failure. */
+/* test_explain_memory.c — memory runs out while a prediction is explained: each refusal is a clean failure. */
 #include "mdot/mdot.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"

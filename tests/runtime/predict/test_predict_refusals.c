@@ -187,8 +187,8 @@ static void answers_that_are_not_times_are_errors(void **state)
     predict_close(&f);
 }
 
-/* A predictor has no time for inference without a forward pass, and the job is at fault; otherwise the predictor is. Any
- * number of a forward pass is work, and those of the backward pass are none. */
+/* A predictor has no time for inference without a forward pass, and the job is at fault; otherwise the predictor is.
+ * Any number of a forward pass is work, and those of the backward pass are none. */
 static void inference_needs_forward_work(void **state)
 {
     (void)state;
