@@ -410,17 +410,17 @@ static void count_operator(const counter *c, const fe_operator *source, double *
     count_forward(c);
     if (source->normalised) drop_bias(c, node);
     double before = gradient_flops(op), backward = ir_node_float(node, FE_BACKWARD_FLOPS, -1);
-    if (backward != 0 && source->needs_gradient && fe_has_gradient(node)) count_gradients(c, source);
+    if (backward != 0 && source->needs_gradient && fe_has_gradient(node)) {
+        count_gradients(c, source);
+        if (source->normalised && node->input_count > 2 && is_trained_operand(c, 2))
+            op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(node->inputs[2]);
+    }
     if (backward >= 0) set_backward_flops(c, backward);
     if (is_product(node)) {
         double share = product_share(node, op->setting) * ir_node_float(node, FE_SHARE, 1) * (double)job->batch;
         products[0] += share * per_sample(c, fe_forward_flops(node));
         products[1] += backward >= 0 ? backward : share * (gradient_flops(op) - before);
     }
-    if (source->normalised) {
-        const ir_value *bias = ir_node_input(node, 2);
-        if (bias != NULL) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
-        count_convolution_norm(c, source);
-    }
+    if (source->normalised) count_convolution_norm(c, source);
     if (source->bias != NULL) count_bias(c, source);
 }

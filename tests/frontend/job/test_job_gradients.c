@@ -170,6 +170,22 @@ static void batch_normalization_has_vectors_for_each_step(void **state)
     job_end(&r);
 }
 
+/* Nothing is written for a convolution's bias in a region without gradients, as in the target network of BYOL. */
+static void convolution_before_normalisation_needs_no_gradient(void **state)
+{
+    (void)state;
+    onnx_builder *b = job_begin("N,16,8,8");
+    job_add_conv(b, "x", "c", "16,16,3,3", 1, true);
+    onnx_initializer(b, "v", MDOT_DTYPE_F32, "16", NULL);
+    onnx_node(b, "BatchNormalization", "c,v,v,v,v", "n");
+    onnx_node(b, "mdot:StopGradient", "n", "s");
+    job_add_conv(b, "x", "d", "16,16,3,3", 1, false);
+    onnx_node(b, "Sub", "d,s", "y");
+    job_reading r = job_expect_output(b, "y");
+    job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 0);
+    job_end(&r);
+}
+
 /* A dense gradient has the table size, once per step. A sparse one has the rows picked by each sample. */
 static void sparse_gradient_of_a_table_has_the_picked_rows(void **state)
 {
@@ -194,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_normalization_has_vectors_for_each_step),
+        cmocka_unit_test(convolution_before_normalisation_needs_no_gradient),
         cmocka_unit_test(single_reader_adds_no_gradient_sum),
         cmocka_unit_test(gradients_of_all_readers_are_added),
         cmocka_unit_test(view_gradients_count_for_their_source),
