@@ -34,7 +34,10 @@ def explained(model: nn.Module, name: str, args: Sequence[Any] = (), kwargs: Map
             what = f"{where} runs a backward pass of its own ({fault}), which a job adds by itself"
             raise UnsupportedError(f"{what}; {_LOSS}") from None
         first = str(fault).strip().partition("\n")[0] or _raising_line(fault)
-        raise TracedModuleError(f"{where} raised {type(fault).__name__}: {first}; {_remedy(fault, model, args, kwargs)}") from fault
+        what = f"{where} raised {type(fault).__name__}: {first}; {_remedy(fault, model, args, kwargs)}"
+        if isinstance(fault, StopIteration):  # contextlib would raise a cause of this kind instead
+            raise TracedModuleError(what) from None
+        raise TracedModuleError(what) from fault
 
 
 _LOSS = "pass a module or a step that returns the loss without a call of backward"
@@ -59,6 +62,8 @@ def _is_own(fault: BaseException) -> bool:
 def _remedy(fault: Exception, model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     text = str(fault)
     mappings = [one for one in args if isinstance(one, Mapping)]
+    if any(frame.filename.endswith("accelerate/hooks.py") for frame in traceback.extract_tb(fault.__traceback__)):
+        return "trace it before accelerate's hooks are added: accelerate.hooks.remove_hook_from_module(model, recurse=True) removes them"
     number = re.search(r"must be (?:Tensor|a tensor), not (int|float|bool|NoneType|list|tuple|str)\b", text)
     if "more than 1 value per channel" in text:
         return "use example inputs with at least two samples"

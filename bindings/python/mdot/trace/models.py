@@ -187,6 +187,8 @@ def configuration_of(made: Any, config: Any) -> Any:
     """A configuration from a dictionary of settings, a folder or a file config.json; the class's own if it is None."""
     if config is None or isinstance(config, Mapping):
         settings = dict(config or {})
+        if isinstance(config, Mapping):
+            _check_dictionary(config, made)
         check_settings(settings, made.config_class(), made.config_class.__name__)
         return built(made.config_class.__name__, made.config_class, **settings)
     if not isinstance(config, (str, os.PathLike)):
@@ -197,6 +199,15 @@ def configuration_of(made: Any, config: Any) -> Any:
             f"config {path!r} is no folder or file; for a model of the hub, pass transformers.AutoConfig.from_pretrained({path!r})"
         )
     return built(path, _import("transformers").AutoConfig.from_pretrained, path)
+
+
+def _check_dictionary(config: Mapping[str, Any], made: Any) -> None:
+    """Refuses a dictionary that says nothing about the network, or that is another kind's."""
+    own, stated = made.config_class.model_type, config.get("model_type")
+    if stated not in (None, own):
+        raise InvalidArgumentError(f"config has the model_type {stated!r}, but {made.__name__} takes {own!r}: pass the class of {stated!r}, or drop model_type")
+    if not set(config) - {"model_type"}:
+        raise InvalidArgumentError(f"config holds no settings: leave it out for the defaults of {made.config_class.__name__}")
 
 
 def check_settings(settings: Mapping[str, Any], example: Any, name: str) -> None:
@@ -215,7 +226,7 @@ _GENERAL_SETTINGS = {"model_type", "architectures", "transformers_version", "tor
 
 def _transformers(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
     made = class_of_transformers(kind)
-    return of_transformers(made, configuration_of(made, settings), batch, length, size)
+    return of_transformers(made, configuration_of(made, settings or None), batch, length, size)
 
 
 def of_transformers(made: Any, config: Any, batch: int, length: int | None, size: int | None) -> Network:

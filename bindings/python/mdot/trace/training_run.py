@@ -231,12 +231,26 @@ def _show_parameters(
             timeline.known.add(made, tensor.to(wanted))
         if is_parameter:
             made = nn.Parameter(made, requires_grad=tensor.requires_grad)
+            for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+                made.register_hook(_tried(hook))  # type: ignore[no-untyped-call]
             parameters.append(made)
         timeline.ignore([made])
         return made
 
     replace_tensors(model, show)
     return parameters
+
+
+def _tried(hook: Any) -> Any:
+    """A parameter's gradient hook, which has no effect if it reads values, for example to log a norm."""
+
+    def run(gradient: torch.Tensor) -> Any:
+        try:
+            return hook(gradient)
+        except Exception:  # a hook can raise any exception
+            return None
+
+    return run
 
 
 def _make_inputs(inputs: Any, batch: int, timeline: Timeline, mode: FakeTensorMode, dtype: torch.dtype | None) -> Any:
