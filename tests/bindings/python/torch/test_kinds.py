@@ -281,6 +281,41 @@ class Kinds(support.TestCase):
         weights = 4 * sum(p.numel() for p in nn.LSTMCell(32, 256).parameters())
         self.assertLess(job.program.check.recorded_peak, 3.5 * weights)
 
+    def test_hooks_of_parameters_are_work(self) -> None:
+        """Their products are in the backward pass; hooks that read values have no effect."""
+        basis, norms = torch.randn(32, 8), list[float]()
+        hooks: dict[str, tuple[Callable[[torch.Tensor], Any], float]] = {
+            "product": (lambda g: (g @ basis) @ basis.T, 4.0 * 32 * 32 * 8), "scale": (lambda g: g * 2, 0.0),
+            "values": (lambda g: norms.append(float(g.norm())), 0.0),
+        }  # fmt: skip
+        plain, _ = read(Network(lambda m, x: m.c(x)), torch.zeros(6, 10, 32))
+        assert plain.program is not None
+        for name, (hook, flops) in hooks.items():
+            with self.subTest(name):
+                model = Network(lambda m, x: m.c(x))
+                model.c.weight.register_hook(hook)
+                job, reported = read(model, torch.zeros(6, 10, 32))
+                assert job.program is not None
+                self.assertTrue(job.program.recorded)
+                added = job.program.check.dispatched_flops[1] - plain.program.check.dispatched_flops[1]
+                self.assertEqual(added, flops)
+                self.assertEqual(any("work-differs" in text for text in reported), flops > 0, reported)
+        self.assertEqual(norms, [])
+
+    def test_a_target_network_has_biases_before_normalisations(self) -> None:
+        """BYOL: its weights are trained as far as a job knows, but nothing in the region has a gradient."""
+        layer = lambda: nn.Sequential(nn.Conv1d(10, 16, 3), nn.BatchNorm1d(16), nn.ReLU())  # noqa: E731
+
+        def body(m: Any, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                target = m.layer(x)
+            return x.mean() + target.mean()
+
+        job, reported = read(Network(body, layer), torch.zeros(6, 10, 32))
+        self.assertEqual(reported and [text for text in reported if "differs" in text], [])
+        convolution = next(op for op in job if op.type == "Conv")
+        self.assertEqual(convolution.per_step["weight_gradient"].bytes_written, 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -297,6 +297,22 @@ class Messages(unittest.TestCase):
         self.expect(lambda: read("LlamaForCausalLM", {"hidden": 64}), "hidden_size")
         self.expect(lambda: read("LlamaForCausalLM", "meta-llama/Llama"), "AutoConfig.from_pretrained('meta-llama/Llama')")
         self.expect(lambda: read("LlamaForCausalML"), "LlamaForCausalML")
+        self.expect(lambda: read("LlamaForCausalLM", {}), "no settings", "defaults of LlamaConfig")
+        self.expect(lambda: read("LlamaForCausalLM", {"model_type": "gpt2"}), "'gpt2'", "takes 'llama'")
+
+    def test_a_module_that_stops_an_iteration(self) -> None:
+        """contextlib replaces an exception by its cause of this kind."""
+
+        class Ends(nn.Linear):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return super().forward(next(iter([])))
+
+        self.expect(lambda: mdot.Job.from_torch(nn.Sequential(Ends(8, 8)), X), "0 raised StopIteration")
+
+    def test_weights_that_accelerate_holds_on_the_host(self) -> None:
+        accelerate, model = library("accelerate"), nn.Sequential(nn.Linear(8, 8))
+        accelerate.cpu_offload(model, execution_device="cpu")
+        self.expect(lambda: mdot.Job.from_torch(model, X), "remove_hook_from_module")
 
 
 if __name__ == "__main__":
