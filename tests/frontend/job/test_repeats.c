@@ -158,6 +158,35 @@ static void stretches_follow_their_definition(void **state)
     assert_compare(ungrouped, >, ROUNDS / 20);
 }
 
+/* Of 40 networks that repeat three times, the 32 with the longest blocks have the most equal words. */
+static void the_commonest_periods_are_found(void **state)
+{
+    (void)state;
+    enum { LEAST_PERIOD = 2, LAST_PERIOD = 41, TIMES = 3, ALL = TIMES * (LAST_PERIOD * (LAST_PERIOD + 1) / 2 - 1) };
+    static uint32_t kind[ALL], first[LAST_PERIOD + 1], inputs[ALL];
+    static mdot_job_operator operators[ALL];
+    static fe_stretch got[ALL];
+    uint32_t count = 0, kinds = 0;
+    for (uint32_t period = LEAST_PERIOD; period <= LAST_PERIOD; kinds += period++) {
+        first[period] = count;
+        for (uint32_t i = 0; i < TIMES * period; i++) kind[count++] = kinds + i % period;
+    }
+    assert_int_equal(count, ALL);
+    for (uint32_t i = 1; i < count; i++) {
+        inputs[i] = i - 1;
+        operators[i] = (mdot_job_operator){.inputs = &inputs[i], .input_count = 1};
+    }
+    ir_graph graph = {.arena = ir_arena_create(0)};
+    const fe_job job = {.graph = &graph};
+    assert_int_equal(fe_find_repeats(&job, operators, kind, count, got), TIMES * MOST_PERIODS);
+    for (uint32_t i = 0; i < TIMES * MOST_PERIODS; i++) {
+        uint32_t period = LAST_PERIOD - i / TIMES;
+        assert_int_equal(got[i].first, first[period] + i % TIMES * period);
+        assert_int_equal(got[i].end, got[i].first + period);
+    }
+    ir_arena_destroy(graph.arena);
+}
+
 /* Three blocks of 300 different kinds. */
 static void long_blocks_are_found(void **state)
 {
@@ -182,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stretches_follow_their_definition),
+        cmocka_unit_test(the_commonest_periods_are_found),
         cmocka_unit_test(long_blocks_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
