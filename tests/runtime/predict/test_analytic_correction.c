@@ -3,6 +3,7 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/step_time.h"
+#include "runtime/predict/analytic_correction.h"
 #include "runtime/predict/predictor_schema.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
@@ -513,6 +514,40 @@ static void parts_of_any_length_are_read(void **state)
     mdot_job_destroy(job);
 }
 
+/* torch.compile chooses the layout of convolutions from PyTorch 2.1 on, except on AMD's GPUs: the predictor learned
+ * compiled inference in NCHW, and training in half precision in both. */
+static void compiled_convolutions_have_their_learned_layout(void **state)
+{
+    (void)state;
+    static const uint32_t versions[] = {0, 200, 201, 209};
+    static const char *const gpus[] = {"A100", "MI300X"};
+    mdot_job_operator op = predict_operator(0);
+    op.type = "Conv";
+    op.setting[MDOT_SETTING_CHANNELS_IN] = op.setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+    op.setting[MDOT_SETTING_KERNEL_H] = op.setting[MDOT_SETTING_KERNEL_W] = 3;
+    op.setting[MDOT_SETTING_GROUPS] = 1;
+    mdot_job *job = predict_make_job(&op, 1);
+    for (int i = 0; i < 128; i++) {
+        mdot_configuration c = predict_configuration(8, gpus[i % 2]);
+        c.torch = versions[i / 2 % 4];
+        c.compiled = i / 8 % 2;
+        c.mode = i / 16 % 2 == 0 ? MDOT_MODE_TRAIN : MDOT_MODE_INFERENCE;
+        c.layout = i / 32 % 2 == 0 ? MDOT_LAYOUT_NCHW : MDOT_LAYOUT_NHWC;
+        c.precision = i / 64 == 0 ? MDOT_PRECISION_FP32 : MDOT_PRECISION_AMP;
+        rt_gpu_names names = {0};
+        rt_configuration requested, queried;
+        if (rt_configuration_read(&c, 0, &names, &requested, NULL) != MDOT_OK) continue;
+        rt_project_configuration(&requested, job, ~(rt_configuration_set)0, &queried);
+        bool chooses = c.compiled != 0 && c.torch != 200 && i % 2 == 0;
+        mdot_layout wanted = !chooses                            ? c.layout
+                             : c.mode == MDOT_MODE_INFERENCE     ? MDOT_LAYOUT_NCHW
+                             : c.precision == MDOT_PRECISION_AMP ? MDOT_LAYOUT_NHWC
+                                                                 : c.layout;
+        if (queried.c.layout != wanted) fail_msg("case %d", i);
+    }
+    mdot_job_destroy(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +566,7 @@ int main(void)
         cmocka_unit_test(predictor_of_software_options_gets_only_those),
         cmocka_unit_test(unread_version_changes_nothing_and_gives_a_warning),
         cmocka_unit_test(parts_of_any_length_are_read),
+        cmocka_unit_test(compiled_convolutions_have_their_learned_layout),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

@@ -69,6 +69,10 @@ static void explanations_account_for_corrections(void **state)
             }
             predict_assert_close(times, f.factor);
             predict_assert_close(after.gpu_ms, f.factor * before.gpu_ms);
+            /* the work and the average power stay */
+            predict_assert_close(after.compute_share * after.step_ms, before.compute_share * before.step_ms);
+            predict_assert_close(after.memory_share * after.step_ms, before.memory_share * before.step_ms);
+            predict_assert_close(after.energy_joules / after.step_ms, before.energy_joules / before.step_ms);
             predict_assert_close(memory, f.memory_factor);
             predict_assert_close((double)after.peak_memory_bytes, f.memory_factor * (double)before.peak_memory_bytes);
             if (timed[0] + timed[1] > 0) assert_true((f.by_effect[RT_TERM_SITE] == 1) == (timed[gpu] > 0));
