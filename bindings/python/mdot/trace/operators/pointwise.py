@@ -293,6 +293,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "addcdiv": _addcdiv,
     "lerp": _lerp,
     "detach": _detach,
+    "set": lambda call: call.get("source", "self"),
     "dropout": _dropout,
     "native_dropout": _dropout,
     "feature_dropout": _dropout,
