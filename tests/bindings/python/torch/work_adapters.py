@@ -24,6 +24,8 @@ def adapters() -> Iterator[tuple[str, Make]]:
         "WaveFTConfig": {"n_frequency": 16, "target_modules": linears}, "HiraConfig": {"r": 4, "target_modules": linears},
         "GraloraConfig": {"r": 4, "gralora_k": 2, "target_modules": ["q_proj"]}, "PsoftConfig": {"r": 4, "target_modules": ["q_proj"]},
         "PveraConfig": {"r": 4, "target_modules": ["q_proj"]}, "TrainableTokensConfig": {"token_indices": [0, 1]},
+        "LoraConfig_parameters": {"r": 4, "target_modules": [], "target_parameters": ["q_proj.weight"]}, "LNTuningConfig": {},
+        "ShadowConfig": {}, "LilyConfig": {"target_modules": ["q_proj"]},
         "PromptEncoderConfig": {"num_virtual_tokens": 4},
     }  # fmt: skip
     for name, options in kinds.items():
