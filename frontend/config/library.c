@@ -77,17 +77,18 @@ static int next_letter(const char **text)
     return **text != '\0' ? tolower((unsigned char)*(*text)++) : '\0';
 }
 
-/* Whether the words, "-Instruct-v0.1", tell which weights a network has, and leave its operators as they are. */
-static bool is_about_weights(const char *words)
+/* Whether the words, "-Instruct-v0.1", tell which weights a network has, and leave its operators as they are. "Base" is
+ * the size of a network without a number in its name: ConvNeXt-Base, but Qwen3-8B-Base. */
+static bool is_about_weights(const char *words, bool has_number)
 {
-    static const char *const known[] = {"instruct", "chat", "it", "pt", "base", "hf", "uncased", "deduped", "beta"};
+    static const char *const all[] = {"base", "instruct", "chat", "it", "pt", "hf", "uncased", "deduped", "beta"};
+    const char *const *known = has_number ? all : all + 1;
+    const size_t known_count = sizeof all / sizeof *all - (has_number ? 0 : 1);
     while (*words != '\0') {
         size_t length = strcspn(++words, "-_"), i = 0;
         bool is_version = length == 4 && tolower((unsigned char)words[0]) == 'v' && words[1] < '2' && words[2] == '.';
-        while (i < sizeof known / sizeof *known &&
-               (strncasecmp(words, known[i], length) != 0 || known[i][length] != '\0'))
-            i++;
-        if (!is_version && i == sizeof known / sizeof *known) return false;
+        while (i < known_count && (strncasecmp(words, known[i], length) != 0 || known[i][length] != '\0')) i++;
+        if (!is_version && i == known_count) return false;
         words += length;
     }
     return true;
@@ -105,9 +106,10 @@ static const char *skip_origin(const char *name)
 static bool is_called(const char *known, const char *name, bool is_variant)
 {
     if (is_variant && strncasecmp(name, "Meta-", 5) == 0) name += 5;
+    bool has_number = strpbrk(known, "0123456789") != NULL;
     int letter = next_letter(&known);
     while (letter != '\0' && letter == next_letter(&name)) letter = next_letter(&known);
-    if (is_variant && letter == '\0' && (*name == '-' || *name == '_')) return is_about_weights(name);
+    if (is_variant && letter == '\0' && (*name == '-' || *name == '_')) return is_about_weights(name, has_number);
     return letter == '\0' && next_letter(&name) == '\0';
 }
 

@@ -436,6 +436,8 @@ static void names_with_more_words_are_understood_or_led_on(void **state)
                  {"stable-diffusion-xl", true, "sdxl"},
                  {"stabilityai/sd1.5", true, "sd-unet"},
                  {"timm:vit-b/16", true, "vit_b_16"},
+                 {"timm:convnext_base", false, "are convnext_tiny,"},
+                 {"convnext-chat", true, "convnext_tiny"},
                  {"mistralai/Mistral", true, "mistral-7b"},
                  {"vit-l/16", true, "vit-large-patch16-224"},
                  {"clip-vit-b/32", true, "clip-vit-base-patch32"},
