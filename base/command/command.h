@@ -19,9 +19,9 @@ typedef enum cli_kind {
     CLI_TEXT,     /* const char *: the value verbatim */
     CLI_WHOLE,    /* int64_t from `least` to `most` */
     CLI_COUNT,    /* like CLI_WHOLE, also with suffixes: 100k, 1.5M */
-    CLI_RATE,     /* double: GB/s, up to `most`; also with units: 100Gb/s, 12.5GB/s */
+    CLI_RATE,     /* double: GB/s, from `least` millionths to `most`; also with units: 100Gb/s, 12.5GB/s */
     CLI_DURATION, /* double: hours; takes units: 7d, 36h, 90min */
-    CLI_REAL,     /* double above 0, up to `most`; 0: unlimited */
+    CLI_REAL,     /* double above 0, from `least` millionths to `most`; 0: unlimited */
     CLI_CHOICE,   /* int: index in `choices` */
     CLI_DIM,      /* cli_dims: adds NAME=NUMBER, from `least` on, or NAME=OTHER */
     CLI_TEXTS,    /* cli_texts: adds the value */

@@ -147,15 +147,24 @@ static bool parse_dim(const char *command, char *text, int64_t minimum, cli_dims
     return !is_number || cli_parse_int(command, "--dim", equals + 1, minimum, INT32_MAX, &dim->value);
 }
 
-static bool read_real(const char *command, const char *what, const char *text, int64_t maximum, double *out)
+/* The option's least number, whose unit is a millionth. */
+static double least_real(const cli_option *option) { return (double)option->least / 1e6; }
+
+static bool read_real(const char *command, const char *what, const char *text, const cli_option *option, double *out)
 {
+    const double least = least_real(option);
+    const int64_t maximum = option->most;
     const char *end;
     double value = bs_number_read(text, &end);
-    if (end != text && *end == '\0' && value > 0 && isfinite(value) && (maximum == 0 || value <= (double)maximum)) {
+    if (end != text && *end == '\0' && value > 0 && value >= least && isfinite(value) &&
+        (maximum == 0 || value <= (double)maximum)) {
         *out = value;
         return true;
     }
     if (maximum == 0) return cli_refuse(command, "%s takes a positive number, not \"%s\"", what, text);
+    if (least > 0)
+        return cli_refuse(command, "%s takes a number from %g to %lld, not \"%s\"", what, least, (long long)maximum,
+                          text);
     return cli_refuse(command, "%s takes a number above 0, up to %lld, not \"%s\"", what, (long long)maximum, text);
 }
 
@@ -167,16 +176,17 @@ static bool read_count(const char *command, const char *what, const char *text, 
                       what, (long long)option->least, (long long)option->most, text);
 }
 
-static bool read_rate(const char *command, const char *what, const char *text, int64_t maximum, double *out)
+static bool read_rate(const char *command, const char *what, const char *text, const cli_option *option, double *out)
 {
     double gbps = 0;
     const char *reason = cli_read_rate(text, &gbps);
-    if (reason == NULL && gbps <= (double)maximum) {
+    if (reason == NULL && gbps >= least_real(option) && gbps <= (double)option->most) {
         *out = gbps;
         return true;
     }
     if (reason == NULL)
-        return cli_refuse(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)maximum, text);
+        return cli_refuse(command, "%s takes a rate from %g to %lld GB/s, not \"%s\"", what, least_real(option),
+                          (long long)option->most, text);
     return cli_refuse(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
 }
 
@@ -204,8 +214,8 @@ bool cli_set_value(const char *command, const cli_option *option, char *value, v
     case CLI_WHOLE: return cli_parse_int(command, what, value, option->least, option->most, place);
     case CLI_COUNT: return read_count(command, what, value, option, place);
     case CLI_DURATION: return read_duration(command, what, value, place);
-    case CLI_RATE: return read_rate(command, what, value, option->most, place);
-    case CLI_REAL: return read_real(command, what, value, option->most, place);
+    case CLI_RATE: return read_rate(command, what, value, option, place);
+    case CLI_REAL: return read_real(command, what, value, option, place);
     case CLI_CHOICE: return cli_parse_choice(command, what, value, option->choices, option->words, place);
     case CLI_DIM: return parse_dim(command, value, option->least, place);
     case CLI_TEXTS: return add_text(command, what, value, place);

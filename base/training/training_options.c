@@ -23,13 +23,13 @@ bool cli_parse_link(const char *command, char *text, void *training)
     t->value[RT_OPTION_link_gbps].real = 0;
     double gbps = 0;
     const char *reason = cli_read_rate(text, &gbps);
-    if (reason == NULL && gbps <= rate->most) {
+    if (reason == NULL && gbps >= rate->least && gbps <= rate->most) {
         t->value[RT_OPTION_link_gbps].real = gbps;
         return true;
     }
     if (*text >= '0' && *text <= '9')
-        return cli_refuse(command, "--link takes a rate of at most %.0f GB/s, or pcie or nvlink, not \"%s\"%s%s",
-                          rate->most, text, reason != NULL ? ": " : "", reason != NULL ? reason : "");
+        return cli_refuse(command, "--link takes a rate from %g to %.0f GB/s, or pcie or nvlink, not \"%s\"%s%s",
+                          rate->least, rate->most, text, reason != NULL ? ": " : "", reason != NULL ? reason : "");
     int choice = bs_find_choice(text, names, NULL);
     if (choice == CLI_NO_CHOICE) return cli_refuse_choice(command, "--link", text, names, NULL, "a number (GB/s)");
     t->value[RT_OPTION_link].choice = choice + 1;
@@ -189,6 +189,17 @@ int cli_gpu_count(const mdot_configuration *c)
     if (c->gpu_count > 0) return c->gpu_count;
     return at_least_one(c->data_parallel) * at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel) *
            at_least_one(c->expert_parallel) * at_least_one(c->context_parallel);
+}
+
+const char *cli_parameters(const mdot_job_info *job, char out[CLI_PARAMETERS_SIZE])
+{
+    char all[16], trained[16];
+    snprintf(out, CLI_PARAMETERS_SIZE, "%s parameters",
+             cli_short_number(job->parameters + job->frozen_parameters, all));
+    if (job->frozen_parameters > 0)
+        snprintf(out + strlen(out), CLI_PARAMETERS_SIZE - strlen(out), ", %s of them trained",
+                 cli_short_number(job->parameters, trained));
+    return out;
 }
 
 /* A worker is a group of GPUs with one shared batch. Workers are data-parallel and also expert-parallel. */

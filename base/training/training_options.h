@@ -34,6 +34,10 @@ bool cli_training_states(const cli_training *training, size_t i);
 void cli_training_apply(const cli_training *training, const mdot_job_info *job, mdot_configuration *configuration);
 /* Number of GPUs in a step, and number of samples in a step. */
 int cli_gpu_count(const mdot_configuration *configuration);
+
+/* Formats a job's parameters: "25.6M parameters", or "70.6G parameters, 828M of them trained". */
+enum { CLI_PARAMETERS_SIZE = 64 };
+const char *cli_parameters(const mdot_job_info *job, char out[CLI_PARAMETERS_SIZE]);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
 /* Choices by the job and the predictor where the command line leaves them open. */
@@ -99,7 +103,7 @@ bool cli_parse_torch(const char *command, char *text, void *training);
 #define CLI_ROW_WHOLE CLI_ROW_COUNT
 #define CLI_ROW_REAL(field, first, last)                                                                               \
     .kind = RT_OPTION_##field == RT_OPTION_network_gbps ? CLI_RATE : CLI_REAL, CLI_ROW_AT(field),                      \
-    .most = (int64_t)(last), .takes_list = true
+    .least = (int64_t)((first)*1e6), .most = (int64_t)(last), .takes_list = true
 #define CLI_ROW_CHOICE(field, first, last)                                                                             \
     .kind = CLI_CHOICE, CLI_ROW_AT(field), .choices = rt_##field##_names, .words = rt_##field##_words,                 \
     .takes_list = true

@@ -280,13 +280,13 @@ static void print_json(const plan_request *r, const plan_answers *answers)
 
 void plan_print(const plan_request *r, const plan_answers *answers)
 {
+    char parameters[CLI_PARAMETERS_SIZE];
     cli_text name, number;
     if (r->json) {
         print_json(r, answers);
         return;
     }
-    printf("%s: %s parameters", cli_printable(&name, r->job_path),
-           cli_short_number(answers->info.parameters, number.text));
+    printf("%s: %s", cli_printable(&name, r->job_path), cli_parameters(&answers->info, parameters));
     if (answers->tokens_per_sample > 0) printf(", %.0f tokens in a sample", answers->tokens_per_sample);
     if (r->run.samples > 0)
         printf(", %s to train on", r->tokens > 0 ? cli_short_number((double)r->tokens, number.text)

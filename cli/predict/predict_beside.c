@@ -73,6 +73,9 @@ mdot_status predict_beside(const predict_request *r, mdot_context *context, pred
         status =
             load_of(context, answers->first_job, &answers->configurations[0], answers->calibration, &loads[0], err);
     if (status == MDOT_OK) status = load_partner(r, context, answers, &loads[1], err);
+    if (status == MDOT_OK && cli_gpu_count(&answers->configurations[0]) > 1 && !r->reading.quiet)
+        cli_message("predict", "warning: --beside was measured with jobs on one GPU: on several, a job waits for its "
+                               "slowest GPU, and exchanges of both jobs share the links");
     for (int side = 0; status == MDOT_OK && side < 2; side++) {
         answers->beside[side] = (mdot_beside)MDOT_INIT(mdot_beside);
         status = mdot_predict_beside(pairs, &loads[side], &loads[1 - side], &answers->beside[side], err);

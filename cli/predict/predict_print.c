@@ -179,9 +179,9 @@ static void print_common(const predict_request *r, const predict_answers *answer
 /* Prints "25.6M parameters, 24.5 GFLOP a sample", so that a reader can check the job. */
 static void print_work(const predict_answers *answers)
 {
-    char parameters[16], flops[16];
+    char parameters[CLI_PARAMETERS_SIZE], flops[16];
     const mdot_prediction *p = &answers->predictions[0];
-    printf("  work        %s parameters", cli_short_number(p->parameters, parameters));
+    printf("  work        %s", cli_parameters(&answers->job, parameters));
     if (answers->variant_count == 1) printf(", %s FLOP per sample", cli_short_number(p->flops_per_sample, flops));
 }
 

@@ -146,4 +146,9 @@ void predict_json_serving(const predict_answers *answers, size_t i);
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
 /* Decimals of a number with three significant digits, or of a whole number: predictions are less precise. */
-static inline int predict_decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
+static inline int predict_decimals(double value)
+{
+    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    for (double least = 0.01; value > 0 && value < least / 2 && decimals < 9; least /= 10) decimals++;
+    return decimals;
+}

@@ -275,7 +275,7 @@ static void write_warnings(FILE *out, const report_job *job)
 bool report_write_job(FILE *out, const report_job *job, const cli_training *training)
 {
     const report_result *first = &job->results[0];
-    char parameters[16], flops[16];
+    char parameters[CLI_PARAMETERS_SIZE], flops[16];
     cli_sentence sentence;
     fputs("<section class=\"job\">\n<h1>", out);
     report_text(out, job->path);
@@ -283,7 +283,7 @@ bool report_write_job(FILE *out, const report_job *job, const cli_training *trai
     bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
     report_text(out, cli_describe_training(&sentence, training, &first->configuration, &job->answers->job,
                                            &job->answers->choices, is_estimated));
-    fprintf(out, ". %s parameters, %s FLOP per sample.", cli_short_number(first->prediction.parameters, parameters),
+    fprintf(out, ". %s, %s FLOP per sample.", cli_parameters(&job->answers->job, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
     size_t measured = job->answers->calibrated_rows;
     if (measured > 0) fprintf(out, " Calibrated by %zu measured step%s.", measured, measured == 1 ? "" : "s");

@@ -66,11 +66,11 @@ static void watts_and_microseconds_are_no_rates(void **state)
     predict_command *f = *state;
     RUN(f, resnet, "--gpu=A100", "--power-limit=300GB/s");
     assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "--power-limit takes a number above 0, up to 1000000000, not \"300GB/s\"");
+    expect_contains(f->result.err, "--power-limit takes a number from 1e-06 to 1000000000, not \"300GB/s\"");
     RUN(f, resnet, "--gpu=A100", "--host-launch-us=80Gb/s");
     assert_int_equal(f->result.status, USAGE);
     RUN(f, resnet, "--gpu=A100", "--host-launch-us=0");
-    expect_contains(f->result.err, "--host-launch-us takes a number above 0, up to 1000000000, not \"0\"");
+    expect_contains(f->result.err, "--host-launch-us takes a number from 1e-06 to 1000000000, not \"0\"");
 }
 
 static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
