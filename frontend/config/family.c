@@ -75,6 +75,19 @@ static bool has_setting(const fe_family *family, json_object *config, const char
     return is_known && (a == b) == (json_object_get_boolean(wanted) != 0);
 }
 
+/* The configuration's key for a size. */
+static const char *key_of(const fe_family *family, const char *name, size_t length)
+{
+    json_object *rows = fe_member(family->description, "sizes");
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i), *keys = json_object_array_get_idx(row, 1);
+        const char *other = json_object_get_string(json_object_array_get_idx(row, 0));
+        if (strlen(other) == length && strncmp(other, name, length) == 0 && json_object_array_length(keys) > 0)
+            return json_object_get_string(json_object_array_get_idx(keys, 0));
+    }
+    return name;
+}
+
 /* The variant with all its settings in the configuration. If there is none, UNSUPPORTED names the first other setting
  * of the nearest one. */
 static mdot_status find_variant(fe_family *family, json_object *config, mdot_error *err)
@@ -103,6 +116,13 @@ static mdot_status find_variant(fe_family *family, json_object *config, mdot_err
         nearest = other;
         nearest_value = other_value;
     }
+    const char *equals = nearest != NULL ? strstr(nearest, "==") : NULL;
+    if (equals != NULL)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "%s: mdot knows no %s network whose %s and %s are %s" REMEDY,
+                         family->path, fe_text(family->description, "family"),
+                         key_of(family, nearest, (size_t)(equals - nearest)),
+                         key_of(family, equals + 2, strlen(equals + 2)),
+                         json_object_get_boolean(nearest_value) ? "different" : "equal");
     json_object *value = fe_member(config, nearest != NULL ? nearest : "");
     return mdot_fail(err, MDOT_UNSUPPORTED, "%s: mdot knows no %s network with %s %.60s, but with %.60s" REMEDY,
                      family->path, fe_text(family->description, "family"), nearest != NULL ? nearest : "these settings",
