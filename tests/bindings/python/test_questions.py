@@ -16,7 +16,7 @@ import mdot
 
 JOBS = ["resnet50", "gpt2", "qwen2.5-0.5b", "bert-large", "vit_b_16", "t5-small", "llama-3.2-1b", "olmoe-1b-7b"]
 GPUS = ["T4", "L4", "RTX-4090", "A100", "A100-80GB", "H100", "H200", "B200", "MI300X", "A100:3g.20gb"]
-QUESTIONS = int(os.environ.get("MDOT_QUESTIONS", "30"))
+QUESTIONS = int(os.environ.get("MDOT_QUESTIONS", "12"))
 SAME = 1e-6
 HOURS = {"1h": 1, "10h": 10, "5d": 120}
 
