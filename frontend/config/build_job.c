@@ -10,7 +10,7 @@
 
 enum { MAX_OPERATORS = 1 << 16, TRIES = 3 };
 enum { DEFAULT_LENGTH = 128 };
-#define MAX_NUMBER 0x1p53
+#define MAX_NUMBER 0x1p62
 
 /* Columns of an operator in a description. */
 enum { TYPE, MODULE, KNOWN, FLAGS, HALF_FLAGS, IN_BLOCK, PARAMETERS, SETTINGS, LOADS, INPUTS, BATCH_SETTINGS };
@@ -88,7 +88,7 @@ static mdot_status compute_numbers(builder *b, const fe_sizes *sizes)
         b->numbers[i] = fmax(rint(b->numbers[i]), 0);
         if (b->numbers[i] > MAX_NUMBER)
             return mdot_fail(b->err, MDOT_MALFORMED,
-                             "%s: the sizes give %s = %g FLOPs, bytes or elements; the limit is 2^53", b->family->path,
+                             "%s: the sizes give %s = %g FLOPs, bytes or elements; the limit is 2^62", b->family->path,
                              formula, b->numbers[i]);
     }
     return MDOT_OK;

@@ -32,7 +32,7 @@ typedef enum mdot_optimizer {
 
 /* An operation's FLOPs and bytes. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
- * most 2^53. */
+ * most 2^62. */
 typedef struct mdot_load {
     double flops, bytes_read, bytes_written; /* one coefficient of the work in one phase */
 } mdot_load;
@@ -160,7 +160,7 @@ typedef struct mdot_job_operator {
     int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
     mdot_load per_sample[MDOT_PHASE_COUNT]; /* work that grows with the batch, by phase */
     mdot_load per_step[MDOT_PHASE_COUNT];   /* work independent of the batch, by phase */
-    double parameters;                      /* elements that training updates, 0 to 2^53 */
+    double parameters;                      /* elements that training updates, 0 to 2^62 */
     size_t input_count;                     /* number of the operators whose results it reads */
     /* indices, ascending, each less than the index of this operator; NULL if input_count is 0 */
     const uint32_t *inputs;
@@ -228,7 +228,7 @@ typedef struct mdot_job_info {
  * @param description operators and properties of the job
  * @errors INVALID_ARGUMENT for any of these faults: 0 or more than 2^22 operators; dependencies that do not ascend or
  *     that point forward; blocks that do not ascend; FLOPs, bytes or parameters that are negative, infinite, NaN or
- *     beyond 2^53; attributes that are negative or beyond 2^40. OUT_OF_MEMORY */
+ *     beyond 2^62; attributes that are negative or beyond 2^40. OUT_OF_MEMORY */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
 
 /* Selects parameters to leave unchanged in training, by module name: those with a match in `frozen` (all, if `frozen`

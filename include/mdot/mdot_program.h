@@ -17,7 +17,7 @@ enum {
 };
 
 /* Memory at one moment in a forward and backward pass on one GPU, besides weights, gradients and the optimizer's
- * state. Bytes are at most 2^53. */
+ * state. Bytes are at most 2^62. */
 typedef struct mdot_peak_moment {
     double per_sample;    /* bytes per sample in activations and temporary tensors */
     double per_step;      /* bytes in tensors whose size is independent of the batch */

@@ -43,7 +43,7 @@ typedef struct rt_reader {
 uint64_t rt_get(rt_reader *r);
 /* A number that must be less than `bound`. */
 uint64_t rt_get_below(rt_reader *r, uint64_t bound);
-/* A number up to 2^53. */
+/* A number up to 2^62. */
 double rt_get_count(rt_reader *r);
 /* A NUL-free text, stored as length and bytes; allocated. Returns NULL if the read failed or, if `failed` is false,
  * because memory ran out. */

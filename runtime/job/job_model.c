@@ -64,7 +64,7 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
                 is_load(&op->per_square[phase]);
     if (!sound)
         return BS_INVALID(err,
-                          "operator %zu of the job (%s): FLOPs, bytes and parameters must be numbers from 0 to 2^53",
+                          "operator %zu of the job (%s): FLOPs, bytes and parameters must be numbers from 0 to 2^62",
                           index, op->type);
     for (int s = 0; s < MDOT_SETTING_COUNT; s++)
         if (!is_setting(s, op->setting[s]))

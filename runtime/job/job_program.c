@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_BYTES 0x1p53 /* the limit for loads, up to which a double represents every integer */
-
-static bool is_bytes(double number) { return number >= 0 && number <= MAX_BYTES; /* false for NaN */ }
+static bool is_bytes(double number) { return number >= 0 && number <= RT_JOB_MAX_COUNT; /* false for NaN */ }
 
 static bool is_recorded_precision(mdot_precision precision)
 {
@@ -29,7 +27,7 @@ static mdot_status check_moment(const mdot_peak_moment *m, size_t record, size_t
     if (valid) return MDOT_OK;
     return BS_INVALID(
         err,
-        "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^53, logits at most per_sample, and "
+        "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^62, logits at most per_sample, and "
         "gradients a fraction from 0 to 1",
         record, index);
 }
@@ -74,7 +72,7 @@ mdot_status rt_program_check(const mdot_job_program *p, mdot_error *err)
     if ((unsigned)p->attention > MDOT_ATTENTION_FLASH)
         return BS_INVALID(err, "the program's attention is %d; accepted: program, eager, flash", (int)p->attention);
     if (!is_bytes(p->trained_bytes) || !is_bytes(p->frozen_bytes) || !is_bytes(p->buffer_bytes))
-        return BS_INVALID(err, "trained_bytes, frozen_bytes and buffer_bytes must be numbers from 0 to 2^53");
+        return BS_INVALID(err, "trained_bytes, frozen_bytes and buffer_bytes must be numbers from 0 to 2^62");
     if (p->recorded_count > MDOT_RECORDED_MEMORY_MAX || (p->recorded_count > 0 && p->recorded == NULL))
         return BS_INVALID(err, "the program has %zu records of memory; accepted: 0 to %d",
                           p->recorded != NULL ? p->recorded_count : 0, MDOT_RECORDED_MEMORY_MAX);

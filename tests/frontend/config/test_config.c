@@ -241,7 +241,7 @@ static void an_impossible_configuration_is_refused_with_its_field(void **state)
         {LLAMA(", \"hidden_size\": [4096]"), MDOT_MALFORMED, "hidden_size"},
         {LLAMA(", \"hidden_size\": true"), MDOT_MALFORMED, "hidden_size"},
         {LLAMA(", \"hidden_size\": 4097"), MDOT_MALFORMED, "d/h"},
-        {LLAMA(", \"vocab_size\": 1000000000000, \"hidden_size\": 1099511627776"), MDOT_MALFORMED, "2^53"},
+        {LLAMA(", \"vocab_size\": 1000000000000, \"hidden_size\": 1099511627776"), MDOT_MALFORMED, "2^62"},
         {LLAMA(", \"num_hidden_layers\": 1000000000"), MDOT_MALFORMED, "operators"},
         {LLAMA(", \"num_hidden_layers\": 1"), MDOT_UNSUPPORTED, "layers"},
         {LLAMA(", \"hidden_act\": \"gelu\""), MDOT_UNSUPPORTED, "hidden_act"},

@@ -81,11 +81,11 @@ static void numbers_beyond_their_bound_are_refused(void **state)
     (void)state;
     rt_writer w = {0};
     rt_put(&w, 5);
-    rt_put(&w, UINT64_C(1) << 53);
-    rt_put(&w, (UINT64_C(1) << 53) + 1);
+    rt_put(&w, UINT64_C(1) << 62);
+    rt_put(&w, (UINT64_C(1) << 62) + 1);
     rt_reader r = {.at = w.bytes, .end = w.bytes + w.size};
     assert_int_equal(rt_get_below(&r, 6), 5);
-    assert_compare(rt_get_count(&r), ==, 0x1p53);
+    assert_compare(rt_get_count(&r), ==, 0x1p62);
     assert_false(r.failed);
     assert_compare(rt_get_count(&r), ==, 0);
     assert_true(r.failed);

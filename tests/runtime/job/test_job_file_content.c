@@ -129,7 +129,7 @@ static void the_largest_numbers_come_back(void **state)
     expect_round_trip(&d);
     for (uint32_t i = 0; i < JOB_FILE_OPERATORS; i++) operators[i].block = i + 1; /* as many blocks as operators */
     operators[3].flags = MDOT_OPERATOR_FLAGS_ALL;
-    operators[3].parameters = operators[3].frozen_parameters = 0x1p53;
+    operators[3].parameters = operators[3].frozen_parameters = 0x1p62;
     operators[3].traits = (mdot_operator_traits){.number = 65535,
                                                  .autocast = UINT32_MAX,
                                                  .saved_written = UINT32_MAX,
@@ -140,7 +140,7 @@ static void the_largest_numbers_come_back(void **state)
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) operators[3].setting[s] = INT64_C(1) << 40;
     operators[2].setting[MDOT_SETTING_PADDING_H] = operators[2].setting[MDOT_SETTING_PADDING_W] = -(INT64_C(1) << 40);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-        operators[3].per_sample[phase] = operators[3].per_step[phase] = (mdot_load){0x1p53, 0x1p53, 0x1p53};
+        operators[3].per_sample[phase] = operators[3].per_step[phase] = (mdot_load){0x1p62, 0x1p62, 0x1p62};
     expect_round_trip(&d);
 }
 

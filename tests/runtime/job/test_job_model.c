@@ -124,9 +124,9 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     operators[1].per_step[MDOT_PHASE_FORWARD].flops = NAN;
     expect_invalid(&d, "operator 1 of the job (Relu)");
     operators[1].per_step[MDOT_PHASE_FORWARD].flops = -1;
-    expect_invalid(&d, "from 0 to 2^53");
+    expect_invalid(&d, "from 0 to 2^62");
     operators[1].per_step[MDOT_PHASE_FORWARD].flops = INFINITY;
-    expect_invalid(&d, "from 0 to 2^53");
+    expect_invalid(&d, "from 0 to 2^62");
     d = job_file_describe(operators);
     operators[2].type = "";
     expect_invalid(&d, "type is missing");
@@ -171,7 +171,7 @@ static void numbers_have_limits(void **state)
         }
     }
     for (int k = 0; k < 2 + 6 * MDOT_PHASE_COUNT; k++) {
-        static const double right[] = {0, 0x1p53}, wrong[] = {0x1p53 + 2, -1, NAN, INFINITY};
+        static const double right[] = {0, 0x1p62}, wrong[] = {0x1p62 + 1024, -1, NAN, INFINITY};
         d = job_file_describe(operators);
         double *number = k == 0 ? &operators[2].parameters : &operators[2].frozen_parameters;
         if (k >= 2) {

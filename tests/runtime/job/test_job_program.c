@@ -90,7 +90,7 @@ static void invalid_numbers_are_refused(void **state)
     p.attention = (mdot_attention)3;
     expect_refusal(&p, "attention is 3");
     double *const bytes[] = {&p.trained_bytes, &p.frozen_bytes, &p.buffer_bytes};
-    static const double invalid[] = {-1, NAN, INFINITY, 1e16};
+    static const double invalid[] = {-1, NAN, INFINITY, 1e19};
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < 4; k++) {
             p = program_fixture();
@@ -109,12 +109,12 @@ static void numbers_have_limits(void **state)
         p = program_fixture();
         *bytes[i] = 0;
         mdot_job_destroy(program_fixture_job(&p));
-        *bytes[i] = 0x1p53;
+        *bytes[i] = 0x1p62;
         mdot_job_destroy(program_fixture_job(&p));
-        *bytes[i] = 0x1p53 + 2;
-        expect_refusal(&p, "from 0 to 2^53");
+        *bytes[i] = 0x1p62 + 1024;
+        expect_refusal(&p, "from 0 to 2^62");
     }
-    mdot_peak_moment many[MDOT_PEAK_MOMENTS_MAX] = {{.per_sample = 0x1p53, .logits = 0x1p53, .gradients = 1}};
+    mdot_peak_moment many[MDOT_PEAK_MOMENTS_MAX] = {{.per_sample = 0x1p62, .logits = 0x1p62, .gradients = 1}};
     mdot_recorded_memory record = {.precision = MDOT_PRECISION_BF16, .moments = many};
     p = program_fixture();
     p.recorded = &record;
@@ -131,9 +131,9 @@ static void numbers_have_limits(void **state)
     record.compiled = false;
     double *const numbers[] = {&many[1].per_sample, &many[1].per_step, &many[1].weight_copies};
     for (size_t i = 0; i < 3; i++) {
-        *numbers[i] = 0x1p53;
+        *numbers[i] = 0x1p62;
         mdot_job_destroy(program_fixture_job(&p));
-        *numbers[i] = 0x1p53 + 2;
+        *numbers[i] = 0x1p62 + 1024;
         expect_refusal(&p, "recorded[0].moments[1]");
         *numbers[i] = 0;
     }
@@ -262,10 +262,10 @@ static double count_many_bytes(const rt_analysis *analysis, mdot_precision preci
                                mdot_recompute recompute)
 {
     (void)analysis, (void)attention, (void)recompute;
-    return precision == MDOT_PRECISION_AMP ? INFINITY : 0x1p60;
+    return precision == MDOT_PRECISION_AMP ? INFINITY : 0x1p70;
 }
 
-/* A file holds counts up to 2^53. */
+/* A file holds counts up to 2^62. */
 static void estimates_fit_a_file(void **state)
 {
     (void)state;

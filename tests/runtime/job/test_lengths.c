@@ -257,10 +257,19 @@ static void work_beyond_the_limits_is_out_of_range(void **unused)
     (void)unused;
     network n = {.count = 1};
     n.load[0][0] = (polynomial){0, 0, 1 << 20};
+    static unsigned char bytes[MAX_FILE_BYTES];
     mdot_job *joined = join(&n, (const int64_t[3]){1, 2, 3}), *out = NULL;
     mdot_error err = {0};
-    assert_int_equal(mdot_job_with_length(joined, RT_MAX_LENGTH, &out, &err), MDOT_OUT_OF_RANGE);
-    assert_non_null(strstr(err.message, "length 16777216"));
+    for (int k = 0; k <= 21; k++) { /* up to 2^62 FLOPs, which also a file holds */
+        mdot_job *job = at_length(joined, INT64_C(1) << k), *loaded = NULL;
+        size_t size = job_file_bytes_of(job, bytes, sizeof bytes);
+        assert_int_equal(mdot_job_parse(bytes, size, &loaded, &err), MDOT_OK);
+        assert_compare(*rt_load_at(&loaded->operators[0], 0), ==, ldexp(1, 20 + 2 * k));
+        mdot_job_destroy(loaded);
+        mdot_job_destroy(job);
+    }
+    assert_int_equal(mdot_job_with_length(joined, (INT64_C(1) << 21) + 1, &out, &err), MDOT_OUT_OF_RANGE);
+    assert_non_null(strstr(err.message, "length 2097153, an operator has more than 2^62"));
     mdot_job_destroy(joined);
 }
 
