@@ -42,6 +42,7 @@ typedef struct curve {
 
 static const curve HBM = {0.1, 0.6, 0.3, 13}, GDDR = {0.23, 0.42, 0.35, 10};
 enum { BISECTIONS = 40 };
+#define LEAST_CLOCK 0.12 /* boards go down to 135 to 210 MHz of 1.4 to 2.5 GHz */
 
 /* Among NVIDIA's GPUs, a family's largest chips have HBM and a whole number as compute capability. Blackwell's have
  * 10.0 and 10.3, and the consumer chips of that family have 12. */
@@ -124,7 +125,7 @@ static double tensor_slowdown(const rt_configuration *configuration)
 /* The clock fraction at which power is `part` of the demand. */
 static double clock_at(double part, const curve *c)
 {
-    double low = 0, high = 1;
+    double low = LEAST_CLOCK, high = 1;
     for (int i = 0; i < BISECTIONS; i++) {
         double f = (low + high) / 2;
         if (c->fixed + c->linear * f + c->steep * pow(f, c->steepness) < part)

@@ -115,6 +115,25 @@ static void clocks_fall_until_the_power_fits(void **state)
     }
 }
 
+/* A lower limit never makes a step shorter, and no limit stops the clock. */
+static void slowdowns_grow_to_the_lowest_clock(void **state)
+{
+    (void)state;
+    static const double capabilities[] = {6.1, 7, 8, 8.6, 8.9, 9, 10, 12};
+    for (int i = 0; i < 8 * 10; i++) {
+        double u = 0.1 * (i / 8 + 1), last = 1;
+        const rt_roofline_terms terms = {.compute_ms = 5 * u, .memory_ms = 5 * u};
+        for (double limit = 450; limit > 0; limit -= 10) {
+            const rt_configuration c = {.c = {.power_limit = limit},
+                                        .gpu = {.watts = 450, .compute_capability = capabilities[i % 8]}};
+            double slowdown = rt_power_slowdown(&c, &terms, 10);
+            assert_compare(slowdown, >=, last);
+            assert_compare(slowdown, <=, 9);
+            last = slowdown;
+        }
+    }
+}
+
 /* Without a limit, the board's limit counts. */
 static void boards_limit_their_power(void **state)
 {
@@ -125,9 +144,9 @@ static void boards_limit_their_power(void **state)
     assert_float_equal(rt_average_watts(&c, &terms, 10), average, 1e-9 * average);
     c.c.power_limit = 0.5; /* limits below a watt are limits, too */
     assert_float_equal(rt_average_watts(&c, &terms, 10), 0.5, 1e-9);
-    assert_compare(rt_power_slowdown(&c, &terms, 10), >, 1e6);
+    assert_float_equal(rt_power_slowdown(&c, &terms, 10), 1 / 0.12, 1e-9); /* the lowest clock */
     c.c.power_limit = 1;
-    assert_compare(rt_power_slowdown(&c, &terms, 10), >, 1e6);
+    assert_float_equal(rt_power_slowdown(&c, &terms, 10), 1 / 0.12, 1e-9);
     c.gpu.watts = 1;
     c.c.power_limit = 0;
     assert_float_equal(rt_average_watts(&c, &terms, 10), average / 200, 1e-9);
@@ -147,6 +166,7 @@ int main(void)
         cmocka_unit_test(unknown_boards_have_no_power),
         cmocka_unit_test(absent_limits_cost_no_time),
         cmocka_unit_test(clocks_fall_until_the_power_fits),
+        cmocka_unit_test(slowdowns_grow_to_the_lowest_clock),
         cmocka_unit_test(boards_limit_their_power),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
