@@ -81,6 +81,14 @@ bool rt_framework_recomputes_outside(const mdot_configuration *c, bool by_progra
 
 bool rt_framework_is_engine(const mdot_configuration *c) { return frameworks[framework_of(c)].is_engine; }
 
+/* Outside compiled code, a cast takes about five kernels of 5 to 10 µs each (rt_framework_cast_bytes), as long as a
+ * launch. Transformer Engine's launches contain its casts: NeMo's steps in FP8 on H100 leave no room for more. */
+double rt_framework_casts_ms(const rt_configuration *configuration, double casts)
+{
+    bool is_launched = configuration->c.compiled == 0 && !rt_framework_is_engine(&configuration->c);
+    return is_launched ? rt_framework_launches_ms(configuration, casts) : 0;
+}
+
 /* FlashAttention 2, in PyTorch since version 2.2, skips masked scores. Times on Ampere were learned from Triton's
  * kernel. It takes .60 to .85 of these forward, by 20 sizes on an A100 (attention.csv.gz), and .44 to .62 backward,
  * where its FLOP rate is .87 to .99 of the forward one on two Ampere boards (Dao-AILab/flash-attention issue 416,

@@ -12,6 +12,8 @@ double rt_framework_step_ms(const rt_configuration *configuration);
 double rt_framework_pass_ms(const rt_configuration *configuration, double expert_blocks, double attentions);
 /* Host time of launches. */
 double rt_framework_launches_ms(const rt_configuration *configuration, double launches);
+/* Host time of kernels that cast operands to FP8. */
+double rt_framework_casts_ms(const rt_configuration *configuration, double casts);
 /* True if Trainer, with fused kernels or without, recomputes blocks outside of FSDP's modules, by the
  * configuration or by the program. */
 bool rt_framework_recomputes_outside(const mdot_configuration *c, bool by_program);

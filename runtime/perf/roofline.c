@@ -123,6 +123,13 @@ static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
     return dequantisation_ms(inputs, phase, resolved) + cast_ms(inputs, phase, resolved);
 }
 
+/* Number of operands in the operator's products that kernels cast to FP8 in a phase. */
+static double casts_in(const rt_roofline_inputs *inputs, int phase, const rt_resolved_configuration *resolved)
+{
+    bool is_fp8 = rt_is_fp8(resolved->configuration.c.precision) && inputs->rate == RT_RATE_LINEAR;
+    return is_fp8 && inputs->sample[phase].flops > 0 ? 2 : 0;
+}
+
 /* Number of recomputations of the operator's forward pass. */
 static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved)
 {
@@ -236,6 +243,8 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
         }
         if (prepares) {
             double forward_ms = count * preparation_ms(inputs, MDOT_PHASE_FORWARD, resolved);
+            for (int phase = 0; phase < phase_count(resolved); phase++)
+                sum.casts += count * casts_in(inputs, phase, resolved);
             sum.prepared_ms[RT_PASS_FORWARD] += forward_ms;
             for (int phase = MDOT_PHASE_DATA_GRADIENT; phase < phase_count(resolved); phase++)
                 sum.prepared_ms[RT_PASS_BACKWARD] += count * preparation_ms(inputs, (mdot_phase)phase, resolved);

@@ -16,6 +16,7 @@ typedef struct rt_roofline {
     double forward_ms, backward_ms;               /* of one micro-batch; recomputation belongs to the backward pass */
     double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the same two, divided by work, without: */
     double prepared_ms[RT_PASS_COUNT];            /* casts and dequantisation of operands, as they take in practice */
+    double casts;                                 /* operands that kernels cast to FP8 */
     double cdna_ms[RT_PASS_COUNT];                /* convolutions on AMD's GPUs by measured kernels; 0 on others */
     double optimizer_ms;
 } rt_roofline;

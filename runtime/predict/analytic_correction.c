@@ -242,9 +242,11 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
         for (int work = 0; work < RT_WORK_COUNT; work++)
             parts->pass_ms[pass][work] *= ratio_of(after->pass_ms[pass][work], before->pass_ms[pass][work]);
     if (fuses) fuse_others(requested, job, parts);
+    double cast_ms = 0;
     if (after->prepared_ms[RT_PASS_FORWARD] > 0) { /* of weights, whatever the batch is */
         rt_roofline now = rt_roofline_of(job, requested);
         for (int pass = 0; pass < RT_PASS_COUNT; pass++) parts->pass_ms[pass][RT_WORK_LINEAR] += now.prepared_ms[pass];
+        cast_ms = rt_framework_casts_ms(&requested->configuration, requested->slowest_host * now.casts);
     }
     double rings = requested->configuration.c.context_parallel, ring_loss = 1 + RING_LOSS * (rings - 1) / rings;
     for (int pass = 0; pass < RT_PASS_COUNT; pass++)
@@ -254,7 +256,7 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     double expert_blocks = part * job->analysis->sharding.experts.exchange_count / 2.0;
     double attentions = part * job->analysis->totals.attention_count;
     parts->host_ms = requested->slowest_host * launched * parts->host_ms +
-                     rt_framework_pass_ms(&requested->configuration, expert_blocks, attentions);
+                     rt_framework_pass_ms(&requested->configuration, expert_blocks, attentions) + cast_ms;
     parts->wait_ms *= launched;
     if (requested->configuration.c.recompute == queried->configuration.c.recompute && same_work) return;
     rt_resolved_configuration same_kernels = rt_with_kernels_of(&typical, queried);

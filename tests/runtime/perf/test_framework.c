@@ -122,6 +122,20 @@ static void megatron_has_host_time_beyond_launches(void **state)
     assert_float_equal(rt_framework_step_ms(&c) + rt_framework_pass_ms(&c, 4, 12), 0, 0);
 }
 
+/* Each cast is a launch, unless a compiler or an engine fuses it with the kernel before. */
+static void casts_are_launched(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FRAMEWORKS; f++) {
+        rt_configuration c = read("H100", (mdot_framework)f, MDOT_MODE_TRAIN);
+        double launch_us = rt_framework_is_engine(&c.c) ? 0 : rt_framework_launch_us(&c);
+        for (int casts = 0; casts < 3; casts++)
+            assert_float_equal(1e3 * rt_framework_casts_ms(&c, casts), casts * launch_us, 1e-9);
+        c.c.compiled = 1;
+        assert_float_equal(rt_framework_casts_ms(&c, 7), 0, 0);
+    }
+}
+
 /* Times of a loss behind a head of `classes`. */
 static void loss_ms(int64_t classes, rt_configuration configuration, double out_ms[MDOT_PHASE_COUNT])
 {
@@ -174,6 +188,7 @@ int main(void)
         cmocka_unit_test(evaluation_launches_faster),
         cmocka_unit_test(frameworks_fuse_a_part_of_what_a_compiler_fuses),
         cmocka_unit_test(megatron_has_host_time_beyond_launches),
+        cmocka_unit_test(casts_are_launched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

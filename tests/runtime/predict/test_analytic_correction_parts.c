@@ -162,7 +162,9 @@ static void each_part_follows_its_rooflines(void **state)
         /* the host launches fewer kernels if they are fused, and those of recomputed blocks again */
         double blocks = a.requested.shard.of[RT_PIPELINE_BLOCKS];
         double host = base_parts.host_ms * (1 - (a.requested.fused - a.queried.fused) * job->analysis->chained_part) +
-                      rt_framework_pass_ms(&a.requested.configuration, 0, blocks * BLOCKS);
+                      rt_framework_pass_ms(&a.requested.configuration, 0, blocks * BLOCKS) +
+                      rt_framework_casts_ms(&a.requested.configuration, alone.casts);
+        assert_true((alone.casts > 0) == rt_is_fp8(c->precision));
         rt_resolved_configuration same = rt_with_kernels_of(&now, &a.queried);
         rt_roofline again = rt_roofline_of(job, &same);
         if (c->recompute != MDOT_RECOMPUTE_NOTHING)
