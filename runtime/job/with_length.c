@@ -42,8 +42,8 @@ mdot_status rt_job_with_length(const rt_components *components, const mdot_job *
     if (!allocated)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     else if (!is_valid)
-        status =
-            mdot_fail(err, MDOT_OUT_OF_RANGE, "at length %lld, an operator has more than 2^62 FLOPs or bytes", (long long)length);
+        status = mdot_fail(err, MDOT_OUT_OF_RANGE, "at length %lld, an operator has more than 2^62 FLOPs or bytes",
+                           (long long)length);
     free(lengths);
     free(program);
     return status;
