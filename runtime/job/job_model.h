@@ -115,7 +115,7 @@ struct mdot_job {
 
 /* Limit of counts, which files hold as 64-bit integers. From 2^53 on, a double rounds them. */
 #define RT_JOB_MAX_COUNT 0x1p62
-#define RT_MAX_CHECK (0x1p63 - 1024)        /* the largest double below 2^63; of a whole pass in the work check */
+#define RT_MAX_CHECK (0x1p63 - 1024) /* the largest double below 2^63; of a whole pass in the work check */
 /* Limit of settings. It exceeds the positions of a sample and is small enough for a predictor's f32 operations. */
 #define RT_JOB_MAX_SETTING (INT64_C(1) << 40)
 /* Limit of type ids. Predictors hold a row for each. */
