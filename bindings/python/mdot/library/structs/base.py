@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import c_char, c_char_p, c_int, c_int64
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mdot.library.errors import InvalidArgumentError
 
@@ -36,7 +36,7 @@ def new(kind: type[SizedType], **fields: object) -> SizedType:
 
 
 def _of_field(kind: type[Sized], name: str) -> str:
-    type_of = dict(kind._fields_)[name]
+    type_of: Any = {field[0]: field[1] for field in kind._fields_}[name]
     bits = 8 * ctypes.sizeof(type_of)
     if not isinstance(getattr(kind(), name), int):
         return "number" if type_of is ctypes.c_double else "valid value"
