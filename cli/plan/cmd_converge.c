@@ -5,11 +5,14 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 enum { MAX_TABLE_BYTES = 1 << 26 };
 
 typedef struct converge_request {
     double target;
+    const char *step, *loss; /* columns; NULL: by endings of their names */
     bool json;
 } converge_request;
 
@@ -31,39 +34,67 @@ static void print(const converge_request *r, const mdot_convergence *c, size_t c
             "\"exponent\": %.9g}\n",
             r->target, count, last_step, steps, lower, upper, c->reach_probability, c->asymptote, c->exponent);
     else
-        printf("  target      loss %.6g, from %zu points to step %.15g\n  steps       %s%s, 90 %% interval %s to %s%s\n"
+        printf("  target      %s %.6g, from %zu points to %s %.15g\n  steps       %s%s, 90 %% interval %s to %s%s\n"
                "  reached     in %.0f %% of the resampled fits\n"
                "  fit         approaches the loss %.4g, as steps^-%.2g\n",
-               r->target, count, last_step, steps, isinf(c->steps) ? ", by this fit" : "", lower, upper,
-               c->upper_steps <= last_step ? ": the curve has reached it" : "", 100 * c->reach_probability,
+               r->loss, r->target, count, r->step, last_step, steps, isinf(c->steps) ? ", by this fit" : "", lower,
+               upper, c->upper_steps <= last_step ? ": the curve has reached it" : "", 100 * c->reach_probability,
                c->asymptote, c->exponent);
 }
 
-/* Reads the columns step and loss, asks, and prints the answer. */
-static mdot_status converge(const converge_request *r, const char *path, mdot_error *err)
+/* Finds the column that the user names, or else the only one that ends with the first ending that any column has. */
+static mdot_status find(const bs_csv *csv, const char *option, const char *const endings[2], const char *chosen,
+                        int *out_column, mdot_error *err)
+{
+    if (chosen != NULL) return bs_csv_need(csv, chosen, out_column, err);
+    *out_column = bs_csv_find(csv, endings[0]);
+    for (size_t i = 0, found = 0; i < 2 && *out_column == BS_CSV_ABSENT; i++, found = 0)
+        for (int column = 0; column < csv->header_count; column++) {
+            const char *name = csv->header[column];
+            size_t bytes = strlen(name), end = strlen(endings[i]);
+            if (bytes < end || strcasecmp(name + bytes - end, endings[i]) != 0) continue;
+            if (found++ > 0)
+                return mdot_fail(err, MDOT_MALFORMED, "%s: %s and %s may be the %s; choose one with --%s", csv->path,
+                                 csv->header[*out_column], name, option, option);
+            *out_column = column;
+        }
+    if (*out_column != BS_CSV_ABSENT) return MDOT_OK;
+    return mdot_fail(err, MDOT_MALFORMED, "%s: no column %s; name its column with --%s", csv->path, option, option);
+}
+
+/* Reads steps and losses, asks, and prints the answer. */
+static mdot_status converge(converge_request *r, const char *path, mdot_error *err)
 {
     bs_csv csv;
     mdot_error reason;
     mdot_convergence convergence = MDOT_INIT(mdot_convergence);
-    int step, loss;
-    bool is_row;
+    static const char *const steps_end[] = {"step", "epoch"}, *const losses_end[] = {"loss", "value"};
+    int step = 0, loss = 0;
+    bool is_row, is_lost = false;
     size_t count = 0;
     BS_TRY(bs_csv_open(path, MAX_TABLE_BYTES, NULL, &csv, err));
     double *steps = calloc(csv.line_count, sizeof *steps), *losses = calloc(csv.line_count, sizeof *losses);
     mdot_status status = MDOT_OK;
     if (steps == NULL || losses == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "step", &step, err);
-    if (status == MDOT_OK) status = bs_csv_need(&csv, "loss", &loss, err);
+    if (status == MDOT_OK) status = find(&csv, "step", steps_end, r->step, &step, err);
+    if (status == MDOT_OK) status = find(&csv, "loss", losses_end, r->loss, &loss, err);
     while (status == MDOT_OK && (status = bs_csv_next(&csv, &is_row, err)) == MDOT_OK && is_row) {
+        if (csv.field[step][0] == '\0' || csv.field[loss][0] == '\0') continue; /* a row of another metric */
+        if ((is_lost = !isfinite(atof(csv.field[loss])))) continue;             /* one step of mixed precision */
         status = bs_csv_number(&csv, step, 0, 1e18, &steps[count], err);
         if (status == MDOT_OK) status = bs_csv_number(&csv, loss, 0, 1e18, &losses[count++], err);
     }
-    bs_csv_close(&csv);
+    if (status == MDOT_OK && is_lost)
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: the last loss is not a number; the training has diverged", path);
     if (status == MDOT_OK) {
         status = mdot_steps_to_loss(steps, losses, count, r->target, &convergence, &reason);
         if (status != MDOT_OK) mdot_fail(err, status, "%s: %s", path, reason.message);
     }
-    if (status == MDOT_OK) print(r, &convergence, count, steps[count - 1]);
+    if (status == MDOT_OK) {
+        r->step = csv.header[step], r->loss = csv.header[loss];
+        print(r, &convergence, count, steps[count - 1]);
+    }
+    bs_csv_close(&csv);
     free(steps);
     free(losses);
     return status;
@@ -84,16 +115,18 @@ static int run(int argc, char **argv)
 
 static const cli_option options[] = {
     CLI_VALUE_ROW(CLI_REAL, "target", "LOSS", converge_request, target, "the loss to reach", .most = INT64_C(1) << 40),
+    CLI_VALUE_ROW(CLI_TEXT, "step", "COLUMN", converge_request, step, "the steps' column"),
+    CLI_VALUE_ROW(CLI_TEXT, "loss", "COLUMN", converge_request, loss, "the losses' column"),
     CLI_JSON_OPTION(converge_request, json, "print everything as JSON; null is never"),
 };
 const cli_command cli_converge = {
     .name = "converge",
     .summary = "predict the steps to a target loss from a curve's beginning",
-    .synopsis = "LOSSES.csv --target LOSS [--json]",
+    .synopsis = "LOSSES.csv --target LOSS [OPTION…]",
     .description =
-        "Fits curves to a table with the columns step and loss, at least 10 rows in order of steps. The answer has a "
-        "90 % interval, which assumes that the training goes on as before: no later change of the learning rate or of "
-        "the batch. \"never\" means that the fitted curve stays above the target.",
+        "Fits curves to the columns that end with step or epoch, and with loss or value: at least 10 rows in order of "
+        "steps. The answer has a 90 % interval, which assumes that the training goes on as before: no later change of "
+        "the learning rate or of the batch. \"never\" means that the fitted curve stays above the target.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, also for \"never\"; 1 failure, 2 usage error",
     .files = "csv",

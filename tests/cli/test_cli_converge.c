@@ -66,11 +66,14 @@ static void targets_out_of_reach_and_reached_ones_say_so(void **state)
 static void other_tables_are_refused_with_the_reason(void **state)
 {
     (void)state;
-    static const char *const tables[][2] = {{"x,y\n1,2\n", "no column step"},
-                                            {"step,loss\n1,nan\n", ":2: loss is not a number"},
-                                            {"step,loss\n1,2\n2,1\n", "2 points, but a fit needs at least 10"},
-                                            {"step,loss\n1,2\n", "1 point, but a fit"},
-                                            {"step,loss\n", "0 points"}};
+    static const char *const tables[][2] = {
+        {"x,y\n1,2\n", "no column step"},
+        {"step,loss\n1,nan\n", "the training has diverged"},
+        {"step,loss\n1,x\n", ":2: loss is not a number"},
+        {"step,a_loss,b_loss\n1,2,3\n", "a_loss and b_loss may be the loss; choose one with --loss"},
+        {"step,loss\n1,2\n2,1\n", "2 points, but a fit needs at least 10"},
+        {"step,loss\n1,2\n", "1 point, but a fit"},
+        {"step,loss\n", "0 points"}};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         ask(tables[i][0], "1", NULL);
         assert_int_equal(result.status, 1);
@@ -81,12 +84,44 @@ static void other_tables_are_refused_with_the_reason(void **state)
     assert_int_equal(result.status, 2);
 }
 
+/* Exports of other programs have the same answer: names, further columns, rows of other metrics, and steps without one. */
+static void exports_of_other_programs_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header, *row, *other; /* the row has step and loss */
+    } exports[] = {
+        {"Wall time,Step,Value", "1.7e9,%d,%.6f", "1.7e9,%d,NaN"},
+        {"\"Step\",\"a - train/loss\",\"a - train/loss__MIN\",\"a - train/loss__MAX\"", "\"%d\",\"%.6f\",1,2", "%d,,,"},
+        {"epoch,global_step,train_loss,lr", "0.1,%d,%.6f,1e-3", "0.1,%d,inf,1e-3"},
+        {"lr,trainer/global_step,Loss", ",%d,%.6f", ".1,%d,"},
+        {"epoch,loss", "%d,%.6f", "%d,"},
+    };
+    double plain, steps;
+    ask(curve(), "1.8", "--json");
+    assert_int_equal(json_numbers(result.out, "steps", &plain, 1), 1);
+    for (size_t i = 0; i < sizeof exports / sizeof *exports; i++) {
+        char text[32768];
+        size_t used = (size_t)sprintf(text, "%s\n", exports[i].header);
+        for (int step = 10; step <= 2000; step += 10) {
+            if (step % 50 == 0) used += (size_t)sprintf(text + used, exports[i].other, step - 1);
+            if (step % 50 == 0) text[used++] = '\n';
+            used += (size_t)sprintf(text + used, exports[i].row, step, 1.5 + 20 / sqrt(step));
+            text[used++] = '\n', text[used] = '\0';
+        }
+        ask(text, "1.8", "--json");
+        assert_int_equal(json_numbers(result.out, "steps", &steps, 1), 1);
+        if (steps != plain) fail_msg("%s: %g steps, not %g", exports[i].header, steps, plain);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_target_has_steps_and_an_interval),
         cmocka_unit_test(targets_out_of_reach_and_reached_ones_say_so),
         cmocka_unit_test(other_tables_are_refused_with_the_reason),
+        cmocka_unit_test(exports_of_other_programs_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
