@@ -84,7 +84,7 @@ static void other_tables_are_refused_with_the_reason(void **state)
     assert_int_equal(result.status, 2);
 }
 
-/* Exports of other programs have the same answer: names, further columns, rows of other metrics, and steps without one. */
+/* Exports of other programs have the same answer: names, more columns, rows of other metrics, steps without a loss. */
 static void exports_of_other_programs_are_read(void **state)
 {
     (void)state;
