@@ -1,8 +1,9 @@
 """The controller: it predicts jobs behind its gate, writes limit, flavor, boost and words, and opens the gate. Whatever
-fails, the gate opens, and an annotation says why."""
+fails, the gate opens, and an annotation says why. After an eviction it raises the limit that it wrote."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import datetime
 import logging
@@ -16,7 +17,27 @@ from mdot_kueue.cluster import Cluster, Conflict
 from mdot_kueue.decide import decide_for, for_kueue, without_prediction
 from mdot_kueue.fair_queue import FairQueue, Key
 from mdot_kueue.flavors import find_candidates
-from mdot_kueue.objects import GATE, KINDS, JobObject, Kind, count_gpus, gates, is_cut_off, is_suspended, own_limit_s, run_of
+from mdot_kueue.objects import (
+    GATE,
+    KINDS,
+    LIMIT,
+    MAX_LIMIT_S,
+    MAX_SECONDS,
+    JobObject,
+    Kind,
+    admitted_s,
+    annotate,
+    annotations_of,
+    count_gpus,
+    gates,
+    is_cut_off,
+    is_suspended,
+    is_true,
+    own_limit_s,
+    run_of,
+    set_limit,
+    written_limit_s,
+)
 from mdot_kueue.records import Open, Records
 from mdot_schedulers import Decision, Site, Unpredictable
 from mdot_schedulers.request import InvalidRequest
@@ -72,9 +93,9 @@ class Controller:
             return None
         if GATE in gates(job):
             return self._predict(key, kind, job)
-        self._tries.pop(key, None)
+        tries = self._tries.pop(key, 0)
         self._follow(kind, job)
-        return None
+        return self._keep_limit(key, kind, job, tries)
 
     def _predict(self, key: Key, kind: Kind, job: JobObject) -> float | None:
         uid = job["metadata"]["uid"]
@@ -153,26 +174,71 @@ class Controller:
             if run.start_s is not None and run.start_s != entry.start_s:
                 entry = dataclasses.replace(entry, start_s=run.start_s)
                 self.records.put(uid, entry)
-            if entry.boost > 0 and self._is_changed(kind, job, entry):
+            if entry.boost > 0 and self._is_changed(kind, job, entry, 0):
                 workload = self._cluster.workload(job)
-                if workload is not None:
+                if workload is not None and self._is_changed(kind, job, entry, admitted_s(workload) or 0):
                     self._cluster.set_boost(workload, 0)
                     self.records.put(uid, dataclasses.replace(entry, boost=0))
                     self._cluster.event(job, "BoostRemoved", "mdot: the job changed after its prediction", is_warning=True)
+
+    def _keep_limit(self, key: Key, kind: Kind, job: JobObject, tries: int) -> float | None:
+        """Gives an evicted job its whole limit again: Kueue subtracts the time of earlier admissions. The label can change while
+        the job is suspended only, and Kueue makes the Workload anew if its quota is still reserved, so it waits for the
+        eviction's end. Returns seconds until it must try again."""
+        entry, written = self.records.find(job["metadata"]["uid"]), written_limit_s(job)
+        if written is None or not is_suspended(job, kind):
+            return None
+        workload = self._cluster.workload(job)
+        if workload is None and (entry is None or entry.start_s is None):
+            return None  # it has not run
+        if workload is None and tries < WORKLOAD_TRIES:
+            self._tries[key] = tries + 1
+            return RETRY_S
+        if workload is not None and is_true(workload, "Admitted") and is_true(workload, "Evicted"):
+            return RETRY_S
+        past_s = admitted_s(workload) if workload is not None else None
+        if past_s is not None:
+            run_s, label_s = written
+            wanted_s = run_s + past_s
+            if wanted_s <= label_s:
+                return None
+            if wanted_s <= MAX_LIMIT_S:
+                words = f"mdot: the limit is {wanted_s} s, because the job ran for {past_s} s before it was evicted"
+                try:
+                    return self._relabel(kind, job, run_s, wanted_s, "LimitRaised", words)
+                except ApiException as fault:
+                    if fault.status == 429 or fault.status >= 500:
+                        raise
+        words = "mdot: the limit is removed, because it cannot be raised by the time before the eviction"
+        return self._relabel(kind, job, 0, 0, "LimitRemoved", words)
+
+    def _relabel(self, kind: Kind, job: JobObject, run_s: int, label_s: int, reason: str, words: str) -> float | None:
+        changed = copy.deepcopy(job)
+        if label_s > 0:
+            set_limit(changed, run_s, label_s)
+        else:
+            del changed["metadata"]["labels"][MAX_SECONDS]
+            annotate(changed, limit=None)
+        try:
+            self._cluster.replace(kind, changed)
+        except Conflict:
+            return 0
+        self._cluster.event(changed, reason, words, is_warning=False)
+        return None
 
     def _is_out_of_time(self, job: JobObject) -> bool:
         workload = self._cluster.workload(job)
         conditions = ((workload or {}).get("status") or {}).get("conditions") or ()
         return any(c.get("status") == "True" and "MaximumExecutionTimeExceeded" in str(c.get("reason")) for c in conditions)
 
-    def _is_changed(self, kind: Kind, job: JobObject, entry: Open) -> bool:
-        """Whether the job got more GPUs or time than its priority is for."""
+    def _is_changed(self, kind: Kind, job: JobObject, entry: Open, past_s: int) -> bool:
+        """Whether the job got more GPUs or time than its priority is for, beside `past_s` of earlier admissions."""
         try:
             gpus = count_gpus(job, kind, self._site().gpu_resources).count
         except Unpredictable:
             return True
         limit_s = own_limit_s(job, kind)
-        return gpus > entry.gpus or limit_s == 0 or limit_s > entry.limit_s
+        return gpus > entry.gpus or limit_s == 0 or limit_s > entry.limit_s + past_s
 
     def deleted(self, job: JobObject) -> None:
         """A deleted job counts if it ran longer than predicted."""
@@ -224,7 +290,7 @@ class Controller:
 
     def _notice(self, kind: Kind, job: JobObject) -> None:
         metadata = job["metadata"]
-        if GATE in gates(job) or self.records.find(metadata["uid"]) is not None:
+        if GATE in gates(job) or LIMIT in annotations_of(job) or self.records.find(metadata["uid"]) is not None:
             self._queue.put(Key(kind.kind, metadata["namespace"], metadata["name"]))
 
     def _work(self) -> None:

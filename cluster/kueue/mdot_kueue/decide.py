@@ -14,6 +14,7 @@ from mdot_kueue.objects import (
     JOB,
     MAX_SECONDS,
     OPTIONS,
+    PREBUILT,
     Gpus,
     JobObject,
     Kind,
@@ -25,6 +26,7 @@ from mdot_kueue.objects import (
     member,
     own_limit_s,
     set_gates,
+    set_limit,
 )
 from mdot_schedulers import Decision, Request, Site, Unpredictable, decide, predict_apart
 
@@ -69,6 +71,8 @@ def decide_for(
     answers = predict_apart(read_job(job, reader), request, names, gpus.count, gpus.nodes, site)
     # a place outside the configuration may be slower, so a limit could end the job too early
     limited = site if candidates.is_complete else dataclasses.replace(site, limits=False)
+    if PREBUILT in labels_of(job):  # Kueue ends a job that differs from the Workload that its user made
+        limited, candidates = dataclasses.replace(site, limits=False), dataclasses.replace(candidates, may_choose=False)
     decision = decide(
         limited,
         request,
@@ -87,7 +91,7 @@ def for_kueue(job: JobObject, kind: Kind, decision: Decision, site: Site) -> Job
     """The object with Kueue's limit and the chosen flavor, without this controller's gate."""
     changed = copy.deepcopy(job)
     if decision.limit_s > 0 and MAX_SECONDS not in labels_of(job):
-        member(changed["metadata"], "labels")[MAX_SECONDS] = str(decision.limit_s)
+        set_limit(changed, decision.limit_s, decision.limit_s)
     if decision.is_chosen:
         for spec in count_gpus(changed, kind, site.gpu_resources).specs:
             member(spec, "nodeSelector").update(decision.place.labels)

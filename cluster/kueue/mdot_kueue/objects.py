@@ -16,6 +16,8 @@ JOB = "mdot.dev/job"
 OPTIONS = "mdot.dev/options"
 PREDICTION = "mdot.dev/prediction"
 ERROR = "mdot.dev/error"
+LIMIT = "mdot.dev/limit"
+"""The seconds that each run may take, "/", and the label that this controller wrote. Another label is the user's."""
 GATE = "mdot.dev/predict"
 """This controller's name among Kueue's gates."""
 
@@ -23,11 +25,14 @@ GATES = "kueue.x-k8s.io/admission-gated-by"
 QUEUE = "kueue.x-k8s.io/queue-name"
 MAX_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 BOOST = "kueue.x-k8s.io/priority-boost"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 
 MAX_PODS = 1 << 16
+MAX_LIMIT_S = (1 << 31) - 1
+"""Kueue ignores a label above."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +154,7 @@ def labels_of(job: JobObject) -> dict[str, str]:
 
 
 def annotate(job: JobObject, **values: str | None) -> None:
-    """Sets the annotations PREDICTION and ERROR (keywords `prediction` and `error`). None removes one."""
+    """Sets the annotations PREDICTION, ERROR and LIMIT (keywords `prediction`, `error`, `limit`). None removes one."""
     found = member(job["metadata"], "annotations")
     for name, value in values.items():
         found.pop(f"mdot.dev/{name}", None)
@@ -256,6 +261,17 @@ def own_limit_s(job: JobObject, kind: Kind) -> int:
     return min((limit for limit in found if limit > 0), default=0)
 
 
+def set_limit(job: JobObject, run_s: int, label_s: int) -> None:
+    member(job["metadata"], "labels")[MAX_SECONDS] = str(label_s)
+    annotate(job, limit=f"{run_s}/{label_s}")
+
+
+def written_limit_s(job: JobObject) -> tuple[int, int] | None:
+    """The seconds that each run may take, and the label, if this controller wrote it."""
+    found = re.fullmatch("([0-9]{1,10})/([0-9]{1,10})", annotations_of(job).get(LIMIT, ""), re.ASCII)
+    return (int(found[1]), int(found[2])) if found is not None and labels_of(job).get(MAX_SECONDS) == found[2] else None
+
+
 def is_suspended(job: JobObject, kind: Kind) -> bool:
     found: Any = job
     for name in kind.suspend:
@@ -301,6 +317,20 @@ def run_of(job: JobObject) -> Run:
         ]
         end_s = next((found for found in map(_time_s, ends) if found is not None), None)
     return Run(start_s, end_s, is_complete)
+
+
+def admitted_s(workload: JobObject) -> int | None:
+    """Seconds for which a Workload was admitted before its last admission ended or began: Kueue subtracts them from its limit.
+    None: unknown."""
+    status = workload.get("status") or {}
+    # v1beta1 misspells the name
+    found = status.get("accumulatedPastExecutionTimeSeconds", status.get("accumulatedPastExexcutionTimeSeconds"))
+    return 0 if found is None else found if type(found) is int and found >= 0 else None
+
+
+def is_true(workload: JobObject, condition: str) -> bool:
+    found = (workload.get("status") or {}).get("conditions") or ()
+    return any(c.get("type") == condition and c.get("status") == "True" for c in found)
 
 
 def is_cut_off(job: JobObject) -> bool:

@@ -48,7 +48,7 @@ class Records:
 
     def put(self, uid: str, entry: Open) -> None:
         with self._lock:
-            if len(self._open) >= MAX_OPEN:
+            if uid not in self._open and len(self._open) >= MAX_OPEN:
                 del self._open[next(iter(self._open))]  # the oldest
             self._open[uid] = entry
             self._store()

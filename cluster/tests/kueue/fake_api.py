@@ -17,6 +17,7 @@ from typing import Any, Callable
 
 GATES = "kueue.x-k8s.io/admission-gated-by"
 MAX_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
 Object = dict[str, Any]
 Path = tuple[str, str, str, str]
 """Group, resource, namespace ("" if none), name."""
@@ -50,6 +51,15 @@ def merge(target: Any, patch: Any) -> Any:
         else:
             merged[key] = merge(merged.get(key), value)
     return merged
+
+
+def is_true(workload: Object, condition: str) -> bool:
+    return any(c["type"] == condition and c["status"] == "True" for c in workload["status"].get("conditions", ()))
+
+
+def set_condition(workload: Object, condition: str, value: bool) -> None:
+    others = [c for c in workload["status"].get("conditions", ()) if c["type"] != condition]
+    workload["status"]["conditions"] = [*others, {"type": condition, "status": str(value), "reason": "Test"}]
 
 
 class Refused(Exception):
@@ -116,6 +126,7 @@ class FakeApi:
             self._store("MODIFIED", path, item)
             if path[0] in self.kinds.values():
                 self._copy_gate(item)
+                self._copy_limit(item)
             return copy.deepcopy(item)
 
     def change(self, path: Path, function: Callable[[Object], None]) -> None:
@@ -165,8 +176,30 @@ class FakeApi:
                 "labels": {"kueue.x-k8s.io/job-uid": metadata["uid"]},
                 "annotations": {GATES: metadata["annotations"][GATES]} if GATES in metadata.get("annotations", {}) else {},
             },
+            "spec": {"maximumExecutionTimeSeconds": metadata["labels"].get(MAX_SECONDS)},
+            "status": {},
         }
         self.create("kueue.x-k8s.io", "workloads", workload)
+
+    def workload_path(self, job: Object) -> Path | None:
+        for path, workload in self.objects.items():
+            if path[1] == "workloads" and workload["metadata"]["labels"]["kueue.x-k8s.io/job-uid"] == job["metadata"]["uid"]:
+                return path
+        return None
+
+    def _copy_limit(self, job: Object) -> None:
+        """Kueue's rule for a suspended job that differs from its Workload: the Workload's spec follows; but if quota is reserved,
+        the Workload is made anew, without its times. A Workload of the user's is finished."""
+        limit, path = (job["metadata"].get("labels") or {}).get(MAX_SECONDS), self.workload_path(job)
+        if path is None or self.objects[path].get("spec", {}).get("maximumExecutionTimeSeconds") == limit:
+            return
+        if PREBUILT in job["metadata"]["labels"]:
+            self.change(path, lambda workload: set_condition(workload, "Finished", True))
+        elif is_true(self.objects[path], "QuotaReserved"):
+            self.delete(path)
+            self._make_workload(job)
+        else:
+            self.change(path, lambda workload: workload["spec"].update(maximumExecutionTimeSeconds=limit))
 
     def _copy_gate(self, job: Object) -> None:
         for path, workload in list(self.objects.items()):
