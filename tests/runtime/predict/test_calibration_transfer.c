@@ -192,7 +192,10 @@ static void agreeing_jobs_carry_a_residual_as_the_closed_form_says(void **state)
     double interval = sqrt(fit->spread * (rest + (1 - rest / stated) * noise) / stated);
     predict_assert_close(with.interval, interval);
     assert_compare(with.interval, <, without.interval);
-    assert_compare(with.believed[MDOT_CALIBRATION_EFFECT_JOB], >, without.believed[MDOT_CALIBRATION_EFFECT_JOB]);
+    const mdot_calibration_effect of_job = MDOT_CALIBRATION_EFFECT_JOB;
+    assert_compare(with.believed[of_job], >, without.believed[of_job]);
+    double unknown = (1 - without.believed[of_job]) * (1 - correlation * correlation);
+    predict_assert_close(with.believed[of_job], 1 - unknown);
     mdot_calibration_destroy(alone);
     mdot_calibration_destroy(both);
 }
