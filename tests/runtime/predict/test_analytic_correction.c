@@ -5,7 +5,6 @@
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
 #include "runtime/predict/predictor_schema.h"
-#include "runtime/predict/analytic_correction.h"
 #include "tests/support/assertions.h"
 #include "tests/support/predict_fixture.h"
 
