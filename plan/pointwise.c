@@ -82,7 +82,11 @@ DEFINITION(cast, pl_cast(o->arena, o->x[0], o->dtype))
 static const pl_expr *clip(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    if (o->count > 1 && o->x[1] != NULL) x = pl_binary(o->arena, PL_MAX, x, o->x[1]);
+    bool has_min = o->count > 1 && o->x[1] != NULL;
+    if (has_min && ir_node_int(o->node, "nan_to_min", 0) != 0)
+        x = pl_select(o->arena, pl_binary(o->arena, PL_LT, o->x[1], x), x, o->x[1]);
+    else if (has_min)
+        x = pl_binary(o->arena, PL_MAX, x, o->x[1]);
     if (o->count > 2 && o->x[2] != NULL) x = pl_binary(o->arena, PL_MIN, x, o->x[2]);
     return x;
 }

@@ -210,7 +210,8 @@ mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, ir_inputs input,
     return MDOT_OK;
 }
 
-/* Max(x, least), then Min(…, greatest): if the limits cross, the greatest wins (ONNX Clip-13). */
+/* Max(x, least), then Min(…, greatest): if the limits cross, the greatest wins (ONNX Clip-13). In quantisation, the
+ * least limit replaces NaN (attribute "nan_to_min"). */
 mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
@@ -223,6 +224,9 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, ir_inputs in, ir_
         if (in[k] == NULL) continue;
         if (in[k]->count != 1 || in[k]->dtype != x->dtype)
             return ir_fail(node, err, MDOT_MALFORMED, "limit %d must be a scalar of the type of the input", k);
+        bool replaces = k == 1 && y->f != NULL && ir_node_int(node, "nan_to_min", 0) != 0;
+        for (int64_t i = 0; replaces && i < y->count; i++)
+            if (isnan(y->f[i])) y->f[i] = in[1]->f[0];
         apply_binary(ir_binary_default(folds[k - 1]), y, in[k], y);
     }
     out[0] = y;

@@ -84,7 +84,7 @@ static double saturated(mdot_dtype dtype, double value)
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
     bool is_unsigned = ir_dtype_is_unsigned(dtype);
     double minimum = is_unsigned ? 0 : -ldexp(1, bits - 1), maximum = ldexp(1, is_unsigned ? bits : bits - 1) - 1;
-    return isnan(value) ? 0 : fmin(fmax(value, minimum), maximum);
+    return fmin(fmax(value, minimum), maximum); /* NaN becomes the minimum, as in ONNX Runtime and ONNX's reference */
 }
 
 static double quantised(mdot_dtype dtype, double value, double scale, double zero)

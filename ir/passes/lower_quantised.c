@@ -22,20 +22,12 @@ static ir_value *along_axis(ir_builder *b, ir_value *operand, int rank, int64_t 
     return ir_build_reshape(b, operand, dims, rank);
 }
 
-/* Is the node a Round, or a Round plus a zero point? */
-static bool has_whole_elements(const ir_node *node)
-{
-    if (node->op == &ir_ops[IR_OP_Add] && node->inputs[0]->def != NULL) node = node->inputs[0]->def;
-    return node->op == &ir_ops[IR_OP_Round];
-}
-
 /* A quantised value as a float. If it was quantised by this pass, the value before the cast is used, after clipping
  * to the type's range. */
 static ir_value *as_float(ir_builder *b, ir_value *x, mdot_dtype dtype)
 {
     const ir_node *cast = x->def, *clip = cast != NULL && cast->op == &ir_ops[IR_OP_Cast] ? cast->inputs[0]->def : NULL;
-    bool is_own = clip != NULL && clip->op == &ir_ops[IR_OP_Clip] && clip->inputs[0]->def != NULL &&
-                  clip->outputs[0]->type.dtype == dtype && has_whole_elements(clip->inputs[0]->def);
+    bool is_own = clip != NULL && ir_node_int(clip, "nan_to_min", 0) != 0 && clip->outputs[0]->type.dtype == dtype;
     return is_own ? cast->inputs[0] : ir_build_cast(b, x, dtype);
 }
 
@@ -67,7 +59,8 @@ static void dequantise(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_mul(b, less_zero(b, x, zero, b->dtype), scale));
 }
 
-/* round(x / scale) + zero, clipped to the type. */
+/* round(x / scale) + zero, clipped to the type. NaN, for example -inf / inf, becomes the minimum, as in ONNX Runtime
+ * and ONNX's reference. */
 static ir_value *quantised(ir_builder *b, ir_value *x, ir_value *scale, ir_value *zero, mdot_dtype dtype)
 {
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -76,7 +69,9 @@ static ir_value *quantised(ir_builder *b, ir_value *x, ir_value *scale, ir_value
     if (zero != NULL) rounded = ir_build_add(b, rounded, ir_build_cast(b, zero, b->dtype));
     ir_value *minimum = ir_build_scalar(b, is_unsigned ? 0 : -ldexp(1, bits - 1));
     ir_value *maximum = ir_build_scalar(b, ldexp(1, is_unsigned ? bits : bits - 1) - 1);
-    return ir_build_cast(b, ir_build_op3(b, IR_OP_Clip, rounded, minimum, maximum), dtype);
+    ir_value *clipped =
+        ir_build_with(b, IR_OP_Clip, IR_VALUES(rounded, minimum, maximum), IR_ATTRS(IR_INT("nan_to_min", 1)));
+    return ir_build_cast(b, clipped, dtype);
 }
 
 static void quantise(ir_builder *b, ir_node *node)

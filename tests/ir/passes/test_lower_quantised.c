@@ -124,6 +124,33 @@ static void integers_have_no_negative_zero(void **state)
         lengths);
 }
 
+/* NaN becomes the type's least number, as in ONNX Runtime and ONNX's reference, and infinities saturate. The kernels
+ * read the values from a constant behind a condition that is false at run time. */
+static void values_that_are_no_numbers_are_quantised(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u8", "i8", "u16", "i16"}, *const zeros[] = {"0", "3"};
+    static const char *const scales[][3] = {{"[]", "0.5"}, {"[]", "inf"},   {"[]", "0"},
+                                            {"[]", "nan"}, {"[]", "1e-30"}, {"[4]", "-0.5, inf, 0, 1e30"}};
+    for (size_t i = 0; i < 4 * 2 * sizeof scales / sizeof scales[0]; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "x = input f32[L,1,1]\nbig = constant f32[] [1e30]\nm = Less(big, x)\n"
+                 "c = constant f32[4,8] [nan, inf, -inf, -0, 0, 1, 1e38, -1e38, nan, inf, -inf, -0, 0, 1, 1e38, -1e38, "
+                 "nan, inf, -inf, -0, 0, 1, 1e38, -1e38, nan, inf, -inf, -0, 0, 1, 1e38, -1e38]\n"
+                 "v = Where(m, x, c)\ns = constant f32%s [%s]\nz = constant %s[] [%s]\n"
+                 "q = QuantizeLinear(v, s, z)\nf = Cast(q) {to=1}\nt = constant f32[] [0.25]\n"
+                 "y = DequantizeLinear(q, t, z)\nd = DequantizeLinear(q, s, z)\nk = QuantizeLinear(c, s, z) {axis=0}\n"
+                 "g = Cast(k) {to=1}\nw = Add(x, g)\nreturn f, y, d, w\n",
+                 scales[i / 8][0], scales[i / 8][1], types[i / 2 % 4], zeros[i % 2]);
+        assert_code_agrees(text, lengths);
+    }
+    assert_code_agrees("x = input f32[L]\nbig = constant f32[] [1e30]\nm = Less(big, x)\n"
+                       "c = constant f32[] [nan]\nv = Where(m, x, c)\nq, s, z = DynamicQuantizeLinear(v)\n"
+                       "return q, z\n",
+                       lengths);
+}
+
 static void blocks_of_constants_are_dequantised(void **state)
 {
     (void)state;
@@ -156,6 +183,7 @@ int main(void)
         cmocka_unit_test(single_scales_fit_any_rank),
         cmocka_unit_test(a_quantised_layer_becomes_a_linear),
         cmocka_unit_test(integers_have_no_negative_zero),
+        cmocka_unit_test(values_that_are_no_numbers_are_quantised),
         cmocka_unit_test(blocks_of_constants_are_dequantised),
         cmocka_unit_test(blockwise_quantisation_is_refused),
     };
