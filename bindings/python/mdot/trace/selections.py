@@ -1,13 +1,16 @@
 """Selections by data: results whose sizes or numbers depend on computed values, such as `x[x > 0]`, nonzero and item.
 
-A run with values notes them in order, and later runs on fake tensors recall them. At another batch, as large a part of the
-operand is selected, and numbers stay.
+A run with values notes them, and later runs on fake tensors recall them by kind, place in the program and shape, because
+they may skip some, for example checks of values in the program's libraries. At another batch, as large a part of the operand is
+selected, and numbers stay.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
+import sys
 from typing import Any, Iterator
 from unittest import mock
 
@@ -32,6 +35,9 @@ class Selection:
     """Elements that each mask selects, or the result's rows."""
     result: Any
     """The number, or the shapes and types of the results."""
+    place: Any = None
+    shape: tuple[int, ...] | None = None
+    """Of the first operand; None for an element of a list."""
 
 
 def kind_of(func: Any, args: tuple[Any, ...]) -> str | None:
@@ -50,9 +56,17 @@ def _is_mask(index: Any) -> bool:
     return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
-def _elements(kind: str, args: tuple[Any, ...]) -> int:
+def _shape(kind: str, args: tuple[Any, ...]) -> tuple[int, ...]:
     operands = [index for index in args[1] if _is_mask(index)] if kind == "index" else tensors_of(args)
-    return operands[0].numel() if operands else 0
+    return tuple(operands[0].shape) if operands else (0,)
+
+
+def _place() -> Any:
+    """The program's call: its innermost function outside PyTorch and mdot, and the instruction there."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("torch", "mdot"):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def note(found: list[Selection], func: Any, args: tuple[Any, ...], out: Any) -> None:
@@ -65,7 +79,8 @@ def note(found: list[Selection], func: Any, args: tuple[Any, ...], out: Any) -> 
         rows = [result.shape[0] for result in tensors_of(out)[:1] if result.ndim > 0]
         counts = [int(mask.count_nonzero()) for mask in masks] or rows
         result = pytree.tree_map(lambda leaf: (tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf, out)
-    found.append(Selection(kind, _elements(kind, args), counts, result))
+    shape = _shape(kind, args)
+    found.append(Selection(kind, math.prod(shape), counts, result, _place(), shape))
 
 
 @contextlib.contextmanager
@@ -77,7 +92,8 @@ def noted_lists(found: list[Selection]) -> Iterator[None]:
         numbers = original(tensor)
         if torch._C._len_torch_dispatch_stack() == 0:  # mdot reads a constant, rather than the program
             return numbers
-        found.extend(Selection("number", 1, [], number) for number in pytree.tree_leaves(numbers))
+        place = _place()
+        found.extend(Selection("number", 1, [], number, place) for number in pytree.tree_leaves(numbers))
         return numbers
 
     with mock.patch.object(torch.Tensor, "tolist", tolist):
@@ -89,7 +105,7 @@ class Recalled(KnownContents):
 
     def __init__(self, found: list[Selection]) -> None:
         super().__init__()
-        self._found, self._left = found, iter(found)
+        self._found, self._left = found, list(found)
         self._masks: Any = WeakIdKeyDictionary()
         """Elements that a mask selects: the backward pass reads the same masks."""
 
@@ -97,8 +113,9 @@ class Recalled(KnownContents):
         kind = kind_of(func, args)
         if kind is None:
             return super().run(func, args, kwargs)
-        elements = _elements(kind, args)
-        one = self._next(kind, elements)
+        shape = _shape(kind, args)
+        elements = math.prod(shape)
+        one = self._next(kind, shape)
         if one is None:
             raise DataDependent[1](func)
         known = self._compute(func, args, kwargs)
@@ -116,13 +133,20 @@ class Recalled(KnownContents):
             return made[0] if is_matrix else made
         return self._resized(one, elements, counts[0])
 
-    def _next(self, kind: str, elements: int) -> Selection | None:
-        """The next selection. A backward pass repeats earlier ones, in gradients and checkpointed regions."""
-        if torch._C._current_autograd_node() is None:  # fake tensors need fewer: a place in an index is no number
-            return next((one for one in self._left if one.kind == kind), None)
-        return next((one for one in self._found if (one.kind, one.elements) == (kind, elements)), None) or next(
-            (one for one in self._found if one.kind == kind), None
-        )
+    def _next(self, kind: str, shape: tuple[int, ...]) -> Selection | None:
+        """The next selection at this place, of equal shape if one is left, or else of as many dimensions. A backward pass
+        repeats earlier ones, in gradients and checkpointed regions."""
+        place, is_backward = _place(), torch._C._current_autograd_node() is not None
+        alike = [one for one in (self._found if is_backward else self._left) if one.kind == kind]
+        here = [one for one in alike if one.place == place and (one.shape is None or len(one.shape) == len(shape))]
+        if is_backward:
+            here = here or alike
+        if not here:
+            return None
+        chosen = next((one for one in here if one.shape in (None, shape)), here[0])
+        if not is_backward:
+            del self._left[next(i for i, one in enumerate(self._left) if one is chosen)]
+        return chosen
 
     def _places(self, indices: Any, counts: list[int]) -> list[Any]:
         """Places in the dimensions of each mask."""

@@ -12,6 +12,7 @@ import support
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.flop_counter import FlopCounterMode
 
 import mdot
@@ -81,6 +82,21 @@ def repeated(m: Any, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def differing(m: Any, x: torch.Tensor) -> torch.Tensor:
+    """Numbers and masks of one kind, of which a run on fake tensors reads only some, in one statement and in a loop."""
+    if not torch.compiler.is_compiling() and not isinstance(x, FakeTensor):
+        assert bool(x.isfinite().all()) and int((x > 9).sum()) >= 0 and x[(x > 1).any(-1)].numel() >= 0
+    if bool(x.isinf().any()):
+        raise ValueError("infinite")
+    rows, few = x[x.sum(-1) > 0], x[:, :4][x[:, :4].sum(-1) > 1]
+    length = int((rows.mean(-1) > 0).sum().clamp(1, 9)) + int((few.mean(-1) > 9).sum())
+    rows = m.b(m.a(rows))
+    for part in (rows, few[None], rows):
+        if len(part) > 1 or bool(part.isnan().any()):
+            rows = torch.cat([rows, m.c(part[part.sum(-1) > 0])])
+    return torch.cat([rows, m.c(few), m.b(m.a(x[0, :length]))])
+
+
 PROGRAMS: dict[str, Body] = {
     "mask": lambda m, x: m.b(m.a(x[x.sum(-1) > 0])),
     "nonzero": lambda m, x: m.c(x.flatten(0, 1)[(x.sum(-1) > 0).flatten().nonzero()[:, 0]]),
@@ -94,6 +110,7 @@ PROGRAMS: dict[str, Body] = {
     "words": words,
     "repeated": repeated,
     "checked": checked,
+    "differing": differing,
 }
 
 
