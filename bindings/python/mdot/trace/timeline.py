@@ -206,6 +206,9 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             args = tuple(one.contiguous() if isinstance(one, torch.Tensor) and 0 in one.stride() else one for one in args)
         if name == "_cudnn_rnn_backward":  # PyTorch has no kernel of it for tensors without data
             out = recurrences.backward(args)
+        elif name == "sparse_mask" and args[1].is_sparse:  # without data, its result would have no elements
+            values = torch.empty_like(args[1]._values(), dtype=args[0].dtype)
+            out = torch.sparse_coo_tensor(args[1]._indices(), values, args[1].shape, check_invariants=False)
         elif self.known is not None:
             out = self.known.run(func, args, kwargs or {})
         elif self._kernels is not None:
