@@ -57,6 +57,16 @@ def _version(option: str, value: Any) -> int:
     return 100 * int(found[1]) + int(found[2])
 
 
+def _words_elsewhere(keyword: str) -> dict[str, str]:
+    """Words that a single other option takes, with its text, for example frozen_weights='nf4'."""
+    found: dict[str, set[str]] = {}
+    for other, choices in CHOICES.items():
+        words = {} if other == keyword else {**{choice.replace("_", "-"): choice for choice in choices}, **WORDS.get(other, {})}
+        for word, choice in words.items():
+            found.setdefault(word, set()).add(f"{other}={choice!r}")
+    return {word: next(iter(texts)) for word, texts in found.items() if len(texts) == 1 and len(word) > 2}
+
+
 def _number(row: Row, value: Any) -> float:
     """The value of an option as the C struct holds it."""
     refuse_list(row.keyword, value)
@@ -65,7 +75,8 @@ def _number(row: Row, value: Any) -> float:
         if isinstance(value, bool) and row.bare is not None:
             value = row.bare if value else choices[0]
         return choose(
-            row.keyword, choices[0] if value is None else value, choices, WORDS[row.keyword], NEAREST[row.keyword]
+            row.keyword, choices[0] if value is None else value, choices, WORDS[row.keyword], NEAREST[row.keyword],
+            _words_elsewhere(row.keyword),
         )
     if row.kind == "flag":
         return int(bool(value))
@@ -140,6 +151,8 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
             word = OPTION_WORDS.get(name.replace("_", "-")) or suggest(name, [*OPTIONS, *DEGREES, *OPTION_WORDS])
             word = OPTION_WORDS.get(word or "", word)
             hint = f" (did you mean {word}?)" if word is not None else ""
+            if re.search(r"(^|_)len(gth)?$|^block_size$", name):
+                hint = ", because the length belongs to the job: use job.with_length(N), or length=N where you make the job"
             raise UnknownOptionError(f"unknown option {name!r}{hint}; the options are {', '.join(OPTIONS)}")
         if keyword in read:
             raise InvalidArgumentError(f"{keyword} is given twice, also as {name}")
@@ -147,6 +160,11 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
     shards = read.pop("fsdp", None)
     if shards is None:
         return read
+    if isinstance(shards, str) and not shards.isdecimal():
+        raise InvalidArgumentError(
+            f"fsdp is the number of GPUs that shard the model, not {shards!r}: pass fsdp=N for full_shard, or data_parallel=N "
+            "and zero=2 for shard_grad_op"
+        )
     degree = whole_number("fsdp, the number of GPUs that shard the model,", shards, 1, 1 << 16)
     if read.get("zero") not in (None, 3) or read.get("data_parallel") not in (None, degree):
         raise InvalidArgumentError(f"fsdp={degree} is data_parallel={degree} and zero=3, which exclude other values")

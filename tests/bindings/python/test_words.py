@@ -69,6 +69,20 @@ class Words(TestCase):
                 self.assertIn(f"{option} must be", message)
                 self.assertIn(f"{word!r} (did you mean {choice}?)", message)
 
+    def test_a_word_with_several_parts_is_suggested(self) -> None:
+        for option, word, choice in (("precision", "fp8_e4m3", "fp8"), ("attention", "paged|sdpa", "flash"), ("precision", "fp8+e5m2", "fp8")):
+            self.assertIn(f"(did you mean {choice}?)", message_of(lambda: self.filled(option, word)))
+
+    def test_words_of_one_other_option_name_it(self) -> None:
+        for word, text in (("nf4", "frozen_weights='nf4'"), ("int8wo", "frozen_weights='int8'")):
+            self.assertIn(f"(did you mean {text}?)", message_of(lambda: self.filled("precision", word)))
+
+    def test_lengths_and_shards_name_their_place(self) -> None:
+        for name in ("length", "max_seq_length", "seq_len", "max_length", "block_size", "context_length"):
+            self.assertIn("job.with_length(N)", message_of(lambda: read_options({name: 512})))
+        for word in ("full_shard", "full_shard auto_wrap", "shard_grad_op"):
+            self.assertIn("pass fsdp=N for full_shard", message_of(lambda: read_options({"fsdp": word})))
+
     def test_a_misspelt_choice_is_suggested(self) -> None:
         for option, choices in CHOICES.items():
             for choice in choices if option != "link" else ():

@@ -80,6 +80,9 @@ def _remedy(fault: Exception, model: nn.Module, args: Sequence[Any], kwargs: Map
         return "check the example inputs: example_inputs holds positional arguments, and example_kwargs holds those with names"
     if re.search("multiplies equal types|should be the same|scalar type|same dtype|dtype .* does not match", text):
         return "give the example inputs the type that the weights have, for example x.float()"
+    if (layout := re.match(r"Sparse (CSR|CSC|BSR|BSC) tensors", text)) is not None:
+        made = f"replace each {layout[1]} tensor by tensor.to_dense().to_sparse(), which has the same elements"
+        return f"a trace takes sparse tensors in the COO layout alone: {made}"
     if "same device" in text:
         return "the example inputs are traced on the CPU: let the module make tensors on its input's device, as x.device"
     if ".numpy()" in text:
