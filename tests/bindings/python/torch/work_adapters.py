@@ -26,7 +26,8 @@ def adapters() -> Iterator[tuple[str, Make]]:
         "PveraConfig": {"r": 4, "target_modules": ["q_proj"]}, "TrainableTokensConfig": {"token_indices": [0, 1]},
         "LoraConfig_parameters": {"r": 4, "target_modules": [], "target_parameters": ["q_proj.weight"]}, "LNTuningConfig": {},
         "ShadowConfig": {}, "LilyConfig": {"target_modules": ["q_proj"]},
-        "PromptEncoderConfig": {"num_virtual_tokens": 4},
+        "PromptEncoderConfig": {"num_virtual_tokens": 4}, "ShiraConfig": {"r": 2, "target_modules": linears},
+        "VBLoRAConfig": {"r": 4, "target_modules": linears, "num_vectors": 8, "vector_length": 8},
     }  # fmt: skip
     for name, options in kinds.items():
         yield f"peft_{name}", lambda n=name.split("_")[0], o=options: _adapted(n, o)
