@@ -134,6 +134,8 @@ mdot_status fe_find_ready_job(const char *folder, const char *name, json_object 
     for (int variant = 0; variant < 2; variant++) {
         json_object_object_foreach(library, known, other)
         {
+            const char *except = fe_text(other, "except"); /* a library with another network of this name */
+            if (except != NULL && own > name && strncasecmp(name, except, strlen(except)) == 0) continue;
             if (row == NULL && (is_called(known, own, variant > 0) || has_alias(other, own, variant > 0))) row = other;
         }
     }

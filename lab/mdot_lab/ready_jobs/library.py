@@ -3,8 +3,9 @@
     python -m mdot_lab.ready_jobs.library weights/jobs [NAME…]
 
 A row of library.csv has the network's name, a title, a default length, aliases, and a configuration as KEY=VALUE words,
-which begin with model_type, or a network to trace: of `Job.from_name`, or dlrm:DATA (recommenders.py). Without names,
-networks with a file stay.
+which begin with model_type, or a network to trace: of `Job.from_name`, or dlrm:DATA (recommenders.py). `except` names a
+library whose network of this name differs, as timm's vit_huge_patch14_224 has no head. Without names, networks with a
+file stay.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def main() -> None:
     rows = list(csv.DictReader(Path(__file__).with_name("library.csv").open()))
     for row in rows:
         entry: dict[str, Any] = {"aliases": row["aliases"].split()} if row["aliases"] else {}
+        if row["except"]:
+            entry["except"] = row["except"]
         entry["title"] = row["title"]
         if row["length"]:
             entry["length"] = int(row["length"])

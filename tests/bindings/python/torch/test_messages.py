@@ -21,6 +21,7 @@ import mdot
 from mdot.configuration import fill
 from mdot.library import structs as c
 from mdot.library.errors import UnknownOptionError
+from mdot.trace.models import build
 
 NET = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
 X = torch.zeros(4, 8)
@@ -79,6 +80,24 @@ class Hub(unittest.TestCase):
             self.assertEqual(found[name], [is_read, parameters])
         self.assertIn("names no class", found["acme/classless"])
         self.assertIn("hf:acme/absent: its config.json can neither be downloaded", found["acme/absent"])
+
+
+class Names(unittest.TestCase):
+    """A name of another library leads to a ready job only if that is the same network."""
+
+    def test_each_network_of_a_library_has_the_parameters_of_its_ready_job(self) -> None:
+        checked = 0
+        for name, module in (("timm", "timm"), ("torchvision", "torchvision.models")):
+            for kind in library(module).list_models():
+                try:
+                    job = mdot.Job.read(f"{name}:{kind}")
+                except mdot.NotFoundError:
+                    continue
+                with self.subTest(f"{name} {kind}"):
+                    model = build(f"{name}:{kind}").model
+                    self.assertEqual(job.parameters, sum(p.numel() for p in model.parameters()))
+                    checked += 1
+        self.assertGreater(checked, 30)
 
 
 class Messages(unittest.TestCase):
