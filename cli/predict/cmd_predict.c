@@ -51,6 +51,16 @@ bool predict_parse_sweep(const char *command, char *text, void *request)
                           &r->dim_value_count);
 }
 
+bool predict_parse_fit(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    if (strcmp(text, "batch") == 0) return r->fit = true;
+    if (r->swept_dim != NULL) return is_swept_twice(command, text);
+    r->swept_dim = text;
+    r->dim_values[r->dim_value_count++] = 1; /* the first that is tried */
+    return r->fits_dim = true;
+}
+
 static int run(int argc, char **argv)
 {
     static predict_request request; /* too large for the stack */

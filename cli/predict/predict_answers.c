@@ -21,14 +21,6 @@ bool predict_parse_batch(const char *command, char *text, void *request)
                           &r->batch_count);
 }
 
-/* Collects job properties. A job whose tensors are all empty is refused, because the time is unpredictable. */
-static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
-{
-    v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
-    if (cli_has_work(v->job, &v->info)) return MDOT_OK;
-    return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
-}
-
 /* If the job can be read although the dimension is unbound, and is not the job's length, which has a default, the job
  * lacks that dimension, and every value would give the same answer. */
 static mdot_status check_swept(const predict_request *r, mdot_error *err)
@@ -50,6 +42,25 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
                       bs_suggest_end(&suggestion).text);
 }
 
+/* Reads the job with a value of the swept dimension, if there is one. A job whose tensors are all empty is refused,
+ * because the time is unpredictable. */
+static mdot_status read_variant(const predict_request *r, int64_t value, bool is_quiet, predict_variant *v,
+                                mdot_error *err)
+{
+    cli_reading reading = r->reading;
+    reading.quiet = reading.quiet || is_quiet;
+    *v = (predict_variant){.value = value, .info = MDOT_INIT(mdot_job_info)};
+    if (r->swept_dim != NULL && reading.dims.count == CLI_MAX_DIMS)
+        return BS_INVALID(err, "at most %d dimensions", CLI_MAX_DIMS);
+    if (r->swept_dim != NULL)
+        reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = value};
+    BS_TRY(cli_read_job(r->command, r->job_path, &reading, &v->job, err));
+    mdot_job_get_info(v->job, &v->info);
+    v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
+    if (cli_has_work(v->job, &v->info)) return MDOT_OK;
+    return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
+}
+
 /* Reads the job once for each value of the swept dimension. */
 mdot_status predict_read(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
@@ -57,22 +68,8 @@ mdot_status predict_read(const predict_request *r, predict_answers *answers, mdo
     answers->variants = calloc(count, sizeof *answers->variants);
     if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = r->swept_dim != NULL ? check_swept(r, err) : MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
-        cli_reading reading = r->reading;
-        predict_variant *v = &answers->variants[i];
-        reading.quiet = reading.quiet || i > 0;
-        if (r->swept_dim != NULL) {
-            if (reading.dims.count == CLI_MAX_DIMS) return BS_INVALID(err, "at most %d dimensions", CLI_MAX_DIMS);
-            v->value = r->dim_values[i];
-            reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = v->value};
-        }
-        status = cli_read_job(r->command, r->job_path, &reading, &v->job, err);
-        if (status != MDOT_OK) break;
-        answers->variant_count++;
-        v->info = MDOT_INIT(mdot_job_info);
-        mdot_job_get_info(v->job, &v->info);
-        status = look_through(r, v, err);
-    }
+    for (size_t i = 0; status == MDOT_OK && i < count; i++, answers->variant_count++)
+        status = read_variant(r, r->dim_values[i], i > 0, &answers->variants[i], err);
     answers->first_job = answers->variants[0].job;
     answers->job = answers->variants[0].info;
     if (answers->first_job != NULL) answers->choices = cli_choices_of(answers->first_job);
@@ -116,21 +113,44 @@ static mdot_status list_configurations(predict_request *r, predict_answers *answ
     return MDOT_OK;
 }
 
-/* Finds the largest batch whose step fits, and stores it in *c; the smallest if none fits. Memory grows with the
- * batch. */
-static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_configuration *c, mdot_error *err)
+/* Sets the batch, or reads the job with another value of the dimension. */
+static mdot_status set_size(const predict_request *r, int64_t size, predict_variant *v, mdot_configuration *c,
+                            mdot_error *err)
+{
+    if (!r->fits_dim) c->batch = size;
+    if (!r->fits_dim) return MDOT_OK;
+    mdot_job_destroy(v->job);
+    return read_variant(r, size, true, v, err);
+}
+
+/* Finds the largest batch, or value of a dimension, whose step fits, and stores it in *c or *v; the smallest if none
+ * fits. Memory grows with both. A job may limit its dimension. */
+static mdot_status find_fit(const predict_request *r, mdot_context *context, predict_variant *v, mdot_configuration *c,
+                            mdot_error *err)
 {
     int64_t unit = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
-    int64_t fits = 0, too_large = CLI_MAX_BATCH / unit + 1;
+    if (r->fits_dim) unit = 1;
+    int64_t fits = 0, limit = (r->fits_dim ? INT32_MAX : CLI_MAX_BATCH) / unit, too_large = limit + 1;
     for (int64_t tried = 1; too_large - fits > 1;) {
         mdot_prediction p = MDOT_INIT(mdot_prediction);
-        c->batch = tried * unit;
-        BS_TRY(mdot_predict(context, job, c, &p, err));
+        mdot_status status = set_size(r, tried * unit, v, c, err);
+        if (status == MDOT_OK) status = mdot_predict(context, v->job, c, &p, err);
+        if (status != MDOT_OK && (fits == 0 || !r->fits_dim)) return status;
         *(p.fits ? &fits : &too_large) = tried;
-        bool doubling = p.fits && too_large > CLI_MAX_BATCH / unit && 2 * tried < too_large;
+        bool doubling = p.fits && too_large > limit && 2 * tried < too_large;
         tried = doubling ? 2 * tried : fits + (too_large - fits) / 2;
     }
-    c->batch = (fits > 0 ? fits : 1) * unit;
+    return set_size(r, (fits > 0 ? fits : 1) * unit, v, c, err);
+}
+
+/* Gives each configuration a variant of its own. */
+static mdot_status separate_variants(predict_answers *answers, mdot_error *err)
+{
+    predict_variant *variants = realloc(answers->variants, answers->count * sizeof *variants);
+    if (variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    answers->variants = variants;
+    for (size_t i = 1; i < answers->count; i++) variants[answers->variant[i] = i] = (predict_variant){.job = NULL};
+    answers->variant_count = answers->count;
     return MDOT_OK;
 }
 
@@ -223,10 +243,14 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
         snprintf(answers->compiler, sizeof answers->compiler, "%s", info.compiler);
         answers->choices.torch = info.assumed_torch;
     }
-    for (size_t i = 0; status == MDOT_OK && r->fit && i < answers->count; i++) {
-        status = find_fit(context, job_of(answers, i), &answers->configurations[i], err);
+    if (status == MDOT_OK && r->fits_dim) status = separate_variants(answers, err);
+    for (size_t i = 0; status == MDOT_OK && (r->fit || r->fits_dim) && i < answers->count; i++) {
+        predict_variant *v = &answers->variants[answers->variant[i]];
+        status = find_fit(r, context, v, &answers->configurations[i], err);
         if (cli_combination_count(&r->lists) > 1) status = MDOT_OK; /* refused below */
     }
+    answers->first_job = answers->variants[0].job;
+    answers->job = answers->variants[0].info;
     size_t stride = answers->count / answers->variant_count;
     for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
         status = predict_rows(r, context, answers, v * stride, stride, err);

@@ -237,6 +237,10 @@ static void print_one(const predict_request *r, const predict_answers *answers)
              r->fit               ? p->fits ? " (the largest that fits)" : " (the smallest, which does not fit)"
              : r->batch_count > 0 ? ""
                                   : " (the file's)");
+    if (r->fits_dim)
+        snprintf(batch.text, sizeof batch.text, "batch %" PRId64 ", %.40s %" PRId64 "%s, ", c->batch,
+                 cli_printable(&name, r->swept_dim), answers->variants[0].value,
+                 p->fits ? " (the largest that fits)" : ", which does not fit");
     print_common(r, answers, batch.text, 2, 0);
     printf("\n  step        %s ms, 90 %% interval %s to %s ms\n", number(&a, p->step_ms), number(&b, p->lower_ms),
            number(&d, p->upper_ms));

@@ -26,7 +26,7 @@ typedef struct predict_request {
     cli_total total;
     int64_t output_tokens; /* of a request to a language model */
     int sort;              /* predict_order, or CLI_NO_CHOICE */
-    bool fit, explain, json, wide;
+    bool fit, fits_dim, explain, json, wide; /* fits_dim: find the largest value of swept_dim */
     const char *beside_path; /* a second job on the same GPU; NULL: none */
     int64_t beside_batch;    /* 0: the file's */
 } predict_request;
@@ -84,6 +84,7 @@ typedef struct predict_answers {
 
 /* Calls of options, which expect a predict_request, and the names of predict_order. */
 bool predict_parse_sweep(const char *command, char *text, void *request);
+bool predict_parse_fit(const char *command, char *text, void *request);
 bool predict_parse_batch(const char *command, char *text, void *request);
 extern const char *const predict_order_names[];
 

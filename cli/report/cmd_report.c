@@ -32,7 +32,7 @@ static void name_row(const predict_request *r, const predict_answers *answers, s
         bs_join_add(&name, "%s%s%s", is_number ? r->lists.item[l].option->name : "", is_number ? " " : "",
                     cli_value_in(&r->lists, l, answers->combination[i]));
     }
-    if (answers->variant_count > 1)
+    if (answers->variant_count > 1 || r->fits_dim)
         bs_join_add(&name, "%s %lld", r->swept_dim, (long long)answers->variants[answers->variant[i]].value);
     if (r->batch_count > 1 || r->fit) bs_join_add(&name, "batch %lld", (long long)c->batch);
     if (r->training.torch_count > 1) bs_join_add(&name, RT_VERSION_FORMAT, RT_VERSION_PARTS(c->torch));
@@ -66,7 +66,7 @@ static mdot_status predict_batches(predict_request *r, predict_answers *answers,
     static predict_request asked; /* too large for the stack */
     asked = *r;
     list_batches(answers, job);
-    r->fit = r->explain = false;
+    r->fit = r->fits_dim = r->explain = false;
     r->batch_count = job->batch_count;
     memcpy(r->batches, job->batches, sizeof job->batches);
     predict_answers scaled = {.variants = answers->variants,
