@@ -149,7 +149,10 @@ static mdot_status separate_variants(predict_answers *answers, mdot_error *err)
     predict_variant *variants = realloc(answers->variants, answers->count * sizeof *variants);
     if (variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     answers->variants = variants;
-    for (size_t i = 1; i < answers->count; i++) variants[answers->variant[i] = i] = (predict_variant){.job = NULL};
+    for (size_t i = 1; i < answers->count; i++) {
+        answers->variant[i] = i;
+        variants[i] = (predict_variant){.job = NULL};
+    }
     answers->variant_count = answers->count;
     return MDOT_OK;
 }

@@ -24,11 +24,11 @@ typedef struct predict_request {
     size_t dim_value_count;
     measured_options measured;
     cli_total total;
-    int64_t output_tokens; /* of a request to a language model */
-    int sort;              /* predict_order, or CLI_NO_CHOICE */
+    int64_t output_tokens;                   /* of a request to a language model */
+    int sort;                                /* predict_order, or CLI_NO_CHOICE */
     bool fit, fits_dim, explain, json, wide; /* fits_dim: find the largest value of swept_dim */
-    const char *beside_path; /* a second job on the same GPU; NULL: none */
-    int64_t beside_batch;    /* 0: the file's */
+    const char *beside_path;                 /* a second job on the same GPU; NULL: none */
+    int64_t beside_batch;                    /* 0: the file's */
 } predict_request;
 
 /* Order of a table's lines, best first. */
