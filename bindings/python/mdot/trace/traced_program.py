@@ -21,7 +21,7 @@ from mdot.trace.graph import Graph
 from mdot.trace.known_calls import DataDependent
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.selections import Selection
-from mdot.trace.timeline import Kind, Timeline
+from mdot.trace.timeline import Allocation, Kind, Timeline
 from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
 
 
@@ -29,8 +29,12 @@ OTHER_TYPES: dict[str, dict[str, Any]] = {"amp-fp16": {"autocast": True, "counts
 """Options of a training run for the types that a program in fp32 may be given."""
 
 
-PARTS = 0.1
-"""Relative difference between the squares of a batch's parts and those of the batch, because parts have whole samples."""
+VARIABLE = (Kind.SAMPLES, Kind.STEP, Kind.LOGITS)
+"""Kinds that another batch can change."""
+
+PAIRS = 0.25
+"""Share of the deviation from proportion to the batch that squares of the batch leave at most, if sizes are of pairs.
+Triangles leave nothing, and pairs of parts of a batch, which have whole samples, up to a fifth. Parts alone leave half."""
 
 
 @dataclasses.dataclass
@@ -130,19 +134,46 @@ def find_kinds(program: Program, model: nn.Module, args: Sequence[Any], kwargs: 
             return  # other batches failed
         if second is one or isinstance(second, Exception):
             second = step(samples=other_than(one.timeline.samples))
-        is_same = isinstance(second, Exception) or not _compare(one.timeline, second.timeline)
+        is_same = True
+        if isinstance(second, TrainingRun):
+            first, twin = one.timeline, second.timeline
+            sizes = zip(first.allocations, twin.allocations)
+            pairs = any(_may_be_pairs(a, b, first.samples, twin.samples) for a, b in sizes)
+            third = step(samples=other_than(2 * max(first.samples, twin.samples))) if pairs else None
+            is_same = not _compare(first, twin, third.timeline if isinstance(third, TrainingRun) else None)
         if is_same and not moved:
             return
 
 
-def _compare(one: Timeline, twin: Timeline) -> bool:
-    """Sets the kinds of allocations from those of a step at another batch. Returns whether any changed."""
+def _may_be_pairs(a: Allocation, b: Allocation, batch: int, other: int) -> bool:
+    """Whether the size grows faster than the batch, and not with its square alone. Sizes in proportion to a part of the
+    batch can seem so, too, because parts have whole samples."""
+    if a.kind not in VARIABLE or b.bytes * batch * batch == a.bytes * other * other:
+        return False
+    return (b.bytes * batch - a.bytes * other) * (other - batch) > 0
+
+
+def _of_squares(sizes: Sequence[tuple[int, int]]) -> int:
+    """Bytes at the first of three batches that grow with its square, where the first and another one tell the size at the
+    third much better with squares than in proportion to the batch. Otherwise 0."""
+    (batch, own), *others = sizes
+    for (other, size), (third, wanted) in itertools.permutations(others[::-1], 2):
+        squares = (own * other - size * batch) * batch / (other * (batch - other))
+        ratio = third / batch
+        if abs((squares * ratio + own - squares) * ratio - wanted) < PAIRS * abs(own * ratio - wanted):
+            return round(squares)
+    return 0
+
+
+def _compare(one: Timeline, twin: Timeline, third: Timeline | None) -> bool:
+    """Sets the kinds of allocations from those of a step at another batch. A third step tells sizes of pairs, for example
+    of a triangle, which have squares of the batch and a part in proportion to it. Returns whether any kind changed."""
     if len(twin.allocations) != len(one.allocations) or twin.samples == one.samples:
         return False
     changed = False
-    batch, other = one.samples, twin.samples
-    for a, b in list(zip(one.allocations, twin.allocations)):
-        if a.kind not in (Kind.SAMPLES, Kind.STEP, Kind.LOGITS) or a.bytes == 0:
+    batch, other, count = one.samples, twin.samples, len(twin.allocations)
+    for index, (a, b) in enumerate(list(zip(one.allocations, twin.allocations))):
+        if a.kind not in VARIABLE or a.bytes == 0:
             continue
         kind: Kind = Kind.SAMPLES if a.kind == Kind.STEP else a.kind
         constant = a.bytes - (a.bytes - b.bytes) * batch // (batch - other)
@@ -150,8 +181,15 @@ def _compare(one: Timeline, twin: Timeline) -> bool:
             kind = Kind.STEP
         elif b.bytes * batch * batch == a.bytes * other * other:
             kind = Kind.SQUARES
-        elif constant < 0 and abs(b.bytes * batch * batch / (a.bytes * other * other) - 1) < PARTS:
-            kind = Kind.SQUARES  # of parts of the batch
+        elif _may_be_pairs(a, b, batch, other):
+            sizes = [(batch, a.bytes), (other, b.bytes)]
+            if third is not None and len(third.allocations) == count:
+                sizes.append((third.samples, third.allocations[index].bytes))
+            squares = _of_squares(sizes)
+            if squares != 0:
+                kind = Kind.SQUARES
+                one.allocations.append(dataclasses.replace(a, bytes=a.bytes - squares))
+                a.bytes = squares
         elif 0 < constant < a.bytes:  # for example a queue of earlier samples behind those of the batch
             one.allocations.append(dataclasses.replace(a, bytes=constant, kind=Kind.STEP))
             a.bytes -= constant

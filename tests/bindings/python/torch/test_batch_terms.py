@@ -345,13 +345,26 @@ class Squares(support.TestCase):
         def distances(m: nn.Module, x: torch.Tensor, b: int) -> torch.Tensor:
             return (x[: b // 2, None] - x[None, b // 2 :]).square().sum(-1).neg().exp()
 
-        jobs = [mdot.Job.from_torch(Formed(distances, None), torch.zeros(batch, 32)) for batch in (6, 64)]
-        for job in jobs:
-            assert job.program is not None
-            check = job.program.check
-            self.assertAlmostEqual(check.predicted_peak / check.recorded_peak, 1, delta=0.01)
-        one, other = (mdot.Predictor().predict(job, "A100-40GB", 64, optimizer="sgd-plain").peak_memory_bytes for job in jobs)
-        self.assertAlmostEqual(one / other, 1, delta=0.01)
+        def triangle(m: nn.Module, x: torch.Tensor, b: int) -> torch.Tensor:
+            half = x[: b // 2]
+            return (half @ half.T)[tuple(torch.triu_indices(b // 2, b // 2, 1))].exp()
+
+        for form, near in ((distances, 0.01), (triangle, 0.1), (FREE["upper triangle"], 0), (FREE["combinations"], 0)):
+            wanted = self.peak(form, 512, 512)
+            for batch in (4, 6, 25, 64):
+                self.near(self.peak(form, batch, 512), wanted, near, (form, batch))
+
+    def test_memory_of_parts_grows_with_the_batch(self) -> None:
+        """Sizes of whole samples in a part of the batch are never exactly in proportion to it."""
+        for part in (2, 3, 5, 8):
+            form: Form = lambda m, x, b: m.last(x[: max(b // part, 1)].relu().exp())
+            for batch in (4, 5, 17, 22, 24, 25, 27, 32, 35, 51, 64):
+                peaks = [self.peak(form, batch, other) for other in (4096, 8192)]
+                self.near(peaks[1] / peaks[0], 2, 0.05, (part, batch))
+
+    def peak(self, form: Form, batch: int, other: int) -> float:
+        """The peak at another batch, of a job that was traced at this one."""
+        return mdot.predict(self.formed(form, batch, None), "H100", other, precision="fp32").peak_memory_bytes
 
 
 if __name__ == "__main__":
