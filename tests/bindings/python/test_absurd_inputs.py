@@ -11,6 +11,7 @@ from typing import Any
 import support
 
 import mdot
+from mdot.program import Program, to_struct
 
 ABSURD = (math.nan, math.inf, -math.inf, -1, 0, 0.5, 1e300, 1e18, -1e300, 10**400, 2**70, "x", "", "7", b"x", None, True, 1j,
           [], {}, (), [1], [1, 2], [None], [[]], object())  # fmt: skip
@@ -99,6 +100,11 @@ class AbsurdInputs(support.TestCase):
             for order in (1, -1):
                 self.hold(lambda value: mdot.beside(*(dataclasses.replace(load, **{field.name: value}), load)[::order]),
                           field.name, "outside 0 to", "two GPU models")  # fmt: skip
+
+    def test_whole_numbers_round_to_floats(self) -> None:
+        for size in (2**53 + 1, 2**60 + 1):
+            made = to_struct(Program("pytorch", "program", size, size, size, has_loss=True), [])
+            self.assertEqual(made.trained_bytes, float(size))
 
 
 if __name__ == "__main__":

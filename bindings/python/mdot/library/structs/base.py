@@ -27,7 +27,8 @@ def new(kind: type[SizedType], **fields: object) -> SizedType:
     for name, value in fields.items():
         try:
             setattr(struct, name, value)
-            fits = not isinstance(value, int) or getattr(struct, name) == value
+            kept = getattr(struct, name)  # of a float, the nearest number
+            fits = not isinstance(value, int) or not isinstance(kept, int) or kept == value
         except (TypeError, OverflowError):
             fits = False
         if not fits:
