@@ -400,7 +400,7 @@ static const char *example_of(const cli_option *option)
                  {"price", "2"},     {"torch", "2.4"},           {"gpus", "8"},         {"global-batch", "64"},
                  {"deadline", "7d"}, {"checkpoint-every", "1h"}, {"gpu-failure", "1h"}, {"interrupted-every", "1h"},
                  {"restart", "1h"},  {"startup", "1h"},          {"grid", "350"},       {"stages", "6,6"},
-                 {"length", "8"}};
+                 {"length", "8"},    {"fit", "length"}};
     if (option->choices != NULL) return option->choices[0];
     if (option->names != NULL) return option->names()[0];
     if (option->kind == CLI_DIM) return "n=1";

@@ -88,9 +88,10 @@ static size_t find_runs(const sequence *s, uint32_t period, stretch_run *out)
     for (uint32_t first = 0; first < s->count; first++) {
         uint32_t end = first;
         while (end + period < s->count && s->kind[end] == s->kind[end + period]) end++;
+        if (end - first < period) continue;
         bool is_longest = first == 0 || s->kind[first - 1] != s->kind[first - 1 + period], differs = false;
         for (uint32_t i = first; i < end; i++) differs = differs || s->kind[i] != s->kind[first];
-        if (end - first >= period && is_longest && differs) out[count++] = (stretch_run){first, end + period, period};
+        if (is_longest && differs) out[count++] = (stretch_run){first, end + period, period};
     }
     return count;
 }
