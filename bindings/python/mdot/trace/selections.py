@@ -61,10 +61,14 @@ def _shape(kind: str, args: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(operands[0].shape) if operands else (0,)
 
 
+TRACERS = ("torch", "mdot", "contextlib", "functools")
+"""Modules between a program's call and its selection, which the run on fake tensors may not pass."""
+
+
 def _place() -> Any:
-    """The program's call: its innermost function outside PyTorch and mdot, and the instruction there."""
+    """The program's call: its innermost function outside PyTorch, mdot and their decorators, and the instruction there."""
     frame: Any = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("torch", "mdot"):
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in TRACERS:
         frame = frame.f_back
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
@@ -135,11 +139,11 @@ class Recalled(KnownContents):
 
     def _next(self, kind: str, shape: tuple[int, ...]) -> Selection | None:
         """The next selection at this place, of equal shape if one is left, or else of as many dimensions. A backward pass
-        repeats earlier ones, in gradients and checkpointed regions."""
+        repeats earlier ones, in gradients and checkpointed regions. A replayed run has other places: there the next one counts."""
         place, is_backward = _place(), torch._C._current_autograd_node() is not None
         alike = [one for one in (self._found if is_backward else self._left) if one.kind == kind]
         here = [one for one in alike if one.place == place and (one.shape is None or len(one.shape) == len(shape))]
-        if is_backward:
+        if is_backward or all(one.place != place for one in self._found):
             here = here or alike
         if not here:
             return None
