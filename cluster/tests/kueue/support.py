@@ -19,7 +19,7 @@ from kubernetes import client
 from mdot_kueue.cluster import Cluster
 from mdot_kueue.controller import Controller
 from mdot_kueue.fair_queue import Key
-from mdot_kueue.objects import GATE, GATES
+from mdot_kueue.objects import ERROR, GATE, GATES, MAX_SECONDS, PREDICTION
 from mdot_schedulers import Site
 
 DATA = Path(__file__).parent / "data"
@@ -33,6 +33,8 @@ SITE = {
 }
 FILES = {"jobs": "job", "jobsets": "jobset", "pytorchjobs": "pytorchjob", "rayjobs": "rayjob"}
 RESNET: bytes = b""
+USED_RIGHTS: set[tuple[str, str, str, str, str]] = set()
+"""Of all cases of the program."""
 
 
 def resnet() -> bytes:
@@ -129,3 +131,24 @@ class ApiCase(unittest.TestCase):
             self.api.stop()
         for thread in self._threads:
             thread.join()
+
+
+class Case(ApiCase):
+    def tearDown(self) -> None:
+        USED_RIGHTS.update(self.api.rights)
+
+    def annotation(self, key: Key, name: str) -> str | None:
+        return self.get(key)["metadata"]["annotations"].get(name)
+
+    def reconcile(self, key: Key) -> float | None:
+        return self.controller.reconcile(key)
+
+    def assert_refused(self, key: Key, words: str) -> None:
+        """The gate is open, and annotation and Event say why."""
+        self.reconcile(key)
+        self.assertNotIn(GATE, self.annotation(key, GATES) or "")
+        self.assertRegex(self.annotation(key, ERROR) or "", words)
+        self.assertIsNone(self.annotation(key, PREDICTION))
+        self.assertNotIn(MAX_SECONDS, self.get(key)["metadata"]["labels"])
+        self.assertEqual(self.events()[-1]["reason"], "NotPredicted")
+        self.assertRegex(self.events()[-1]["message"], words)
