@@ -1,5 +1,5 @@
-/* test_cli_sweep.c — `mdot predict --sweep` over the batch, a symbolic dimension, or both; tokens per second of
- * language models; a job from standard input. */
+/* test_cli_sweep.c — `mdot predict --sweep` over the batch, a symbolic dimension, or both; the largest dimension that
+ * fits; tokens per second of language models; a job from standard input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -248,6 +248,38 @@ static void sorting_ranks_steps_that_fit_first(void **state)
     }
 }
 
+/* One more token exceeds the memory, at each batch, on each GPU, and with each option. */
+static void the_largest_length_that_fits_is_found(void **state)
+{
+    predict_command *f = *state;
+    static const char *const gpus[] = {"T4", "A100"}, *const ways[] = {"nothing", "blocks"};
+    double length[9];
+    RUN(f, bert, "--gpu=T4,A100", "--batch=64,256", "--checkpoint=nothing,blocks", "--fit=sequence", "--json", "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, "sequence", length, 9), 8);
+    for (int i = 0; i < 16; i++) {
+        char dim[64], gpu[32], way[32];
+        const char *const batch = i / 2 % 2 == 0 ? "-b64" : "-b256";
+        snprintf(dim, sizeof dim, "--dim=sequence=%.0f", length[i / 2] + i % 2);
+        snprintf(gpu, sizeof gpu, "--gpu=%s", gpus[i / 8]);
+        snprintf(way, sizeof way, "--checkpoint=%s", ways[i / 4 % 2]);
+        RUN(f, bert, dim, gpu, way, batch, "-q");
+        if (strstr(f->result.out, i % 2 == 0 ? ": fits" : ": does not fit") == NULL)
+            fail_msg("%s %s %s %s: %s", dim, gpu, way, batch, f->result.out);
+    }
+    assert_compare(length[0], <, length[2]); /* blocks */
+    RUN(f, bert, "--gpu=T4", "-b1", "--fit=sequence", "-q");
+    expect_contains(f->result.out, "(the largest that fits)");
+    RUN(f, bert, "--gpu=T4", "-b1000000", "--fit=sequence", "-q");
+    expect_contains(f->result.out, "sequence 1, which does not fit");
+    RUN(f, bert, "--gpu=T4", "--fit=tokens");
+    expect_contains(f->result.err, "no input has a dimension 'tokens'");
+    RUN(f, resnet, "--gpu=T4", "--fit=length");
+    expect_contains(f->result.err, "there is no symbolic dimension 'length'");
+    RUN(f, bert, "--gpu=T4", "--fit=sequence", "--sweep=sequence=8,16");
+    assert_int_equal(f->result.status, USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +300,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(impossible_combinations_are_left_out, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(sorting_ranks_steps_that_fit_first, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_largest_length_that_fits_is_found, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_is_read_from_standard_input, predict_command_set_up,
                                         predict_command_tear_down),
