@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from mdot.example_inputs import named
 from mdot.library.errors import InvalidArgumentError, suggest
@@ -15,11 +15,11 @@ def choose(
     choices: tuple[str, ...],
     aliases: Mapping[str, str] = {},
     nearest: Mapping[str, str] = {},
-    elsewhere: Mapping[str, str] = {},
+    words_elsewhere: Callable[[], Mapping[str, str]] = dict,
 ) -> int:
     """The enum value of a word as in configuration.def, or of an object with this name, for example torch.bfloat16,
     torch.optim.AdamW or an optimizer of this class. For other words, InvalidArgumentError lists the choices and the
-    nearest one, or the nearest of another option (`elsewhere`, with its text)."""
+    nearest one, or the nearest of another option (`words_elsewhere`, with its text)."""
     name = value.__name__ if isinstance(value, type) else str(getattr(value, "value", value))
     if not isinstance(getattr(value, "value", ""), str):
         name = str(value)  # an Enum of numbers
@@ -30,6 +30,7 @@ def choose(
     known = {**{choice.replace("_", "-"): choice for choice in choices}, **aliases}
     if word in known:
         return choices.index(known[word])
+    elsewhere = words_elsewhere()
     parts = [nearest.get(part, part) for part in re.split(r"[-|+,:/ ]", word)]  # for example paged|sdpa and fp8-e4m3
     suggestion = nearest.get(word) or next((part for part in parts if part in known), None)
     near = word if len(word) < 4 else suggest(word, {*elsewhere, *known}) or ""

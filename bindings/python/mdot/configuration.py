@@ -76,7 +76,7 @@ def _number(row: Row, value: Any) -> float:
             value = row.bare if value else choices[0]
         return choose(
             row.keyword, choices[0] if value is None else value, choices, WORDS[row.keyword], NEAREST[row.keyword],
-            _words_elsewhere(row.keyword),
+            lambda: _words_elsewhere(row.keyword),
         )
     if row.kind == "flag":
         return int(bool(value))
