@@ -11,8 +11,8 @@ A block with one tile of 16 rows takes
 where the bytes are the weights, keys and values that the block reads: a multiplication reads two bytes of them for each
 row of the tile, so that they are the FLOPs of matrix kernels divided by the length. Step time and rate follow from the
 measured kernels of the shortest and the longest length (weights/results/speed_gpu.csv); the other lengths test them.
-The rows "earlier" do the same with the model that was written before the measurement. A cluster divides a linear's
-columns and an attention's heads among its blocks. Its size stands in the cubin. The time of its barriers is unknown.
+A cluster divides a linear's columns and an attention's heads among its blocks. Its size stands in the cubin. The time
+of its barriers is unknown.
 """
 
 import argparse
@@ -24,9 +24,6 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 MULTIPROCESSORS = 132  # of an H200
-# Calls of the earlier model, in us; it was written before a GPU could be had and took 8 us for an empty launch.
-EARLIER = {64: 45, 256: 50, 1024: 70}
-EARLIER_LAUNCH = 8
 CTA_PER_CLUSTER = 0x3D  # attribute in a cubin's .nv.info sections
 
 
@@ -98,24 +95,22 @@ def main():
     barrier_us = float(read_results("speed")["barrier_us"]["value"])
     measured = {int(k): float(v) for k, v in read_results("speed_gpu")["kernel"].items() if k.isdigit()}
     counts, clustered = (read_counts(options.mdot, path) for path in (options.reference, options.clusters))
-    earlier = {length: call - EARLIER_LAUNCH for length, call in EARLIER.items()}
-    now, before = fit(counts, measured, barrier_us), fit(counts, earlier, barrier_us)
+    step_us, rate = fit(counts, measured, barrier_us)
 
-    def predict(counts, step_us, rate):
+    def predict(counts):
         return {n: barriers * barrier_us + steps * step_us + read / rate for n, (steps, barriers, read) in counts.items()}
 
     rows = (
         ("kilobytes", "read by a block, kB", {n: c[2] / 1e3 for n, c in counts.items()}),
         ("measured", "kernel, measured", measured),
-        ("model", "kernel, model", predict(counts, *now)),
-        ("earlier", "kernel, earlier model", predict(counts, *before)),
+        ("model", "kernel, model", predict(counts)),
         ("cluster_kilobytes", "read by a block of a cluster, kB", {n: c[2] / 1e3 for n, c in clustered.items()}),
-        ("clusters", "kernel in clusters, model without their barriers", predict(clustered, *now)),
+        ("clusters", "kernel in clusters, model without their barriers", predict(clustered)),
     )
     write(options.out, "speed_model", [("key", "row", *measured)] +
           [(key, name, *(f"{values[n]:.0f}" for n in measured)) for key, name, values in rows])
-    write(options.out, "speed_model_constants", [("key", "step_us", "kilobytes_per_us")] +
-          [(key, f"{step_us:.2f}", f"{rate / 1e3:.0f}") for key, (step_us, rate) in (("now", now), ("earlier", before))])
+    constants = ("now", f"{step_us:.2f}", f"{rate / 1e3:.0f}")
+    write(options.out, "speed_model_constants", [("key", "step_us", "kilobytes_per_us"), constants])
 
 
 if __name__ == "__main__":
