@@ -236,10 +236,11 @@ static void softmax(ir_builder *b, ir_node *node)
     ir_replace(b, result, ir_build_reshape(b, rows, result->type.dim, result->type.rank));
 }
 
-/* If operand `i` is a constant filled with `number`, replaces the node by its other operand. */
+/* If operand `i` is filled with `number`, replaces the node by the other one. A traced program runs it. */
 static bool drop_neutral(ir_builder *b, ir_node *node, int i, double number)
 {
-    return ir_value_is_filled(node->inputs[i], number, 0) && ir_replace(b, node->outputs[0], node->inputs[1 - i]);
+    if (b->graph->keeps_equals || !ir_value_is_filled(node->inputs[i], number, 0)) return false;
+    return ir_replace(b, node->outputs[0], node->inputs[1 - i]);
 }
 
 static void add(ir_builder *b, ir_node *node)
@@ -261,8 +262,8 @@ static void divide(ir_builder *b, ir_node *node)
     ir_value *x = node->inputs[0], *divisor = node->inputs[1];
     double number;
     int exponent;
-    if (drop_neutral(b, node, 1, 1) || !ir_dtype_is_float(x->type.dtype) || !ir_value_scalar(divisor, &number)) return;
-    if (b->graph->keeps_equals) return;
+    if (b->graph->keeps_equals || drop_neutral(b, node, 1, 1)) return;
+    if (!ir_dtype_is_float(x->type.dtype) || !ir_value_scalar(divisor, &number)) return;
     if (fabs(frexp(number, &exponent)) != 0.5 || abs(exponent) > 12) return;
     ir_replace(b, node->outputs[0],
                ir_build_mul(b, x, ir_build_filled(b, divisor->constant->dims, divisor->type.rank, 1 / number)));
@@ -274,7 +275,7 @@ static void power(ir_builder *b, ir_node *node)
     ir_value *x = node->inputs[0];
     double exponent;
     if (!ir_value_scalar(node->inputs[1], &exponent)) return;
-    if (exponent == 1) ir_replace(b, node->outputs[0], x);
+    if (exponent == 1 && !b->graph->keeps_equals) ir_replace(b, node->outputs[0], x);
     if (exponent == 2) ir_replace(b, node->outputs[0], ir_build_mul(b, x, x));
     if (exponent == 3) ir_replace(b, node->outputs[0], ir_build_mul(b, ir_build_mul(b, x, x), x));
 }
@@ -287,6 +288,7 @@ static void sum(ir_builder *b, ir_node *node)
 
 static void where(ir_builder *b, ir_node *node)
 {
+    if (b->graph->keeps_equals) return;
     if (ir_value_is_filled(node->inputs[0], 1, 0)) ir_replace(b, node->outputs[0], node->inputs[1]);
     if (ir_value_is_filled(node->inputs[0], 0, 0)) ir_replace(b, node->outputs[0], node->inputs[2]);
 }

@@ -196,6 +196,39 @@ BY_NUMBER: dict[str, Form] = {
 }  # fmt: skip
 
 
+NEUTRAL: dict[str, Form] = {
+    "quotient": lambda m, x, b: m.last(x) / (b - 1),
+    "quotient in place": lambda m, x, b: m.last(x).div_(b - 1),
+    "quotient by a half": lambda m, x, b: m.last(x) / (b / 2),
+    "quotient by a tensor": lambda m, x, b: m.last(x) / torch.tensor(float(b - 1)),
+    "quotient by rows": lambda m, x, b: m.last(x) / torch.full((b, 1), b - 1.0),
+    "whole quotient": lambda m, x, b: torch.floor_divide(torch.arange(b), max(b - 1, 1)).float() @ m.last(x),
+    "product": lambda m, x, b: m.last(x) * (b - 1),
+    "product from the left": lambda m, x, b: (b - 1) * m.last(x),
+    "product in place": lambda m, x, b: m.last(x).mul_(b - 2),
+    "product with a tensor": lambda m, x, b: m.last(x) * torch.full((1,), b - 1.0),
+    "power": lambda m, x, b: m.last(x) ** (b / 2),
+    "sum": lambda m, x, b: m.last(x) + (b - 2),
+    "sum from the left": lambda m, x, b: (b - 1) + m.last(x),
+    "sum in place": lambda m, x, b: m.last(x).add_(b - 2),
+    "scaled sum": lambda m, x, b: torch.add(m.last(x), torch.ones(b, 32), alpha=b - 1),
+    "sum of zeros": lambda m, x, b: m.last(x) + torch.full((32,), b - 2.0),
+    "difference": lambda m, x, b: m.last(x) - (b - 2),
+    "scaled difference": lambda m, x, b: torch.sub(m.last(x), x, alpha=b - 1),
+    "difference from the left": lambda m, x, b: (b - 2) - m.last(x),
+    "covariance": lambda m, x, b: (m.last(x).T @ x) / max(b - 1, 1),
+    "deviation": lambda m, x, b: (m.last(x) - 1).square().mean(0) / max(b - 1, 1),
+    "limits": lambda m, x, b: m.last(x).clamp(-float(b - 1), float(b)),
+    "mixture": lambda m, x, b: torch.lerp(m.last(x), x, 1 / b),
+    "condition": lambda m, x, b: torch.where(torch.full((b, 1), b > 2), m.last(x), x),
+    "mask": lambda m, x, b: m.last(x).masked_fill(torch.full((b, 1), b > 2), 0.0),
+    "average": lambda m, x, b: torch.addcmul(m.last(x), x, x, value=1 / b),
+    "slope": lambda m, x, b: F.leaky_relu(m.last(x), 1 / b),
+    "temperature": lambda m, x, b: (m.last(x) @ x.T / (b / 2)).softmax(-1) @ x,
+}  # fmt: skip
+"""Numbers that follow from the batch, and that have no effect at 1, 2, 3 or 4."""
+
+
 class Squares(support.TestCase):
     def near(self, found: float, wanted: float, relative: float, what: object) -> None:
         self.assertLessEqual(abs(found - wanted), relative * wanted, f"{what}: {found}, not {wanted}")
@@ -238,6 +271,20 @@ class Squares(support.TestCase):
                     continue
                 self.equal(fixed, self.formed(form, 64, None))
                 self.equal(fixed, self.formed(form, 64, 64))
+
+    def test_numbers_without_effect_at_one_batch_have_work(self) -> None:
+        """PyTorch runs x / (batch - 1) at batch 2, too."""
+        for name, form in NEUTRAL.items():
+            wanted = self.formed(form, 64, None)
+            for batch in (1, 2, 3, 4):
+                with self.subTest(name, batch=batch):
+                    found, texts = self.told(form, batch, None)
+                    if (name, batch) in (("power", 4), ("covariance", 1)):  # a square is a product, and one column a row
+                        self.assertEqual(len([text for text in texts if "batch" in text]), 1)
+                        continue
+                    self.assertEqual([], [text for text in texts if "batch" in text])
+                    self.assertEqual([op.type for op in found], [op.type for op in wanted])
+                    self.equal(found, wanted)
 
     def test_work_that_is_no_polynomial_is_told(self) -> None:
         for name, form in OTHER_STEPS.items():
