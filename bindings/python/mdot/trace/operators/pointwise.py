@@ -19,9 +19,9 @@ def _test(op: str) -> Translation:
 
 
 def _scaled(call: Call, value: Any, factor: Any) -> Value:
-    """An operand times alpha, beta or value. The factor is 1 in most calls."""
+    """An operand times alpha or value, which the kernel of the sum multiplies. Integers may be indices that a reader knows."""
     operand: Value = call.operand(value, call.dtype)
-    if factor is None or factor == 1:
+    if factor is None or factor == 1 or call.dtype in FLOATS:
         return operand
     return call.graph.op("Mul", [operand, call.graph.scalar(factor, call.dtype)], operand.shape, call.dtype)
 
