@@ -82,11 +82,26 @@ static size_t copy_word(const char *word, size_t length, bool keeps_digits, char
     return used;
 }
 
+/* Returns the bytes of a UUID (8, 4, 4, 4 and 12 hexadecimal digits with one separator) at the text's begin, or 0. */
+static size_t uuid_bytes(const char *text, size_t bytes)
+{
+    enum { UUID_BYTES = 36 };
+    if (bytes < UUID_BYTES || (bytes > UUID_BYTES && is_of_word(text[UUID_BYTES]))) return 0;
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        bool is_hexadecimal = is_digit(text[i]) || (to_lower(text[i]) >= 'a' && to_lower(text[i]) <= 'f');
+        bool is_gap = i == 8 || i == 13 || i == 18 || i == 23;
+        if (is_gap ? text[i] != text[8] || is_of_word(text[i]) : !is_hexadecimal) return 0;
+    }
+    return UUID_BYTES;
+}
+
 /* Finds the next word that is no identifier: its bytes begin at *position, and the return value is its end. */
 static size_t find_word(const char *name, size_t bytes, size_t *position)
 {
     for (size_t end; *position < bytes; *position = end + 1) {
-        for (end = *position; end < bytes && is_of_word(name[end]);) end++;
+        end = *position + uuid_bytes(name + *position, bytes - *position);
+        if (end > *position) continue;
+        while (end < bytes && is_of_word(name[end])) end++;
         if (end > *position && !is_generated(name + *position, end - *position)) return end;
     }
     return bytes;
@@ -137,8 +152,12 @@ bool hs_see_words(const uint64_t seed[2], hs_nodes *nodes, const mdot_history_jo
         if (letters != 0 && known == NULL) return false;
         if (known == NULL || known->ends >= HS_RUN_VALUES) continue;
         uint64_t whole = hash_word(seed, user, word, end - position, true);
-        known->ends += hs_nodes_find(nodes, whole) == NULL;
-        if (hs_nodes_use(nodes, whole) == NULL) return false;
+        const hs_node *before = hs_nodes_find(nodes, whole);
+        bool is_again = before != NULL && before->at_s == job->submit_s; /* twice in one name, or in one array */
+        if (!is_again) known->ends = fmax(known->ends + (before == NULL ? 1 : -1), 0);
+        hs_node *value = hs_nodes_use(nodes, whole);
+        if (value == NULL) return false;
+        value->at_s = job->submit_s;
     }
     return true;
 }

@@ -63,7 +63,8 @@ hs_node *hs_nodes_use(hs_nodes *nodes, uint64_t hash);
  * behind the last. */
 const hs_node *hs_nodes_next(const hs_nodes *nodes, const hs_node *previous);
 
-/* A word tells runs if its digits took so many values in the user's jobs: after run1 to run16, "run17" does. */
+/* A word tells runs once its digits took so many more new values than known ones in the user's jobs: after run1 to
+ * run16, "run17" does. Twenty sizes of a network come back, and stay. */
 enum { HS_RUN_VALUES = 16 };
 
 /* Returns the keys. The name of the finest key but one keeps digits joined to letters, and lacks words that tell runs:

@@ -34,7 +34,12 @@ static void names_lose_digits_dates_and_hashes(void **state)
         {"8k9s7xzw", ""},
         {"a1b2c3d4e5", ""},
         {"k8s9x7q2w1", ""}, /* changes between letters and digits */
-        {"3f2504e0-4f89-11d3-9a0c-0305e82c3301", "f-d-ac"},
+        {"3f2504e0-4f89-11d3-9a0c-0305e82c3301", ""},
+        {"ft-vit_3F2504E0_4F89_11D3_9A0C_0305E82C3301.out", "ft-vit-out"},
+        {"3f2504e0-4f89-11d3_9a0c-0305e82c3301", "f-d-ac"},  /* two separators are no UUID */
+        {"x3f2504e0-4f89-11d3-9a0c-0305e82c3301", "f-d-ac"}, /* it stands alone */
+        {"3f2504e0-4f89-11d3-9a0c-0305e82c330z", "f-d-ac"},
+        {"3f2504e0-4f89-11d3-9a0c-0305e82c330", "f-d-ac"},
         {"GPT2", "gpt"},
         {"gpt-2", "gpt"},
         {"étude_7", "étude"},
@@ -84,7 +89,8 @@ static uint64_t model_key(const hs_nodes *nodes, const char *user, const char *n
 
 static void see(hs_nodes *nodes, const char *user, const char *name)
 {
-    mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = name, .gpus = 1};
+    static double submit_s;
+    mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = name, .gpus = 1, .submit_s = ++submit_s};
     assert_true(hs_see_words(site_seed, nodes, &job));
 }
 
@@ -103,7 +109,7 @@ static void words_with_many_values_tell_runs(void **state)
                 snprintf(names[i], sizeof names[i], forms[f], words[w], 100 + i, words[w], 100 + i);
                 assert_true(i == 0 || model_key(nodes, "anna", names[i]) != model_key(nodes, "anna", names[0]));
             }
-            for (int i = 0; i < 100; i++) see(nodes, "anna", names[i % (HS_RUN_VALUES - 1)]); /* too few values */
+            for (int i = 0; i < HS_RUN_VALUES - 1; i++) see(nodes, "anna", names[i]); /* too few values */
             assert_true(model_key(nodes, "anna", names[0]) != model_key(nodes, "anna", names[1]));
             see(nodes, "anna", names[HS_RUN_VALUES]);
             uint64_t key = model_key(nodes, "anna", names[HS_RUN_VALUES + 1]);
@@ -116,6 +122,26 @@ static void words_with_many_values_tell_runs(void **state)
             assert_true(model_key(nodes, "bert", names[0]) != model_key(nodes, "bert", names[1]));
             hs_nodes_destroy(nodes);
         }
+}
+
+/* Sizes that come back keep their digits beside a run, whatever their order; a word whose values are new does not. */
+static void values_that_come_back_tell_models(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    for (int sizes = 2; sizes <= 24; sizes++) {
+        hs_nodes *nodes = hs_nodes_create(10000);
+        char names[3][64];
+        for (int i = 0; i < 500; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            snprintf(names[0], sizeof names[0], "mlp%d_run%d", 32 * (int)((random >> 33) % (unsigned)sizes), i);
+            see(nodes, "anna", names[0]);
+        }
+        for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "mlp%d_run%d", i == 2 ? 64 : 32, 1000 + i);
+        assert_true(model_key(nodes, "anna", names[0]) == model_key(nodes, "anna", names[1]));
+        assert_true(model_key(nodes, "anna", names[0]) != model_key(nodes, "anna", names[2]));
+        hs_nodes_destroy(nodes);
+    }
 }
 
 /* Numbers, identifiers and plain words never count, and a name with nothing else has no such key. */
@@ -390,6 +416,7 @@ int main(void)
         cmocka_unit_test(names_lose_digits_dates_and_hashes),
         cmocka_unit_test(hours_have_twelve_classes),
         cmocka_unit_test(words_with_many_values_tell_runs),
+        cmocka_unit_test(values_that_come_back_tell_models),
         cmocka_unit_test(other_words_tell_nothing),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(hashes_are_siphash),
