@@ -21,7 +21,8 @@ def loader_rates(measured: Mapping[float, float]) -> dict[str, float]:
     than the CPUs have no second part, and rates that do not grow have no first part; both then give the geometric mean.
     """
     numbers = [value for pair in measured.items() for value in pair] if isinstance(measured, Mapping) else []
-    if len(numbers) != 4 or not all(isinstance(value, (int, float)) and 0 < value < MOST for value in numbers):
+    are_rates = all(isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MOST for value in numbers)
+    if len(numbers) != 4 or not are_rates:
         raise InvalidArgumentError(f"loader_rates takes two numbers of CPUs, each with a rate above 0, not {measured!r}")
     (few, slow), (many, fast) = sorted(measured.items())
     divided = (1 / slow - 1 / fast) / (1 / few - 1 / many)  # seconds of a CPU for a sample

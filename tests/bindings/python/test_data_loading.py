@@ -28,7 +28,8 @@ class LoaderRates(support.TestCase):
             self.assertAlmostEqual(self.rate(mdot.loader_rates({1: 400, 4: fast}), 9), (400 * fast) ** 0.5, delta=1e-3)
 
     def test_wrong_points_are_refused(self) -> None:
-        for measured in ({}, {4: 800}, {4: 800, 8: 0}, {-1: 5, 2: 6}, {1: 2, 2: 3, 3: 4}, {1: float("nan"), 2: 3}, {"4": 800, 16: 900}, [1, 2], None):
+        numbers = ({4: 800}, {4: 800, 8: 0}, {-1: 5, 2: 6}, {1: 2, 2: 3, 3: 4}, {1: float("nan"), 2: 3}, {True: 3, 4: 5}, {2: 3, 4: True})
+        for measured in (*numbers, {}, {"4": 800, 16: 900}, [1, 2], None):
             with self.subTest(measured=measured), self.assertRaises(mdot.InvalidArgumentError):
                 mdot.loader_rates(measured)
 
