@@ -44,6 +44,19 @@ def test_bounds_know_an_additive_law_and_measured_pairs() -> None:
     assert errors[1] < errors[0]
 
 
+def test_alone_again_reads_the_other_table_in_both_orders(tmp_path) -> None:
+    from mdot_lab.interference import rivals
+
+    table = tmp_path / "pairs.csv"
+    table.write_text("# source\ntable,gpu,job_a,job_b,gpus,kept_a,kept_b\nphysical,v100,0,1,1,0.5,0.8\nphysical,v100,1,1,1,0,0\n"
+                     "simulation,v100,0,0,1,0.9,0.9\nphysical,v100,2,Recommendation,1,0.5,0.5\n")
+    names = np.array([["0", "1"], ["1", "0"], ["1", "1"], ["0", "0"], ["2", "Recommendation"]])
+    loads = np.ones((len(names), 2, len(NUMBERS)))
+    logs, judged = rivals.alone_again(table, Pairs(loads, loads[:, :, 0], names, names, np.array(["v100"] * len(names))))
+    assert judged.tolist() == [True, True, False, False, False]
+    assert np.allclose(np.exp(-logs[:2]), [[0.5, 0.8], [0.8, 0.5]])
+
+
 def test_folds_leave_out_whole_groups() -> None:
     pairs = made(6)
     for tested in evaluation.left_out_networks(pairs):

@@ -44,6 +44,7 @@ SYSTEMS = (
     System("mdot as published", "MDOT as published", OPERATORS, ""),
     System(MDOT, "mdot, the shipped form", OPERATORS, ""),
 )
+WITHOUT_CHANCE = ("profile", "habitat", "seer analytic", "li", "pei")
 COST_OF_USE = {
     MEASURED: ("some steps of the job itself on the card", "no: each job is measured first", "no: each card is measured"),
     METADATA: ("none: the request's text and a history", "yes, from their users' and names' earlier jobs", "only as a name"),
@@ -88,6 +89,14 @@ def _mean(rows: list[dict[str, str]], key: str, split: str) -> float:
     return float(np.mean([_weighted(found, "mean") for found in seeds.values()])) if seeds else np.inf
 
 
+def _seeds(rows: list[dict[str, str]], key: str) -> str:
+    """The seeds of each split that the system answers."""
+    if key in WITHOUT_CHANCE:
+        return "no chance"
+    counts = [count for split in SPLITS if (count := len(_whole(rows, key, split)))]
+    return str(counts[0]) if len(set(counts)) == 1 else ", ".join(map(str, counts))
+
+
 def _costs(rows: list[dict[str, str]], key: str) -> tuple[float, float]:
     """Median seconds of a fit, and microseconds of an answer."""
     own = [row for row in rows if row["baseline"] == key]
@@ -99,13 +108,13 @@ def _number(value: float) -> str:
 
 
 def systems_table(rows: list[dict[str, str]]) -> list[str]:
-    lines = ["| system | class | stated | " + " | ".join(SPLITS.values()) + " | fit, s | answer, µs |",
-             "| --- " * (5 + len(SPLITS)) + "|"]
+    lines = ["| system | class | stated | " + " | ".join(SPLITS.values()) + " | seeds | fit, s | answer, µs |",
+             "| --- " * (6 + len(SPLITS)) + "|"]
     for system in SYSTEMS:
         if any(row["baseline"] == system.key for row in rows):
             fit, answer = _costs(rows, system.key)
             cells = [_cell(rows, system.key, split) for split in SPLITS]
-            words = (system.name, system.of, system.stated or "–", *cells, _number(fit), _number(answer))
+            words = (system.name, system.of, system.stated or "–", *cells, _seeds(rows, system.key), _number(fit), _number(answer))
             lines.append(f"| {' | '.join(words)} |")
     return lines
 
@@ -156,14 +165,15 @@ Metadata give durations, not steps, so they stand in a table of their own. New c
 `python3 -m mdot_lab.baselines trials`: eager training steps of timm's networks on an RTX 3090 and of torchvision's on
 six cards. Mean error, in brackets its range over seeds, / median error, in %; `stated` is the survey's figure on each
 paper's own networks. Settings were tuned on inner folds (README.md); PerfNetV2 has the first that were tried, and MDOT
-as published the better of two. Networks stop early on an inner fold. A dash means not run or no answer.
+as published the better of two. Networks stop early on an inner fold. A dash means not run or no answer. `seeds` are runs
+with other inner folds, initial weights and samples, in the order of the columns where they differ.
 
 {systems}
 
 New networks are random fold 1, families three groups, software PyTorch 1.12 after 1.11, and the card an A100. Fitting
 is processor time on one Zen 5 core, the median over folds; the answer is one step's, in Python, of a network that
 nobody read before. Networks stop soon here (patience 4, three halvings); MDOT as published gains from more (README.md).
-The missing seeds and splits take about 1.1 hours of processor time; the same command resumes from the table.
+The same command resumes from the table, and runs the seeds below three.
 
 ## Peak memory
 
@@ -257,7 +267,9 @@ def _driple(rows: list[dict[str, str]]) -> list[str]:
 NOTE = """"The same pair elsewhere" takes
 the measured slowdown of the same two jobs on the other two cards: it bounds a model that knows jobs and cards but not
 the hosts, which differed. "Own and partner's factor" multiplies two numbers of each job and card, both fitted to the
-judged labels: even so, a law of separate jobs decides 87 % right. "n pairs measured" are mdot's answers after n random
+judged labels: even so, a law of separate jobs decides 87 % right. "The same speeds, alone again" is Gavel's other
+table: equal speeds together, and a second measurement of each job alone. It decides 82.3 % as the first does (K80 55.8,
+P100 89.2, V100 99.5), because 42 % of K80's pairs gain or lose less than 5 %. "n pairs measured" are mdot's answers after n random
 pairs of the left-out network (three draws): 20 suffice for an error of 10 %, and 85 % of right decisions take more than
 40. A process for the pair's work and its division, with the same inputs, had 13.4 to 16.8 % and 76.6 to 79.3 % on
 networks, and 18.7 to 22.0 % and 77.3 to 79.7 % on cards, so it is better on cards alone."""

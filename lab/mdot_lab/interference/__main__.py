@@ -53,7 +53,7 @@ def main() -> int:
     _write(options.table, [evaluation.FIELDS, *rows])
     if options.rivals is not None:
         own = [[row[0], "0", "mdot", *row[2:]] for row in rows[1:]]
-        _write(options.rivals, [rivals.FIELDS, *rivals.table(measured, evaluation.SPLITS, SEEDS), *own])
+        _write(options.rivals, [rivals.FIELDS, *rivals.table(measured, evaluation.SPLITS, SEEDS, options.pairs), *own])
     fitted = process.fit(measured.loads, measured.slowdowns)
     model = export.to_onnx(fitted, factor)
     worst = export.difference(model, fitted, measured.loads)

@@ -11,6 +11,9 @@
 
 - own and partner's factor: for each card, every job's slowdown is a factor of its own times one of its partner, both fitted to the
   judged labels. It bounds the additive part of any law that knows a job's factors without measuring its pairs.
+- the same speeds, alone again: Gavel has two tables, whose speeds together are equal, and which measured each job alone on their own.
+  The slowdowns of one judge those of the other; pairs with Recommendation do not count, which ran without its loader in one. It bounds
+  every predictor, because no answer can be nearer to a label than a second measurement.
 - mdot, n pairs measured: left-out networks, of which n random pairs on any card are known.
 
 Settings are usual ones and were not tuned. Seeds vary the trees' samples and the perceptron's weights.
@@ -18,7 +21,9 @@ Settings are usual ones and were not tuned. Seeds vary the trees' samples and th
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -94,16 +99,28 @@ def _row_of(split: str, seed: int, name: str, pairs: Pairs, mean: np.ndarray, ju
     return [split, str(seed), name, *evaluation.row("", "", some, (mean[judged], np.zeros_like(mean[judged])), 1.0)[2:]]
 
 
-def bounds(pairs: Pairs, seeds: int) -> list[list[str]]:
+def alone_again(table: Path, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """Log slowdowns of Gavel's other table, and whether a pair is judged."""
+    with open(table, newline="", encoding="utf-8") as lines:
+        rows = [row for row in csv.DictReader(line for line in lines if not line.startswith("#"))
+                if row["table"] == "physical" and row["gpus"] == "1" and float(row["kept_a"]) > 0]
+    known = {(row["gpu"], row["job_a"], row["job_b"]): (float(row["kept_a"]), float(row["kept_b"])) for row in rows}
+    known |= {(gpu, b, a): (kept_b, kept_a) for (gpu, a, b), (kept_a, kept_b) in known.items()}
+    kept = np.array([known.get((gpu, *jobs), (np.nan, np.nan)) for gpu, jobs in zip(pairs.gpus, pairs.jobs)])
+    return -np.log(kept), ~np.isnan(kept).any(1) & ~(pairs.networks == "Recommendation").any(1)
+
+
+def bounds(pairs: Pairs, seeds: int, table: Path) -> list[list[str]]:
     rows = [_row_of("networks", seed, f"mdot, {count} pairs measured", pairs, *with_measured_pairs(pairs, count, seed))
             for count in MEASURED for seed in range(seeds)]
     mean, _, known = same_pair_elsewhere(pairs)
     every = np.ones(len(pairs.gpus), dtype=bool)
     return [*rows, _row_of("cards", 0, "the same pair elsewhere", pairs, mean, known),
-            _row_of("bound", 0, "own and partner's factor", pairs, own_and_partners_factor(pairs), every)]
+            _row_of("bound", 0, "own and partner's factor", pairs, own_and_partners_factor(pairs), every),
+            _row_of("bound", 0, "the same speeds, alone again", pairs, *alone_again(table, pairs))]
 
 
-def table(pairs: Pairs, splits: dict[str, Callable[[Pairs], list[np.ndarray]]], seeds: int) -> list[list[str]]:
+def table(pairs: Pairs, splits: dict[str, Callable[[Pairs], list[np.ndarray]]], seeds: int, measured: Path) -> list[list[str]]:
     """Rows in the form of evaluation.row, with the split and the seed before them."""
     rows = []
     for split, folds in splits.items():
@@ -111,7 +128,7 @@ def table(pairs: Pairs, splits: dict[str, Callable[[Pairs], list[np.ndarray]]], 
             for seed in range(seeds if method is not _constant else 1):
                 answer = predict_left_out(pairs, folds(pairs), method, seed)
                 rows.append([split, str(seed), name, *evaluation.row("", "", pairs, answer, 1.0)[2:]])
-    return rows + bounds(pairs, seeds)
+    return rows + bounds(pairs, seeds, measured)
 
 
 def predict_left_out(pairs: Pairs, folds: list[np.ndarray], method: Method, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
