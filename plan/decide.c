@@ -143,7 +143,7 @@ static bool can_inline(const pl_builder *b, const ir_value *v)
 static bool is_cheap(pl_builder *b, const ir_value *v)
 {
     const pl_expr *index[MDOT_MAX_RANK];
-    pl_begin_kernel(b);
+    pl_begin_kernel(b, NULL);
     for (int d = 0; d < v->type.rank; d++) index[d] = pl_index(b->arena, d);
     const pl_expr *expr = pl_define(b, v, index);
     if (expr == NULL) return false;

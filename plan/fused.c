@@ -77,8 +77,7 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     if (!pl_is_linear(node)) return pl_emit_matmul(b, node);
     pl_linear linear = {.k = weight->type.dim[0].offset, .columns = weight->type.dim[1].offset, .bias = -1};
     ir_dim columns = ir_dim_number(linear.columns);
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     if (!flatten_extents(x->type.dim, x->type.rank - 1, &linear.rows))
         return reject(b, node, "the number of rows is not affine in the length");
     const pl_placement *placement = pl_placement_of(b, x);
@@ -157,8 +156,7 @@ mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
         !flatten_extents(x->type.dim + leading, trailing, &norm.columns))
         return reject(b, node, "the number of rows or columns is not affine in the length");
     const pl_expr *index[MDOT_MAX_RANK];
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     if (!matrix_index(b, &x->type, trailing, index)) return pl_fault(b);
     norm.input = pl_value_at(b, x, index);
     const pl_expr *result = scale_and_shift(b, node, &norm, index);
@@ -257,8 +255,7 @@ static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mas
 
     const pl_expr *index[MDOT_MAX_RANK], *position[MDOT_MAX_RANK];
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_add_loops(b, &nest, grouped.rank, grouped.dim, index);
     for (int k = 0; k < type->rank; k++) position[source[k]] = index[k];
     placement.buffer = pl_add_buffer(b, PL_SCRATCH, mask->name, &grouped);
@@ -322,8 +319,7 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
         attention.replaces[i] = ir_node_float(node, ir_attention_replaces[i], 0);
         BS_TRY(settle_mask(b, node, node->inputs[ir_mask_input(i)], &attention));
     }
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     if (!place_result(b, node, &attention)) return pl_fault(b);
     return pl_end_kernel(b, PL_ATTENTION, node->name, &(pl_kernel){.attention = attention});
 }

@@ -86,14 +86,6 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
     return k;
 }
 
-void pl_begin_kernel(pl_builder *b)
-{
-    b->acc_value = NULL;
-    b->acc_expr = NULL;
-    b->origin_count = 0;
-    b->memo_count = 0;
-}
-
 static int order_of(const pl_builder *b, const ir_node *node)
 {
     for (int k = 0; k < node->output_count; k++)
@@ -126,6 +118,15 @@ void pl_note_origin(pl_builder *b, const ir_node *node)
     memmove(&b->origins[index + 1], &b->origins[index], (size_t)(b->origin_count - index) * sizeof *b->origins);
     b->origins[index] = node;
     b->origin_count++;
+}
+
+void pl_begin_kernel(pl_builder *b, const ir_node *node)
+{
+    b->acc_value = NULL;
+    b->acc_expr = NULL;
+    b->origin_count = 0;
+    b->memo_count = 0;
+    if (node != NULL) pl_note_origin(b, node);
 }
 
 /* "/layers.0/f1/MatMul" becomes "layers_0_f1": exporters put the operator last, and the module before it is more
@@ -211,8 +212,7 @@ mdot_status pl_end_steps(pl_builder *b, const ir_node *node, ir_dim steps, int f
         flops += kernels[k].flops;
     }
     plan->kernel_count = first;
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_recurrence recurrence = {.steps = steps, .kernel_count = count, .kernels = kernels};
     BS_TRY(pl_end_kernel(b, PL_RECURRENCE, node->name, &(pl_kernel){.recurrence = recurrence}));
     plan->kernels[first].flops += repeats * flops;

@@ -125,8 +125,7 @@ static mdot_status emit_items(pl_builder *b, const ir_node *node, const item *it
         const ir_type *type = &items[first].value->type;
         const pl_expr *index[MDOT_MAX_RANK + 1] = {NULL};
         pl_nest nest = {0};
-        pl_begin_kernel(b);
-        pl_note_origin(b, node);
+        pl_begin_kernel(b, node);
         pl_add_loops(b, &nest, type->rank, type->dim, index);
         for (int k = first; k < count && nest.store_count < PL_MAX_STORES; k++) {
             bool alike = !done[k] && items[k].value->type.rank == type->rank;
@@ -261,8 +260,7 @@ static mdot_status emit_copy(pl_builder *b, const pl_loop *loop, int k, int *out
                        target = {.buffer = loop->old[k], .dense = true};
     const pl_expr *index[MDOT_MAX_RANK + 1] = {NULL};
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, loop->end);
+    pl_begin_kernel(b, loop->end);
     pl_add_loops(b, &nest, type->rank, type->dim, index);
     nest.store[nest.store_count++] =
         (pl_store){target.buffer, pl_position(b, &target, type, index), pl_load_at(b, &origin, type, index)};

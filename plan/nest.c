@@ -87,8 +87,7 @@ static mdot_status emit_alike(pl_builder *b, const ir_node *node)
     const pl_expr *index[MDOT_MAX_RANK] = {NULL}, *target[MDOT_MAX_RANK];
     pl_nest nest = {0};
     ir_dim begin = ir_dim_number(0);
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_add_loops(b, &nest, part->rank, part->dim, index);
     for (int k = 0; k < node->input_count; k++) {
         memcpy(target, index, sizeof target);
@@ -116,7 +115,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
         const pl_value *part_info = pl_info(b, part);
         const pl_expr *index[MDOT_MAX_RANK];
         pl_nest nest = {0};
-        pl_begin_kernel(b);
+        pl_begin_kernel(b, NULL);
         pl_add_loops(b, &nest, part->type.rank, part->type.dim, index);
         bool is_there = part_info->state == PL_PLACED && part_info->placement.buffer == info->placement.buffer;
         const pl_expr *value = pl_value_at(b, part, index);
@@ -139,8 +138,7 @@ static mdot_status emit_boxes(pl_builder *b, const ir_node *node, const ir_dim *
     const ir_value *v = node->outputs[0];
     const pl_expr *index[MDOT_MAX_RANK], *target[MDOT_MAX_RANK];
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_add_loops(b, &nest, v->type.rank, dims, index);
     for (int k = 0; k < count; k++) {
         for (int d = 0; d < v->type.rank; d++) target[d] = pl_op2(b, PL_ADD, index[d], pl_extent(b, starts[k][d]));
@@ -202,7 +200,7 @@ mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
     if (ir_node_opcode(v->def) == IR_OP_Pad && has_boxes(b, v->def, before)) return emit_pad(b, v->def, before);
     const pl_expr *index[MDOT_MAX_RANK];
     pl_nest nest = {0};
-    pl_begin_kernel(b);
+    pl_begin_kernel(b, NULL);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
     const pl_expr *value = pl_define(b, v, index);
     if (value == NULL || !pl_place_output(b, v, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
@@ -215,7 +213,7 @@ mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output)
     const pl_expr *index[MDOT_MAX_RANK];
     pl_placement placement = {.buffer = b->graph->input_count + output, .dense = true};
     pl_nest nest = {0};
-    pl_begin_kernel(b);
+    pl_begin_kernel(b, NULL);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
     add_store(b, &nest, &placement, &v->type, index, pl_value_at(b, v, index));
     return pl_end_nest(b, v->name, &nest);

@@ -74,8 +74,7 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
     pl_builder *b = n->b;
     const pl_expr *index[MDOT_MAX_RANK], *known[MAX_STATISTICS] = {NULL};
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, n->node);
+    pl_begin_kernel(b, n->node);
     for (int d = 0; d < n->x->type.rank; d++)
         if (!(n->reduced & 1u << d)) pl_add_loops(b, &nest, 1, &n->x->type.dim[d], &index[d]);
     for (int d = 0; d < n->x->type.rank; d++)
@@ -125,8 +124,7 @@ mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node)
     for (int k = 0; k < rule->statistics; k++) BS_TRY(emit_statistic(&n, rule, k, buffers));
     const pl_expr *index[MDOT_MAX_RANK];
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_add_loops(b, &nest, x->type.rank, x->type.dim, index);
     return pl_finish_nest(b, node, &nest, result_at(&n, rule, buffers, index), index);
 }

@@ -141,7 +141,8 @@ mdot_status pl_fault(pl_builder *b);
 int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type);
 /* A constant's buffer for one use, created at the first call. */
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use);
-void pl_begin_kernel(pl_builder *b);
+/* Begins a kernel that originates from `node` (NULL: from those that are noted later). */
+void pl_begin_kernel(pl_builder *b, const ir_node *node);
 void pl_note_origin(pl_builder *b, const ir_node *node);
 /* Appends the kernel and names it after a node or value of that name. The specification is copied. */
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification);

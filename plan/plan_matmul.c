@@ -43,8 +43,7 @@ static mdot_status emit_mat_mul(pl_builder *b, const ir_node *node)
     bool left_is_vector = left->type.rank == 1, right_is_vector = right->type.rank == 1;
     const pl_expr *index[MDOT_MAX_RANK];
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_add_loops(b, &nest, result->type.rank, result->type.dim, index);
     const pl_expr *k = pl_add_reduction(b, &nest, left->type.dim[left->type.rank - 1]);
     int batch_rank = result->type.rank - !left_is_vector - !right_is_vector;
@@ -135,8 +134,7 @@ static mdot_status emit_einsum(pl_builder *b, const ir_node *node)
     const pl_expr *index[MDOT_MAX_RANK], *source_index[MDOT_MAX_RANK], *position[MAX_LABELS] = {NULL}, *body = NULL;
     const ir_type *type = &node->outputs[0]->type;
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     pl_add_loops(b, &nest, type->rank, type->dim, index);
     for (int d = 0; d < type->rank; d++) position[e.label[e.term_count][d]] = index[d];
     for (int label = 0; label < MAX_LABELS; label++) {

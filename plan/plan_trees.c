@@ -172,8 +172,7 @@ mdot_status pl_emit_trees(pl_builder *b, const ir_node *node)
     BS_TRY(ir_read_trees(&args, &trees));
     pl_trees k = {
         .rows = trees.rows, .features = trees.features, .targets = trees.targets, .reducer = reducers[trees.aggregate]};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     if (!find_groups(b, &trees, &k)) return pl_fault(b);
     k.x = operand(b, node->inputs[0]);
     k.nodes = operand(b, node->inputs[1]);

@@ -140,7 +140,7 @@ static int state_buffer(const recurrence *r, int output)
 
 static void begin_nest(recurrence *r, pl_nest *nest)
 {
-    pl_begin_kernel(r->b);
+    pl_begin_kernel(r->b, NULL);
     *nest = (pl_nest){0};
     pl_add_loops(r->b, nest, 2, (const ir_dim[]){r->batch, ir_dim_number(r->hidden)}, r->index + 1);
 }
@@ -176,7 +176,7 @@ static mdot_status emit_matmul_as_linear(const recurrence *r, const ir_value *we
                         .bias = -1,
                         .a = {.buffer = input, .row_stride = ir_dim_number(r->hidden)},
                         .out = {.buffer = out, .row_stride = ir_dim_number(columns)}};
-    pl_begin_kernel(r->b);
+    pl_begin_kernel(r->b, NULL);
     linear.weight = pl_constant_buffer(r->b, weights->constant, weights->name, PL_MATRIX);
     if (linear.weight < 0) return pl_fault(r->b);
     return pl_end_kernel(r->b, PL_LINEAR, r->node->name, &(pl_kernel){.linear = linear});
@@ -189,7 +189,7 @@ static mdot_status emit_matmul_as_nest(const recurrence *r, const ir_value *weig
     const ir_dim dims[] = {r->batch, weights->type.dim[1]}, rows[] = {r->batch, weights->type.dim[0]};
     const pl_expr *index[2], *position[2];
     pl_nest nest = {.reducer = PL_REDUCE_SUM};
-    pl_begin_kernel(b);
+    pl_begin_kernel(b, NULL);
     pl_add_loops(b, &nest, 2, dims, index);
     nest.extent[nest.loop_count] = rows[1]; /* a loop even if it has one iteration, because a reduction needs one */
     const pl_expr *k = pl_index(b->arena, nest.loop_count + nest.reduce_count++);

@@ -84,8 +84,7 @@ static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mas
     const ir_value *v = node->outputs[0];
     geometry g;
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     make_loops(b, node, mask, &nest, &g);
     const pl_expr *largest = reduce_over(b, &nest, PL_REDUCE_MAX, pl_value_at(b, node->inputs[0], g.input));
     const pl_expr *is_infinite = largest != NULL ? pl_op1(b, PL_ISINF, largest) : NULL;
@@ -105,8 +104,7 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     geometry g;
     pl_nest nest = {0};
     BS_TRY(emit_largest(b, node, mask, &buffer));
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     make_loops(b, node, mask, &nest, &g);
     pl_placement placement = {.buffer = buffer, .dense = true};
     const pl_expr *largest = pl_load_at(b, &placement, &v->type, g.result);
@@ -122,8 +120,7 @@ static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
     bool is_min = ir_node_opcode(node) == IR_OP_ArgMin, is_last = ir_node_int(node, "select_last_index", 0) != 0;
     geometry g;
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     make_loops(b, node, mask, &nest, &g);
     const pl_expr *position = b->zero;
     if (nest.reduce_count > 0) {
@@ -151,8 +148,7 @@ mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
     }
     geometry g;
     pl_nest nest = {0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     make_loops(b, node, mask, &nest, &g);
     mdot_dtype dtype = node->outputs[0]->type.dtype;
     const pl_expr *x = pl_value_at(b, node->inputs[0], g.input);

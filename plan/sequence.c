@@ -72,8 +72,7 @@ mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
                                 .largest = is_sort && ir_node_int(node, "largest", 1) != 0,
                                 .sorted = is_sort && ir_node_int(node, "sorted", 1) != 0,
                                 .circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0};
-    pl_begin_kernel(b);
-    pl_note_origin(b, node);
+    pl_begin_kernel(b, node);
     if (!read_axis(node, row, &sequential.axis)) {
         pl_reject(b, node, "the axis is known only at run time");
         return pl_fault(b);

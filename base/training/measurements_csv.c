@@ -322,7 +322,8 @@ static mdot_status read_step(const char *command, const char *text, const measur
     return status;
 }
 
-bool measured_allocate(size_t count, measured_steps *out)
+/* Space for `count` steps. The caller frees it in either case. */
+static bool allocate(size_t count, measured_steps *out)
 {
     *out = (measured_steps){.jobs = calloc(count, sizeof *out->jobs),
                             .configurations = calloc(count, sizeof *out->configurations),
@@ -376,7 +377,7 @@ mdot_status measured_make_calibration(const char *command, const measured_option
         return predict_load_calibration(measured->calibration_path, info.name, out_calibration, err);
     }
     if (measured->step_count == 0) return MDOT_OK;
-    if (!measured_allocate(measured->step_count, out_steps)) return BS_OUT_OF_MEMORY(err, "--measured");
+    if (!allocate(measured->step_count, out_steps)) return BS_OUT_OF_MEMORY(err, "--measured");
     for (size_t i = 0; i < measured->step_count; i++)
         BS_TRY(read_step(command, measured->steps[i], defaults, job, out_steps, err));
     return measured_calibrate(context, out_steps, 0, 1, out_calibration, err);
@@ -398,7 +399,7 @@ static mdot_status read_table(table *t, measured_steps *m)
     const char *path = t->csv.path;
     if (t->csv.line_count > MEASURED_MAX_ROWS)
         return mdot_fail(t->err, MDOT_OUT_OF_RANGE, "%s: more than %d lines", path, MEASURED_MAX_ROWS);
-    if (!measured_allocate(t->csv.line_count, m)) return BS_OUT_OF_MEMORY(t->err, "%s", path);
+    if (!allocate(t->csv.line_count, m)) return BS_OUT_OF_MEMORY(t->err, "%s", path);
     mdot_status status = read_rows(t, m);
     if (status == MDOT_OK && m->count == 0) status = mdot_fail(t->err, MDOT_MALFORMED, "%s: no measured step", path);
     return status;

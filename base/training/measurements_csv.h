@@ -59,8 +59,6 @@ mdot_status measured_make_calibration(const char *command, const measured_option
                                       mdot_context *context, const mdot_job *job, measured_steps *out_steps,
                                       mdot_calibration **out_calibration, mdot_error *err);
 
-/* Space for `count` steps. The caller frees it in either case. */
-bool measured_allocate(size_t count, measured_steps *out_steps);
 /* Fits a calibration to every stride-th step from `first` on. */
 mdot_status measured_calibrate(mdot_context *context, const measured_steps *steps, size_t first, size_t stride,
                                mdot_calibration **out_calibration, mdot_error *err);
