@@ -5,7 +5,8 @@
 # is `full`, too, because `ctest -L full` runs both.
 
 # Lists that the caller may set: mdot_full_tests, names; mdot_shards, rows "NAME SHARDS"; mdot_shared_by_two,
-# mdot_shared_by_three and mdot_sanitizer_tests, names of tests that builds with and without sanitizers share.
+# mdot_shared_by_three, mdot_shared_by_six, mdot_sanitizer_tests and mdot_release_tests, names of tests that builds with and
+# without sanitizers share.
 
 # Sets `out` to whether this build leaves the shard to the label `exhaustive`.
 function(mdot_leaves_shard out name shard)
@@ -14,7 +15,7 @@ function(mdot_leaves_shard out name shard)
     set(turn 1)
   endif()
   set(leaves OFF)
-  foreach(list "mdot_shared_by_two;2" "mdot_shared_by_three;3")
+  foreach(list "mdot_shared_by_two;2" "mdot_shared_by_three;3" "mdot_shared_by_six;6")
     list(GET list 0 names)
     list(GET list 1 builds)
     math(EXPR place "(${shard} - ${turn}) % ${builds}")
@@ -22,7 +23,7 @@ function(mdot_leaves_shard out name shard)
       set(leaves ON)
     endif()
   endforeach()
-  if(name IN_LIST mdot_sanitizer_tests AND turn EQUAL 2)
+  if((name IN_LIST mdot_sanitizer_tests AND turn EQUAL 2) OR (name IN_LIST mdot_release_tests AND turn EQUAL 1))
     set(leaves ON)
   endif()
   set(${out} ${leaves} PARENT_SCOPE)
@@ -38,7 +39,11 @@ function(mdot_test name)
     endif()
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
+    set(arg_TIMEOUT 600) # for hangs: under the sanitizers on a busy machine, some take 300 s
+  endif()
+  set(cost 0)
+  if(name IN_LIST mdot_full_tests)
+    set(cost 1) # begins first, so that no long test is left to one core at the end
   endif()
   set(shards 1)
   foreach(row IN LISTS mdot_shards)
@@ -60,6 +65,6 @@ function(mdot_test name)
     endif()
     add_test(NAME ${entry} COMMAND ${arg_COMMAND})
     set_tests_properties(${entry} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${shard_labels}"
-                                             ENVIRONMENT "${environment}")
+                                             ENVIRONMENT "${environment}" COST ${cost})
   endforeach()
 endfunction()
