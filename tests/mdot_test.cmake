@@ -24,8 +24,11 @@ set(mdot_full_tests
     python_compiler
     python_explanation
     python_job
+    python_layouts
     python_library
+    python_option_parts
     python_predict
+    python_questions
     python_readme
     python_record_trace
     python_recording
@@ -37,6 +40,7 @@ set(mdot_full_tests
     test_cli_control_bytes
     test_cli_predict
     test_cli_predict_usage
+    test_config
     test_cpu_attention
     test_cpu_attention_scores
     test_cpu_expr
@@ -59,6 +63,7 @@ set(mdot_full_tests
     test_cuda_sequential
     test_environments
     test_examples
+    test_explain
     test_faults
     test_growth
     test_library_faults
@@ -67,6 +72,7 @@ set(mdot_full_tests
     test_onnx_reference
     test_random_models
     test_runtime_cuda_limits
+    test_shared_code
     test_types)
 
 # NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine with two cores, and
@@ -74,7 +80,7 @@ set(mdot_full_tests
 set(mdot_shards
     "test_batch_items 2"
     "test_cpu_attention 3"
-    "test_cpu_attention_scores 3"
+    "test_cpu_attention_scores 6"
     "test_cpu_expr 2"
     "test_cpu_linear 3"
     "test_cpu_linear_winograd 2"
@@ -117,10 +123,30 @@ set(mdot_shared_by_two
 # and the third is `exhaustive`.
 set(mdot_shared_by_three
     test_cpu_attention
-    test_cpu_attention_scores
     test_cpu_linear
     test_cuda_images
     test_cuda_literals
     test_cuda_models)
+# The same with six shards, of which four are `exhaustive`.
+set(mdot_shared_by_six test_cpu_attention_scores)
 # The sanitizers notice more in these tests: leaks after each failed allocation. Without sanitizers they are `exhaustive`.
 set(mdot_sanitizer_tests test_faults test_library_faults)
+# The sanitizers notice less in these tests: they compare texts and answers of the command and of Python, or properties of
+# the shipped predictor and of generated code, over many questions. Other tests run the same code under the sanitizers, where
+# these are `exhaustive`.
+set(mdot_release_tests
+    gpu_dry_run
+    python_absurd_inputs
+    python_commands
+    python_compiler
+    python_job
+    python_layouts
+    python_option_parts
+    python_questions
+    python_readme
+    python_words
+    test_encode_evaluate
+    test_hardware_bound
+    test_monotony
+    test_shared_code
+    test_shipped_predictor)

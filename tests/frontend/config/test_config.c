@@ -370,38 +370,36 @@ static void an_unknown_name_lists_the_nearest(void **state)
     assert_int_equal(mdot_job_read("./llama-3-8b", NULL, &job, &err), MDOT_NOT_FOUND);
 }
 
-static void count_job(void *user, const mdot_ready_job *job)
+static mdot_job_info read_info(const char *name)
 {
-    size_t *count = user;
-    mdot_job *made = NULL;
+    mdot_job *job = NULL;
     mdot_error err = {0};
     mdot_job_info info = MDOT_INIT(mdot_job_info);
-    if (mdot_job_read(job->name, NULL, &made, &err) != MDOT_OK) fail_msg("%s: %s", job->name, err.message);
-    mdot_job_get_info(made, &info);
+    if (mdot_job_read(name, NULL, &job, &err) != MDOT_OK) fail_msg("%s: %s", name, err.message);
+    mdot_job_get_info(job, &info);
+    mdot_job_destroy(job);
+    return info;
+}
+
+/* Each job is read once, by its own name or by a hub's name for it, because reading all takes 20 s. The sanitizers read
+ * every fourth. */
+static void compare_job(void *user, const mdot_ready_job *job)
+{
+    size_t *count = user;
+    size_t number = (*count)++;
+    char name[128] = "Some-Org/", *end = name + strlen(name);
+#ifdef MDOT_SANITIZED
+    if (number % 4 != 0) return;
+#endif
+    assert_compare(strlen(job->name), <, sizeof name - 16);
+    for (const char *c = job->name; *c != '\0'; c++) *end++ = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    *end = '\0';
+    mdot_job_info info = read_info(number % 8 == 0 ? job->name : name);
     if (info.parameters != job->parameters || info.length != job->length)
         fail_msg("%s: %.0f parameters, length %lld; listed are %.0f and %lld", job->name, info.parameters,
                  (long long)info.length, job->parameters, (long long)job->length);
     if (info.unknown_count > 0 || *job->title == '\0')
         fail_msg("%s: %zu unknown operators", job->name, info.unknown_count);
-    mdot_job_destroy(made);
-    ++*count;
-}
-
-/* Names of a hub lead to the same job, in other case and with other signs. No two ready jobs are called alike. */
-static void compare_hub_name(void *user, const mdot_ready_job *job)
-{
-    char name[128] = "Some-Org/", *end = name + strlen(name);
-    mdot_job *made = NULL;
-    mdot_error err = {0};
-    mdot_job_info info = MDOT_INIT(mdot_job_info);
-    (void)user;
-    assert_compare(strlen(job->name), <, sizeof name - 16);
-    for (const char *c = job->name; *c != '\0'; c++) *end++ = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-    *end = '\0';
-    if (mdot_job_read(name, NULL, &made, &err) != MDOT_OK) fail_msg("%s: %s", name, err.message);
-    mdot_job_get_info(made, &info);
-    if (info.parameters != job->parameters) fail_msg("%s: %.0f parameters", name, info.parameters);
-    mdot_job_destroy(made);
 }
 
 static void names_of_a_hub_are_understood(void **state)
@@ -409,7 +407,6 @@ static void names_of_a_hub_are_understood(void **state)
     (void)state;
     mdot_error err = {0};
     mdot_job *job = NULL;
-    assert_int_equal(mdot_ready_jobs(compare_hub_name, NULL, &err), MDOT_OK);
     assert_int_equal(mdot_job_read("timm:resnet-50", NULL, &job, &err), MDOT_OK);
     mdot_job_destroy(job);
     assert_int_equal(mdot_job_read("meta-llama/Llama-3-9B", NULL, &job, &err), MDOT_NOT_FOUND);
@@ -473,12 +470,12 @@ static void names_with_more_words_are_understood_or_led_on(void **state)
     }
 }
 
-static void each_ready_job_is_as_listed(void **state)
+static void each_ready_job_is_as_listed_also_by_a_name_of_a_hub(void **state)
 {
     (void)state;
     size_t count = 0;
     mdot_error err = {0};
-    assert_int_equal(mdot_ready_jobs(count_job, &count, &err), MDOT_OK);
+    assert_int_equal(mdot_ready_jobs(compare_job, &count, &err), MDOT_OK);
     assert_compare(count, >=, 205);
     assert_int_equal(mdot_ready_jobs(NULL, NULL, &err), MDOT_INVALID_ARGUMENT);
 }
@@ -499,7 +496,7 @@ int main(void)
         cmocka_unit_test(an_unknown_name_lists_the_nearest),
         cmocka_unit_test(names_of_a_hub_are_understood),
         cmocka_unit_test(names_with_more_words_are_understood_or_led_on),
-        cmocka_unit_test(each_ready_job_is_as_listed),
+        cmocka_unit_test(each_ready_job_is_as_listed_also_by_a_name_of_a_hub),
     };
     return cmocka_run_group_tests(tests, use_shipped_jobs, NULL);
 }
