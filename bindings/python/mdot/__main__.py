@@ -185,8 +185,9 @@ def _summaries() -> str:
 
 
 _MORE = """\nThe other commands read a trace of torch.profiler, or a network's name as in `mdot export`, in place of JOB, and --config
-FILE: the options of a configuration of torchtune, axolotl, torchtitan, Megatron-LM, DeepSpeed or Accelerate (.json, .toml, .yaml).
-The first three state the network, too, so that they may stand in place of JOB."""
+FILE: the options of a configuration of torchtune, axolotl, torchtitan, transformers (Trainer, TRL, LLaMA-Factory), Megatron-LM,
+DeepSpeed, Accelerate or Lightning (.json, .toml, .yaml, or a script's arguments in .sh). The first four state the network,
+too, so that they may stand in place of JOB."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from mdot.options import COMMANDS
 from mdot.recording.trace_file import is_trace
 
 _WITH_JOB = {"predict", "plan", "extract", "report", "bench"}
-_SUFFIXES = {".toml", ".yaml", ".yml"}
+_SUFFIXES = {".sh", ".toml", ".yaml", ".yml"}
 _SHORT = {"b": "batch", "g": "gpu"}
 """Short names of options."""
 

@@ -1,5 +1,6 @@
 """Reads the training options from a configuration file of another program: torchtune, axolotl, torchtitan, Megatron-LM,
-DeepSpeed, or Accelerate."""
+DeepSpeed, Accelerate, Lightning's command line, or transformers' Trainer (TRL, LLaMA-Factory), and from the arguments in a
+shell script."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
@@ -39,6 +41,25 @@ def _of_optimizer(value: Any) -> Any:
     return known.get(word)
 
 
+def _stage(value: Any) -> Any:
+    """The ZeRO stage that the name of a DeepSpeed file states, for example ds_z3_config.json."""
+    found = re.search(r"z(?:ero)?_?([0-3])", str(value).rpartition("/")[2].lower()) if isinstance(value, str) else None
+    return int(found.group(1)) if found else None
+
+
+def _strategy(value: Any) -> Any:
+    """The ZeRO stage of one of Lightning's strategies."""
+    word = str(value).lower()
+    return 3 if word.startswith("fsdp") else 0 if word.startswith("ddp") else _stage(word.replace("stage_", "zero")) if "deepspeed" in word else None
+
+
+def _fsdp(value: Any) -> Any:
+    """The ZeRO stage of Trainer's fsdp, for example "full_shard auto_wrap" or a list."""
+    words = value if isinstance(value, list) else str(value).split()
+    return next((_SHARDED[word] for word in map(str, words) if word in _SHARDED), None)
+
+
+_SHARDED = {"full_shard": 3, "shard_grad_op": 2, "no_shard": 0, "1": 3, "2": 2, "3": 0}
 _OFF = _words({"cpu": "optimizer", "nvme": None})
 _HALF = {"bf16": "amp-bf16", "fp16": "amp-fp16", "no": "fp32"}
 _RECOMPUTE = _words({"full": "blocks", "selective": "selective", "none": "nothing"})
@@ -58,7 +79,8 @@ _RULES: dict[str, dict[str, Rule]] = {
         "mixed_precision": ("precision", _words({**_HALF, "fp8": "fp8"})),
         "num_processes": ("gpus", _number),
         "num_machines": ("nodes", _number),
-        "fsdp_config.fsdp_sharding_strategy": ("zero", _words({"full_shard": 3, "shard_grad_op": 2, "no_shard": 0, "1": 3, "2": 2, "3": 0})),
+        "fsdp_config.fsdp_sharding_strategy": ("zero", _words(_SHARDED)),
+        "fsdp_config.fsdp_reshard_after_forward": ("zero", _words({**_SHARDED, "true": 3, "false": 2})),
         "fsdp_config.fsdp_offload_params": ("offload", _if("parameters")),
         "fsdp_config.fsdp_activation_checkpointing": ("checkpoint", _if("blocks")),
         "deepspeed_config.zero_stage": ("zero", lambda stage: stage),
@@ -68,6 +90,7 @@ _RULES: dict[str, dict[str, Rule]] = {
     "torchtitan": {
         "training.local_batch_size": ("batch", _number),
         "training.mixed_precision_param": ("precision", _words({"bfloat16": "mixed-bf16", "float32": "fp32"})),
+        "model.converters": ("precision", lambda names: "fp8" if isinstance(names, list) and "float8" in map(str, names) else None),
         "training.compile": ("compiled", _if(True)),
         "compile.enable": ("compiled", _if(True)),
         "optimizer.name": ("optimizer", _of_optimizer),
@@ -120,6 +143,39 @@ _RULES: dict[str, dict[str, Rule]] = {
         "torch_compile": ("compiled", _if(True)),
         "tensor_parallel_size": ("tensor_parallel", _number),
         "context_parallel_size": ("context_parallel", _number),
+        "liger_fused_linear_cross_entropy": ("loss", _if("fused")),
+        "deepspeed": ("zero", _stage),
+        "fsdp_config.reshard_after_forward": ("zero", _words({"true": 3, "false": 2})),
+        "fsdp": ("zero", _fsdp),
+    },
+    "lightning": {
+        "trainer.num_nodes": ("nodes", _number),
+        "trainer.devices": ("gpus", _number),
+        "trainer.strategy": ("zero", _strategy),
+        "trainer.strategy.class_path": ("zero", lambda value: _strategy(str(value).rpartition(".")[2])),
+        "trainer.precision": ("precision", _words({"bf16-mixed": "amp-bf16", "16-mixed": "amp-fp16", "bf16-true": "bf16", "32-true": "fp32", "32": "fp32", "transformer-engine": "fp8"})),
+        "trainer.accumulate_grad_batches": ("accumulate", _number),
+        "data.init_args.batch_size": ("batch", _number),
+        "data.batch_size": ("batch", _number),
+        "optimizer.class_path": ("optimizer", _of_optimizer),
+    },
+    "transformers": {
+        "per_device_train_batch_size": ("batch", _number),
+        "gradient_accumulation_steps": ("accumulate", _number),
+        "bf16": ("precision", _if("amp-bf16")),
+        "fp16": ("precision", _if("amp-fp16")),
+        "optim": ("optimizer", _of_optimizer),
+        "gradient_checkpointing": ("checkpoint", _if("blocks")),
+        "torch_compile": ("compiled", _if(True)),
+        "fsdp": ("zero", _fsdp),
+        "deepspeed": ("zero", _stage),
+        "attn_implementation": ("attention", _words({"flash_attention_2": "flash", "flash_attention_3": "flash", "sdpa": "flash", "eager": "eager"})),
+        "flash_attn": ("attention", _words({"fa2": "flash", "sdpa": "flash", "disabled": "eager"})),
+        "load_in_4bit": ("frozen_weights", _if("nf4")),
+        "load_in_8bit": ("frozen_weights", _if("int8")),
+        "quantization_bit": ("frozen_weights", _words({"4": "nf4", "8": "int8"})),
+        "use_liger_kernel": ("loss", _if("fused")),
+        "enable_liger_kernel": ("loss", _if("fused")),
     },
 }  # fmt: skip
 """By program, the keys that are options of mdot."""
@@ -129,6 +185,8 @@ _SIGNS = {
     "accelerate": ("compute_environment", "distributed_type"),
     "torchtitan": ("parallelism", "activation_checkpoint"),
     "megatron": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "num_attention_heads"),
+    "transformers": ("per_device_train_batch_size", "finetuning_type"),
+    "lightning": ("trainer",),
     "axolotl": ("base_model", "datasets", "micro_batch_size"),
     "torchtune": ("checkpointer", "tokenizer", "model", "batch_size"),
 }
@@ -166,6 +224,20 @@ def _job_of_axolotl(flat: Mapping[str, Any]) -> FileJob | None:
     return FileJob(name, options, ("base_model",), tuple(keys)) if isinstance(name, str) else None
 
 
+def _job_of_transformers(flat: Mapping[str, Any]) -> FileJob | None:
+    """Keys of TRL and of LLaMA-Factory."""
+    lengths = ("cutoff_len", "max_length", "max_seq_length", "block_size")
+    options = next(({"length": str(flat[key])} for key in lengths if _number(flat.get(key))), {})
+    keys = list(lengths)
+    if flat.get("finetuning_type", "lora" if flat.get("use_peft") is True else "full") == "lora":
+        targets = flat.get("lora_target_modules") or flat.get("lora_target")
+        names = [name.strip() for name in targets.split(",")] if isinstance(targets, str) else targets
+        options.update(_adapters(flat.get("lora_rank") or flat.get("lora_r"), None if names == ["all"] or names == ["all-linear"] else names))
+        keys += ["finetuning_type", "use_peft", "lora_target_modules", "lora_target", "lora_rank", "lora_r"]
+    name = flat.get("model_name_or_path")
+    return FileJob(name, options, ("model_name_or_path",), tuple(keys)) if isinstance(name, str) else None
+
+
 def _job_of_torchtune(flat: Mapping[str, Any]) -> FileJob | None:
     name = str(flat.get("model._component_", "")).rpartition(".")[2]
     if not name:
@@ -193,6 +265,7 @@ def _job_of_torchtitan(flat: Mapping[str, Any]) -> FileJob | None:
 
 _JOBS: dict[str, Callable[[Mapping[str, Any]], FileJob | None]] = {
     "axolotl": _job_of_axolotl, "torchtune": _job_of_torchtune, "torchtitan": _job_of_torchtitan,
+    "transformers": _job_of_transformers,
 }  # fmt: skip
 
 
@@ -209,10 +282,25 @@ class FileOptions:
     """The network that the file trains."""
 
 
+def _arguments(text: str) -> dict[str, Any]:
+    """The options of the commands in a shell script: "--bf16" is true, and "--seq-length 4096" a number. Variables keep
+    their names, so that the key is ignored."""
+    made: dict[str, Any] = {}
+    words = shlex.split(text.replace("\\\n", " "), comments=True)
+    for word, following in zip(words, [*words[1:], "--"]):
+        if re.fullmatch(r"--[A-Za-z][\w.-]*(=.*)?", word):
+            key, equals, value = word[2:].partition("=")
+            value = value if equals else "true" if following.startswith("--") else following
+            made[key] = {"true": True, "false": False}.get(value.lower(), int(value) if value.isdigit() else value)
+    return made
+
+
 def _parse(path: Path) -> Any:
     text = path.read_text(encoding="utf-8")
     suffix = path.suffix.lower()
     try:
+        if suffix == ".sh":
+            return _arguments(text)
         if suffix == ".json":
             return json.loads(text)
         if suffix == ".toml":
@@ -223,7 +311,7 @@ def _parse(path: Path) -> Any:
         raise NotFoundError(f"{path}: reading {suffix} requires {fault.name}: pip install pyyaml, or Python 3.11 for .toml") from fault
     except Exception as fault:  # noqa: BLE001 (each parser has its own)
         raise InvalidArgumentError(f"{path}: invalid {suffix[1:]}: {next(iter(str(fault).splitlines()), '')}") from fault
-    raise InvalidArgumentError(f"{path}: the suffix is {suffix!r}; accepted: .json, .toml, .yaml, .yml")
+    raise InvalidArgumentError(f"{path}: the suffix is {suffix!r}; accepted: .json, .toml, .yaml, .yml, .sh")
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -235,8 +323,9 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def options_from(path: str | os.PathLike[str]) -> FileOptions:
-    """Reads a configuration file of torchtune, axolotl, torchtitan, Megatron-LM (its arguments as keys), DeepSpeed or
-    Accelerate, in JSON, TOML or YAML. Every other key is listed in `ignored`. Raises NotFoundError for a missing file, and
+    """Reads a configuration file of torchtune, axolotl, torchtitan, Megatron-LM (its arguments as keys), DeepSpeed,
+    Accelerate, Lightning, or transformers' Trainer (TRL, LLaMA-Factory), in JSON, TOML or YAML, or the arguments in a shell
+    script. Every other key is listed in `ignored`. Raises NotFoundError for a missing file, and
     InvalidArgumentError for a file of another program or with contradictory keys."""
     file = Path(path)
     if not file.is_file():
@@ -263,6 +352,16 @@ def options_from(path: str | os.PathLike[str]) -> FileOptions:
         if option in sources and options[option] != read:
             raise InvalidArgumentError(f"{file}: {sources[option]} and {key} give {option} as {options[option]!r} and {read!r}; keep one")
         options[option], sources[option] = read, key
+    if program == "lightning" and "gpus" in options:
+        options["gpus"] *= options.get("nodes", 1)
+    if program == "megatron" and _number(flat.get("num_layers_per_virtual_pipeline_stage")) and _number(flat.get("num_layers")):
+        stages = flat["num_layers"] // flat["num_layers_per_virtual_pipeline_stage"] // options.get("pipeline_parallel", 1)
+        options["virtual_stages"] = stages
+        ignored = [key for key in ignored if key not in ("num_layers", "num_layers_per_virtual_pipeline_stage")]
+    if "finetuning_type" in flat and not flat.get("disable_gradient_checkpointing"):  # LLaMA-Factory's default
+        options["checkpoint"] = "blocks"
+    if program == "transformers":
+        options.setdefault("optimizer", "adamw")
     if options.get("precision") == "amp-fp16":  # Accelerate has a scaler for it
         options["grad_scaler"] = True
     if any("paged" in str(flat.get(key)).lower() for key in ("optimizer", "optimizer._component_")):

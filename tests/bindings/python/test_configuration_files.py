@@ -56,6 +56,20 @@ EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any], set[str]]] = {
         {"precision": "amp-bf16", "nodes": 2, "gpus": 16, "zero": 3},
         {"compute_environment", "distributed_type", "fsdp_config.fsdp_offload_params"},
     ),
+    "transformers": (
+        {"model_name_or_path": "Qwen/Qwen2.5-7B-Instruct", "stage": "sft", "finetuning_type": "lora", "lora_target": "all", "cutoff_len": 2048,
+         "deepspeed": "examples/deepspeed/ds_z3_config.json", "per_device_train_batch_size": 1, "gradient_accumulation_steps": 8,
+         "bf16": True, "quantization_bit": 4, "flash_attn": "fa2", "num_train_epochs": 3.0},
+        {"zero": 3, "batch": 1, "accumulate": 8, "precision": "amp-bf16", "frozen_weights": "nf4", "attention": "flash",
+         "optimizer": "adamw", "checkpoint": "blocks"},
+        {"model_name_or_path", "stage", "finetuning_type", "lora_target", "cutoff_len", "num_train_epochs"},
+    ),
+    "lightning": (
+        {"trainer": {"accelerator": "gpu", "devices": 8, "num_nodes": 2, "strategy": "deepspeed_stage_2", "precision": "bf16-mixed"},
+         "model": {"class_path": "my.Network"}, "data": {"init_args": {"batch_size": 8}}, "optimizer": {"class_path": "torch.optim.AdamW"}},
+        {"gpus": 16, "nodes": 2, "zero": 2, "precision": "amp-bf16", "batch": 8, "optimizer": "adamw"},
+        {"trainer.accelerator", "model.class_path"},
+    ),
 }  # fmt: skip
 
 
@@ -74,6 +88,34 @@ class ConfigurationFiles(support.TestCase):
                 mdot.Configuration("H100", **{"batch": 1, **found.options})
                 turned = self.read(json.dumps(dict(reversed(content.items()))))
                 self.assertEqual(turned.options, options)
+
+    def test_each_spelling_of_sharding_is_read(self) -> None:
+        accelerate = '{"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 2, "fsdp_reshard_after_forward": %s}}'
+        trainer = '{"per_device_train_batch_size": 1, "%s": "%s"}'
+        lightning = '{"trainer": {"strategy": "%s"}}'
+        for text, stage in (
+            (accelerate % "true", 3), (accelerate % "false", 2), (accelerate % '"FULL_SHARD"', 3),
+            (trainer % ("fsdp", "full_shard auto_wrap"), 3), (trainer % ("fsdp", "shard_grad_op"), 2),
+            (trainer % ("deepspeed", "ds/zero2.json"), 2), (trainer % ("deepspeed", "z1.json"), 1), (trainer % ("deepspeed", "my.json"), None),
+            (lightning % "fsdp", 3), (lightning % "deepspeed_stage_3_offload", 3), (lightning % "ddp_spawn", 0), (lightning % "auto", None),
+        ):  # fmt: skip
+            self.assertEqual(self.read(text).options.get("zero"), stage, text)
+
+    def test_float8_of_torchtitan_holds_beside_bfloat16(self) -> None:
+        found = self.read('{"model": {"converters": ["float8"]}, "training": {"mixed_precision_param": "bfloat16"}, "parallelism": {}}')
+        self.assertEqual(found.options["precision"], "fp8")
+
+    def test_arguments_of_a_script_equal_keys(self) -> None:
+        script = """#!/bin/bash
+            NODES=2  # machines
+            torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --num-layers-per-virtual-pipeline-stage 4 \\
+              --tensor-model-parallel-size 4 --pipeline-model-parallel-size=2 --bf16 --sequence-parallel --lr $LR \\
+              --micro-batch-size 1"""
+        keys = {"num_layers": 32, "num_layers_per_virtual_pipeline_stage": 4, "tensor_model_parallel_size": 4, "bf16": True,
+                "pipeline_model_parallel_size": 2, "sequence_parallel": True, "micro_batch_size": 1}  # fmt: skip
+        found = self.read(script, ".sh")
+        self.assertEqual(found.options, self.read(json.dumps(keys)).options)
+        self.assertEqual((found.options["virtual_stages"], found.ignored), (4, ["nproc_per_node", "lr"]))
 
     def test_accelerates_fp16_scales_losses(self) -> None:
         found = self.read('{"distributed_type": "MULTI_GPU", "mixed_precision": "fp16"}')
