@@ -52,6 +52,9 @@ typedef struct fe_family {
 mdot_status fe_find_family(const char *folder, const char *path, json_object *config, const mdot_job_options *options,
                            fe_family *out_family, mdot_error *err);
 
+/* Warns of a length beyond the network's table of positions. */
+void fe_warn_of_positions(const fe_family *family, const mdot_job *job, const mdot_job_options *options);
+
 /* adapters.c: low-rank adapters (LoRA). */
 enum { FE_MODULE_BYTES = 160, FE_MAX_TARGETS = 32, FE_MAX_RANK = 1 << 16 };
 

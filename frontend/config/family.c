@@ -218,3 +218,17 @@ mdot_status fe_find_family(const char *folder, const char *path, json_object *co
     out_family->longest = longest_of(config);
     return MDOT_OK;
 }
+
+void fe_warn_of_positions(const fe_family *family, const mdot_job *job, const mdot_job_options *options)
+{
+    double positions;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    bool is_known = options->warning != NULL && fe_compute("P", &family->sizes, &positions);
+    if (!is_known || (double)info.length <= positions) return;
+    char text[300];
+    snprintf(text, sizeof text,
+             "%s: the network has a table of %g positions (%s), which fails at length %lld in PyTorch", family->path,
+             positions, key_of(family, "P", 1), (long long)info.length);
+    options->warning(options->user, text);
+}

@@ -99,12 +99,14 @@ static mdot_status build_job(const char *folder, const char *name, json_object *
     mdot_job *job = NULL, *longer = NULL;
     mdot_status status = fe_find_family(folder, name, config, options, &family, err);
     if (status == MDOT_OK) status = fe_build_job(&family, options, &job, err);
-    json_object_put(family.description);
     if (status == MDOT_OK && length > 0 && mdot_job_with_length(job, length, &longer, NULL) == MDOT_OK) {
         mdot_job_destroy(job);
         job = longer;
     }
-    return status == MDOT_OK ? finish(name, options, job, out_job, err) : status;
+    if (status == MDOT_OK) status = finish(name, options, job, out_job, err);
+    if (status == MDOT_OK) fe_warn_of_positions(&family, *out_job, options);
+    json_object_put(family.description);
+    return status;
 }
 
 static mdot_status build_from_bytes(const void *bytes, size_t size_bytes, const char *name,
