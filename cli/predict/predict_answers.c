@@ -21,6 +21,11 @@ bool predict_parse_batch(const char *command, char *text, void *request)
                           &r->batch_count);
 }
 
+static bool is_length(const predict_request *r, const mdot_job_info *info)
+{
+    return info->length > 0 && (strcmp(r->swept_dim, "length") == 0 || strcmp(r->swept_dim, info->length_name) == 0);
+}
+
 /* If the job can be read although the dimension is unbound, and is not the job's length, which has a default, the job
  * lacks that dimension, and every value would give the same answer. */
 static mdot_status check_swept(const predict_request *r, mdot_error *err)
@@ -31,15 +36,22 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     reading.quiet = true;
     if (cli_read_job(r->command, r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
     mdot_job_get_info(job, &info);
-    bool is_length =
-        info.length > 0 && (strcmp(r->swept_dim, "length") == 0 || strcmp(r->swept_dim, info.length_name) == 0);
+    bool is_known = is_length(r, &info);
     mdot_job_destroy(job);
-    if (is_length) return MDOT_OK;
+    if (is_known) return MDOT_OK;
     bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
     bs_suggest_add(&suggestion, "batch");
     if (info.length > 0) bs_suggest_add(&suggestion, "length");
     return BS_INVALID(err, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path, r->swept_dim,
                       bs_suggest_end(&suggestion).text);
+}
+
+static void keep_job(predict_variant *v, mdot_job *job, int64_t value)
+{
+    mdot_job_destroy(v->job);
+    *v = (predict_variant){.job = job, .value = value, .info = MDOT_INIT(mdot_job_info)};
+    mdot_job_get_info(job, &v->info);
+    v->tokens_per_sample = cli_tokens_per_sample(job, &v->info);
 }
 
 /* Reads the job with a value of the swept dimension, if there is one. A job whose tensors are all empty is refused,
@@ -48,15 +60,14 @@ static mdot_status read_variant(const predict_request *r, int64_t value, bool is
                                 mdot_error *err)
 {
     cli_reading reading = r->reading;
+    mdot_job *job = NULL;
     reading.quiet = reading.quiet || is_quiet;
-    *v = (predict_variant){.value = value, .info = MDOT_INIT(mdot_job_info)};
     if (r->swept_dim != NULL && reading.dims.count == CLI_MAX_DIMS)
         return BS_INVALID(err, "at most %d dimensions", CLI_MAX_DIMS);
     if (r->swept_dim != NULL)
         reading.dims.item[reading.dims.count++] = (mdot_dim_binding){.name = r->swept_dim, .value = value};
-    BS_TRY(cli_read_job(r->command, r->job_path, &reading, &v->job, err));
-    mdot_job_get_info(v->job, &v->info);
-    v->tokens_per_sample = cli_tokens_per_sample(v->job, &v->info);
+    BS_TRY(cli_read_job(r->command, r->job_path, &reading, &job, err));
+    keep_job(v, job, value);
     if (cli_has_work(v->job, &v->info)) return MDOT_OK;
     return BS_INVALID(err, "%s: the job is empty, because every tensor has zero elements", r->job_path);
 }
@@ -68,8 +79,11 @@ mdot_status predict_read(const predict_request *r, predict_answers *answers, mdo
     answers->variants = calloc(count, sizeof *answers->variants);
     if (answers->variants == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = r->swept_dim != NULL ? check_swept(r, err) : MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < count; i++, answers->variant_count++)
-        status = read_variant(r, r->dim_values[i], i > 0, &answers->variants[i], err);
+    for (size_t i = 0; status == MDOT_OK && i < count; i++, answers->variant_count++) {
+        predict_variant *v = &answers->variants[i];
+        status = read_variant(r, r->dim_values[i], i > 0 || r->fits_dim, v, err);
+        if (status != MDOT_OK && r->fits_dim) status = read_variant(r, r->dim_values[i], false, v, err); /* warns */
+    }
     answers->first_job = answers->variants[0].job;
     answers->job = answers->variants[0].info;
     if (answers->first_job != NULL) answers->choices = cli_choices_of(answers->first_job);
@@ -113,14 +127,18 @@ static mdot_status list_configurations(predict_request *r, predict_answers *answ
     return MDOT_OK;
 }
 
-/* Sets the batch, or reads the job with another value of the dimension. */
+/* Sets the batch or the value of the dimension. A dimension other than the job's length needs
+ * another reading. */
 static mdot_status set_size(const predict_request *r, int64_t size, predict_variant *v, mdot_configuration *c,
                             mdot_error *err)
 {
+    mdot_job *job = NULL;
     if (!r->fits_dim) c->batch = size;
     if (!r->fits_dim) return MDOT_OK;
-    mdot_job_destroy(v->job);
-    return read_variant(r, size, true, v, err);
+    if (v->job == NULL || !is_length(r, &v->info)) return read_variant(r, size, true, v, err);
+    BS_TRY(mdot_job_with_length(v->job, size, &job, err));
+    keep_job(v, job, size);
+    return MDOT_OK;
 }
 
 /* Finds the largest batch, or value of a dimension, whose step fits, and stores it in *c or *v; the smallest if none
@@ -155,6 +173,18 @@ static mdot_status separate_variants(predict_answers *answers, mdot_error *err)
     }
     answers->variant_count = answers->count;
     return MDOT_OK;
+}
+
+/* Reads the job with the largest value that was found, for the reader's warnings. */
+static mdot_status warn_of_largest(const predict_request *r, const predict_answers *answers, mdot_error *err)
+{
+    predict_variant largest = {.job = NULL};
+    int64_t value = 1;
+    for (size_t i = 0; i < answers->variant_count; i++)
+        if (answers->variants[i].value > value) value = answers->variants[i].value;
+    mdot_status status = read_variant(r, value, false, &largest, err);
+    mdot_job_destroy(largest.job);
+    return status;
 }
 
 static const mdot_job *job_of(const predict_answers *answers, size_t i)
@@ -252,6 +282,7 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
         status = find_fit(r, context, v, &answers->configurations[i], err);
         if (cli_combination_count(&r->lists) > 1) status = MDOT_OK; /* refused below */
     }
+    if (status == MDOT_OK && r->fits_dim) status = warn_of_largest(r, answers, err);
     answers->first_job = answers->variants[0].job;
     answers->job = answers->variants[0].info;
     size_t stride = answers->count / answers->variant_count;

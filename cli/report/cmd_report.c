@@ -132,7 +132,11 @@ static mdot_status write_report(predict_request *r, const cli_operands *jobs, FI
 
 static int run(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--plan") == 0) return cli_plan.run(argc - 1, argv + 1);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--plan") != 0) continue;
+        for (; i > 1; i--) argv[i] = argv[i - 1];
+        return cli_plan.run(argc - 1, argv + 1);
+    }
     static report_request request; /* too large for the stack */
     request = (report_request){.predict = {.command = "report", .sort = CLI_NO_CHOICE, .explain = true}};
     predict_request *r = &request.predict;

@@ -415,8 +415,9 @@ static void a_page_draws_each_layout(void **state)
         size_t layouts = json_numbers(f->result.out, "step_ms", steps, 4 * MOST), points = 0, drawings = 0;
         PLAN(f, "-o", twin, c[0], c[1], c[2], c[3], c[4], c[5]);
         assert_int_equal(f->result.status, OK);
-        process_run((const char *const[]){MDOT_CLI, "report", "--plan", bert, "--dim", "sequence=128", "-o", path, c[0],
-                                          c[1], c[2], c[3], c[4], c[5], NULL},
+        process_run((const char *const[]){MDOT_CLI, "report", i % 2 == 0 ? "--plan" : bert,
+                                          i % 2 == 0 ? bert : "--plan", "--dim", "sequence=128", "-o", path, c[0], c[1],
+                                          c[2], c[3], c[4], c[5], NULL},
                     &f->result);
         assert_int_equal(f->result.status, OK);
         unsigned char *bytes = NULL, *other = NULL;

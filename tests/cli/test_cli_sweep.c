@@ -248,28 +248,43 @@ static void sorting_ranks_steps_that_fit_first(void **state)
     }
 }
 
-/* One more token exceeds the memory, at each batch, on each GPU, and with each option. */
+/* One more token exceeds the memory, at each batch, on each GPU, and with each option. `dim` and `more` are options. */
+static void check_largest(predict_command *f, const char *job, const char *dim, const char *more, double length[9])
+{
+    static const char *const gpus[] = {"T4", "A100"}, *const ways[] = {"nothing", "blocks"};
+    char fit[64], name[64];
+    snprintf(fit, sizeof fit, "--fit=%s", dim);
+    RUN(f, job, "--gpu=T4,A100", "--batch=64,256", "--checkpoint=nothing,blocks", fit, more, "--json", "-q");
+    assert_int_equal(f->result.status, OK);
+    assert_int_equal(json_numbers(f->result.out, dim, length, 9), 8);
+    for (int i = 0; i < 16; i++) {
+        char gpu[32], way[32];
+        const char *const batch = i / 2 % 2 == 0 ? "-b64" : "-b256";
+        snprintf(name, sizeof name, "--dim=%s=%.0f", dim, length[i / 2] + i % 2);
+        snprintf(gpu, sizeof gpu, "--gpu=%s", gpus[i / 8]);
+        snprintf(way, sizeof way, "--checkpoint=%s", ways[i / 4 % 2]);
+        RUN(f, job, name, gpu, way, batch, more, "-q");
+        if (strstr(f->result.out, i % 2 == 0 ? ": fits" : ": does not fit") == NULL)
+            fail_msg("%s %s %s %s %s: %s", job, name, gpu, way, batch, f->result.out);
+    }
+}
+
 static void the_largest_length_that_fits_is_found(void **state)
 {
     predict_command *f = *state;
-    static const char *const gpus[] = {"T4", "A100"}, *const ways[] = {"nothing", "blocks"};
     double length[9];
-    RUN(f, bert, "--gpu=T4,A100", "--batch=64,256", "--checkpoint=nothing,blocks", "--fit=sequence", "--json", "-q");
-    assert_int_equal(f->result.status, OK);
-    assert_int_equal(json_numbers(f->result.out, "sequence", length, 9), 8);
-    for (int i = 0; i < 16; i++) {
-        char dim[64], gpu[32], way[32];
-        const char *const batch = i / 2 % 2 == 0 ? "-b64" : "-b256";
-        snprintf(dim, sizeof dim, "--dim=sequence=%.0f", length[i / 2] + i % 2);
-        snprintf(gpu, sizeof gpu, "--gpu=%s", gpus[i / 8]);
-        snprintf(way, sizeof way, "--checkpoint=%s", ways[i / 4 % 2]);
-        RUN(f, bert, dim, gpu, way, batch, "-q");
-        if (strstr(f->result.out, i % 2 == 0 ? ": fits" : ": does not fit") == NULL)
-            fail_msg("%s %s %s %s: %s", dim, gpu, way, batch, f->result.out);
-    }
+    setenv("MDOT_JOBS", MDOT_SOURCE_DIR "/weights/jobs", 1);
+    check_largest(f, "gpt2", "length", "--optimizer=adamw", length);
+    check_largest(f, "smollm2-135m", "length", "--lora=r=8", length);
+    check_largest(f, bert, "sequence", "--optimizer=adamw", length);
     assert_compare(length[0], <, length[2]); /* blocks */
     RUN(f, bert, "--gpu=T4", "-b1", "--fit=sequence", "-q");
     expect_contains(f->result.out, "(the largest that fits)");
+    RUN(f, "gpt2", "--gpu=T4,A100", "-b1", "--fit=length");
+    expect_contains(f->result.err, "gpt2: the network has a table of 1024 positions (n_positions)");
+    assert_null(strstr(strstr(f->result.err, "1024 positions") + 1, "1024 positions")); /* the largest alone */
+    RUN(f, "gpt2", "--gpu=T4", "-b64", "--fit=length");
+    assert_null(strstr(f->result.err, "positions"));
     RUN(f, bert, "--gpu=T4", "-b1000000", "--fit=sequence", "-q");
     expect_contains(f->result.out, "sequence 1, which does not fit");
     RUN(f, bert, "--gpu=T4", "--fit=tokens");
