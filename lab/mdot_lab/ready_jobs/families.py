@@ -1,7 +1,8 @@
 """Describes families of transformers' networks (families.csv) by formulas in their sizes, from a few small traces:
 
-    python -m mdot_lab.ready_jobs.families weights/jobs [FAMILY…]
+    python -m mdot_lab.ready_jobs.families weights/jobs [--missing] [FAMILY…]
 
+`--missing` keeps the variants that a file has, and adds the others without records of adapters of their own.
 Each variant of a family, for example with tied embeddings, is traced with several random sizes and a fixed number of
 blocks. Each number of the job, and each allocation of its recorded memory, becomes a formula (fit.py). Equal blocks
 become one block with a count. frontend/config reads the result and builds the job of any config.json of the family.
@@ -246,8 +247,12 @@ def trace_memory(blocks: Sequence[str], *which: Any) -> Capture:
 class Writer:
     """The description of one family: tables of formulas and of texts, and the variants, which refer to them."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        """`known` is an earlier description, whose entries keep their places."""
         self.tables: dict[str, dict[str, int]] = {"formulas": {"0": 0}, "texts": {}, "operators": {}, "records": {}}
+        for table in self.tables:
+            for entry in known.get(table, ()):
+                self.intern(table, entry if isinstance(entry, str) else json.dumps(entry))
 
     def intern(self, table: str, text: str) -> int:
         return self.tables[table].setdefault(text, len(self.tables[table]))
@@ -420,10 +425,14 @@ ADAPTED: dict[str, list[Any]] = {}
 """The adapted programs of a variant, without settings that change frozen parameters alone."""
 
 
+def adapted_key(family: Family, variant: Mapping[str, Any]) -> str:
+    return json.dumps([family.name, {key: value for key, value in variant.items() if key != "tie_word_embeddings"}])
+
+
 def describe_adapters(family: Family, variant: Mapping[str, Any], writer: Writer) -> list[Any]:
     """The memory of the frozen network with adapters: by set of adapted modules, the records of a network in fp32 and of
     one in 16 bits, whose adapters peft keeps in fp32."""
-    same = json.dumps([family.name, {key: value for key, value in variant.items() if key != "tie_word_embeddings"}])
+    same = adapted_key(family, variant)
     if same in ADAPTED:
         return ADAPTED[same]
     sizes = [{**choose_sizes(family, variant, seed), "rank": 5 + (seed * 31 + 7) % 47} for seed in range(TRACES)]
@@ -439,18 +448,23 @@ def describe_adapters(family: Family, variant: Mapping[str, Any], writer: Writer
     return ADAPTED.setdefault(same, made)
 
 
-def describe(family: Family, folder: Path) -> None:
+def describe(family: Family, folder: Path, only_missing: bool) -> None:
     import mdot
     import transformers
     from mdot.operators import setting_names
 
-    writer, names, started = Writer(), setting_names(), time.process_time()
+    path = folder / f"{family.name}.json.gz"
+    known = json.loads(gzip.decompress(path.read_bytes())) if only_missing and path.exists() else {}
+    writer, names, started = Writer(known), setting_names(), time.process_time()
+    kept = {json.dumps(one["when"], sort_keys=True): one for one in known.get("variants", ())}
+    ADAPTED.update({adapted_key(family, one["when"]): one["adapters"] for one in kept.values() if "adapters" in one})
     made = getattr(transformers, family.network)
     default = made.config_class()
     kinds: Callable[[str], Any] = lambda key: getattr(default, key, family.variants[0][key])  # noqa: E731
-    variants = [describe_variant(family, variant, writer, names) for variant in family.variants]
+    variants = [kept.get(json.dumps(variant, sort_keys=True)) or describe_variant(family, variant, writer, names) for variant in family.variants]
     for variant, described in zip(family.variants, variants) if family.adapters else ():
-        described["adapters"] = describe_adapters(family, variant, writer)
+        if not known or adapted_key(family, variant) in ADAPTED:
+            described["adapters"] = describe_adapters(family, variant, writer)
     description = {
         "mdot": mdot.library_version(),
         "family": family.name,
@@ -462,17 +476,16 @@ def describe(family: Family, folder: Path) -> None:
         **{table: [json.loads(row) for row in writer.tables[table]] for table in ("operators", "records")},
         "variants": variants,
     }
-    path = folder / f"{family.name}.json.gz"
     path.write_bytes(gzip.compress(json.dumps(description, separators=(",", ":")).encode(), 9, mtime=0))
     print(f"{path}: {len(variants)} variants, {path.stat().st_size} bytes, {time.process_time() - started:.0f} s", flush=True)
 
 
 def main() -> None:
-    folder, wanted = Path(sys.argv[1]), sys.argv[2:]
+    folder, wanted = Path(sys.argv[1]), [name for name in sys.argv[2:] if name != "--missing"]
     for family in read_families(Path(__file__).with_name("families.json")):
         if not wanted or family.name in wanted:
             try:
-                describe(family, folder)
+                describe(family, folder, "--missing" in sys.argv)
             except Exception as fault:  # the other families follow
                 if wanted:
                     raise
