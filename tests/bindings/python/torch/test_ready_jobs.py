@@ -91,8 +91,33 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "xlm-roberta": TYPES,
 }
 """By family. The class of the network is in the family's description."""
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "arcee": [{"num_key_value_heads": 8}],
+    "glm4": [{"attention_bias": True}],
+    "granite": [{"tie_word_embeddings": False}],
+    "nemotron": [{"num_key_value_heads": 8}],
+    "olmo2": [{"num_key_value_heads": 4}],
+    "phi3": [{"tie_word_embeddings": True}, {"num_key_value_heads": 8, "tie_word_embeddings": True}],
+    "qwen2": [{"num_key_value_heads": 8}, {"num_key_value_heads": 8, "tie_word_embeddings": True}],
+}
+"""Settings that change the operators."""
 NAMED = [name for name in sys.argv[1:] if name in CONFIGURATIONS]
 """Families of the command line."""
+
+
+def others(key: str, value: Any) -> list[Any]:
+    """Other values of a setting."""
+    if key in ("return_dict", "is_decoder", "is_encoder_decoder", "use_cache", "add_cross_attention", "output_attentions", "output_hidden_states"):
+        return []
+    if key.startswith("_") or key.endswith("_token_id"):
+        return []
+    if key == "num_key_value_heads":
+        return [1, 2, 4, 8]
+    if isinstance(value, bool):
+        return [not value]
+    if key == "head_dim":
+        return [48, None]
+    return [2 * value] if isinstance(value, int) and value > 1 and not key.startswith(("vocab", "max_", "hidden_s")) else []
 
 
 def numbers(job: mdot.Job, is_compiled: bool = True) -> dict[str, float]:
@@ -133,6 +158,22 @@ class ReadyJobs(support.TestCase):
                     far = {name: made[name] / n - 1 for name, n in traced.items() if abs(made[name] - n) > limits[name] * n}
                     self.assertEqual(far, {}, f"{family}: relative differences")
 
+    def test_jobs_of_variants_equal_fresh_traces(self) -> None:
+        warnings.simplefilter("ignore")
+        for family in NAMED or VARIANTS:
+            for more in VARIANTS.get(family, ()):
+                with self.subTest(family, **more), tempfile.TemporaryDirectory() as folder:
+                    with open(os.path.join(folder, "config.json"), "w") as file:
+                        json.dump({"model_type": family, **CONFIGURATIONS[family], **more, "dtype": "bfloat16"}, file)
+                    job = mdot.Job.read(folder, dims={"length": 192})
+                    config = transformers.AutoConfig.from_pretrained(folder)
+                    network = transformers.AutoModelForCausalLM._model_mapping[type(config)]
+                    traced = numbers(mdot.Job.from_transformers(network, config, length=192))
+                    made = numbers(job)
+                    limits = {name: WIDER.get(family, TOLERANCE) if " " in name else TOLERANCE for name in traced}
+                    far = {name: made[name] / n - 1 for name, n in traced.items() if abs(made[name] - n) > limits[name] * n}
+                    self.assertEqual(far, {}, f"{family}: relative differences")
+
     def test_adapters_equal_traces_of_peft(self) -> None:
         import peft
 
@@ -156,6 +197,26 @@ class ReadyJobs(support.TestCase):
                     limits = {name: WIDER.get(family, TOLERANCE) if " " in name else TOLERANCE for name in traced}
                     far = {name: made[name] / n - 1 for name, n in traced.items() if abs(made[name] - n) > limits[name] * n}
                     self.assertEqual(far, {}, f"{family}: relative differences")
+
+    def test_each_setting_is_read_or_refused(self) -> None:
+        """A configuration with one other setting has the network's parameters, or a refusal."""
+        for family in NAMED or CONFIGURATIONS:
+            description = json.loads(gzip.decompress((Path(os.environ["MDOT_JOBS"]) / f"{family}.json.gz").read_bytes()))
+            network = getattr(transformers, description["network"])
+            for key, value in sorted(vars(network.config_class()).items()):
+                for other in others(key, CONFIGURATIONS[family].get(key, value)):
+                    with self.subTest(family, **{key: other}), tempfile.TemporaryDirectory() as folder, torch.device("meta"):
+                        try:
+                            config = network.config_class(**{**CONFIGURATIONS[family], key: other})
+                            parameters = sum(parameter.numel() for parameter in network(config).parameters())
+                        except Exception:  # noqa: BLE001 (transformers has no such network)
+                            continue
+                        config.save_pretrained(folder)
+                        try:
+                            job = mdot.Job.read(folder)
+                        except mdot.Error:
+                            continue
+                        self.assertLess(abs(job.parameters / parameters - 1), 2e-3, f"{job.parameters} of {parameters}")
 
     def test_saved_configurations_are_read_or_refused_by_their_own_keys(self) -> None:
         """transformers may save a size under another name than it reads, for example num_local_experts of qwen3_moe."""
