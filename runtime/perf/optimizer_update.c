@@ -131,6 +131,27 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
     return out;
 }
 
+double rt_picked_elements(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const rt_sparse_tables *sparse = &job->analysis->sharding.sparse;
+    double samples = (double)resolved->configuration.micro_batch * resolved->steps;
+    return fmin(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
+}
+
+/* Sparse gradients are coalesced, which moves 2 tensors of their rows. SGD then adds them to the rows (3), after
+ * momentum (4). SparseAdam moves 40 tensors (torch/optim/_functional.py). */
+double rt_sparse_update_ms(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    enum { PLAIN_TENSORS = 5, MOMENTUM_TENSORS = 9, ADAM_TENSORS = 42 };
+    const mdot_configuration *c = &resolved->configuration.c;
+    if (rt_updates_on_host(c) || c->mode == MDOT_MODE_INFERENCE) return 0;
+    double tensors = c->optimizer == MDOT_OPTIMIZER_SGD_PLAIN ? PLAIN_TENSORS
+                     : c->optimizer == MDOT_OPTIMIZER_SGD     ? MOMENTUM_TENSORS
+                                                              : ADAM_TENSORS;
+    double bytes = tensors * resolved->widths.state * rt_picked_elements(job, resolved);
+    return bytes / (resolved->configuration.gpu.memory_gbps * RT_BYTES_PER_MS);
+}
+
 static double traffic(mdot_optimizer optimizer, double parameters)
 {
     mdot_load load = mdot_optimizer_load(optimizer, parameters);

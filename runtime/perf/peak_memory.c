@@ -106,21 +106,13 @@ static double largest_gradient(const parts *p)
     return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor / workers;
 }
 
-/* Elements in the rows that a step looks up, in tables with sparse gradients. */
-static double picked_elements(const mdot_job *job, const rt_resolved_configuration *resolved)
-{
-    const rt_sparse_tables *sparse = &job->analysis->sharding.sparse;
-    double samples = (double)resolved->configuration.micro_batch * resolved->steps;
-    return fmin(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
-}
-
 /* Bytes of the optimizer's state of tables with sparse gradients. SGD's momentum has the rows that a step looks up, and
  * torch.optim.SparseAdam keeps two whole tables. */
 static double sparse_state(const parts *p)
 {
     mdot_optimizer optimizer = p->resolved->configuration.c.optimizer;
     if (optimizer == MDOT_OPTIMIZER_SGD_PLAIN) return 0;
-    if (optimizer == MDOT_OPTIMIZER_SGD) return p->width.state * picked_elements(p->job, p->resolved);
+    if (optimizer == MDOT_OPTIMIZER_SGD) return p->width.state * rt_picked_elements(p->job, p->resolved);
     return 2 * p->width.state * p->job->analysis->sharding.sparse.parameters / p->resolved->shard.tensor;
 }
 
@@ -262,7 +254,7 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     p.quantised = rt_sum_elements(p.quantised_by_kind);
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p);
-    double picked = p.width.gradients * picked_elements(job, resolved);
+    double picked = p.width.gradients * rt_picked_elements(job, resolved);
     p.all_gradients = p.gradients + picked;
     if (c->step_in_backward != 0) p.gradients = fmin(p.gradients, largest_gradient(&p));
     p.gradients += picked;

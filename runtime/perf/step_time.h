@@ -65,7 +65,10 @@ double rt_list_traffic(const mdot_configuration *c);
 /* State and update of the parameters that a GPU updates, wherever they are (mdot_offload). */
 rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved);
 
-/* Time of the update's memory traffic and matmuls on a GPU of the shard. */
+/* Elements in the rows that a step looks up, in tables with sparse gradients, and the time of their update. */
+double rt_picked_elements(const mdot_job *job, const rt_resolved_configuration *resolved);
+double rt_sparse_update_ms(const mdot_job *job, const rt_resolved_configuration *resolved);
+/* Time of the update's memory traffic and matmuls on a GPU of the shard, without tables with sparse gradients. */
 double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard);
 /* Time that the host takes to launch the kernels of the update, beyond update_ms. */
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms);

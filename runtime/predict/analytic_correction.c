@@ -278,26 +278,27 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
     bool types_differ = requested->runs_as_program != queried->runs_as_program;
     bool differs = recompute_differs || types_differ || rt_replaces_fused_kernels(requested, job, queried_parts) ||
-                   attention_ratio(requested, job, RT_PASS_FORWARD) != 1;
+                   attention_ratio(requested, job, RT_PASS_FORWARD) != 1 || rt_sparse_update_ms(job, requested) > 0;
     if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);
     convert_passes(requested, queried, job, last, &parts);
     parts.optimizer_ms *=
         ratio_of(rt_optimizer_ms(job, requested, &requested->shard), rt_optimizer_ms(job, queried, &requested->shard));
+    parts.optimizer_ms += rt_sparse_update_ms(job, requested);
     double step = rt_overlapped_ms(&parts, requested->micro_steps);
     rt_step_parts passes = parts;
     passes.optimizer_ms = 0;
     /* how much longer the passes take because the GPU waits for the host */
-    double stretch =
-        ratio_of(rt_overlapped_ms(&passes, requested->micro_steps), requested->micro_steps * passes_ms(&parts));
+    double passes_step = rt_overlapped_ms(&passes, requested->micro_steps);
+    double stretch = ratio_of(passes_step, requested->micro_steps * passes_ms(&parts));
     double forward_ms = stretch * pass_ms(&parts, RT_PASS_FORWARD),
            backward_ms = stretch * pass_ms(&parts, RT_PASS_BACKWARD);
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel || rc->servers > 0;
     double exchanged = exchanges ? rt_communication_ms(job, requested, backward_ms) : 0;
     double transferred =
         rt_host_memory_ms(job, requested, requested->steps * forward_ms, requested->steps * backward_ms);
-    double launched = rt_launch_ms(job, requested, parts.optimizer_ms);
+    double launched = rt_launch_ms(job, requested, step - passes_step);
     step += exchanged + transferred + launched;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     rt_correction corrected = {.step_ms = step,

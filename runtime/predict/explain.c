@@ -220,12 +220,22 @@ static double parameters_of(const breakdown *b, size_t index, bool frozen_too)
     return part_of(b, index) * elements / rt_shard_divisor(b->sharding, index, &b->requested.shard);
 }
 
+/* The elements that the update of an operator's parameters moves: those of the rows that a step looks up, in a table
+ * with sparse gradients. */
+static double updated_of(const breakdown *b, size_t index)
+{
+    const mdot_job_operator *op = &b->job->operators[index];
+    if (!rt_has_sparse_gradient(op)) return parameters_of(b, index, false);
+    double samples = (double)b->requested.configuration.micro_batch * b->requested.steps;
+    return fmin(op->parameters, samples * op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written / sizeof(float));
+}
+
 /* Scales the operators' times to `parts`, of all micro-steps that this GPU computes. */
 static void write_operator_times(breakdown *b, const rt_step_parts *parts, double scale)
 {
-    double sum_ms[RT_PASS_COUNT][RT_WORK_COUNT], all_parameters = 0;
+    double sum_ms[RT_PASS_COUNT][RT_WORK_COUNT], updated = 0;
     sum_operators(b, sum_ms);
-    for (size_t i = 0; i < count_of(b); i++) all_parameters += parameters_of(b, i, false);
+    for (size_t i = 0; i < count_of(b); i++) updated += updated_of(b, i);
     for (size_t i = 0; i < count_of(b); i++) {
         mdot_operator_time *time = &b->out->operators[i];
         rt_work work = rt_work_of(&b->job->operators[i]);
@@ -237,8 +247,7 @@ static void write_operator_times(breakdown *b, const rt_step_parts *parts, doubl
         time->forward_ms = ms[MDOT_PHASE_FORWARD];
         time->data_gradient_ms = ms[MDOT_PHASE_DATA_GRADIENT];
         time->weight_gradient_ms = ms[MDOT_PHASE_WEIGHT_GRADIENT];
-        if (all_parameters > 0)
-            time->optimizer_ms = b->out->info.optimizer_ms * (parameters_of(b, i, false) / all_parameters);
+        if (updated > 0) time->optimizer_ms = b->out->info.optimizer_ms * (updated_of(b, i) / updated);
         b->out->info.forward_ms += time->forward_ms;
         b->out->info.data_gradient_ms += time->data_gradient_ms;
         b->out->info.weight_gradient_ms += time->weight_gradient_ms;

@@ -1,0 +1,120 @@
+/* test_update_time.c — the optimizer's update in a step: more work never shortens it, and tables with sparse gradients
+ * cost the rows that the step looks up. */
+#include "runtime/job/job_model.h"
+#include "runtime/perf/step_time.h"
+#include "runtime/predict/analytic_correction.h"
+#include "tests/support/assertions.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { MATMULS = 40, COUNT = MATMULS + 1, TABLE = 1000000, PICKED = 64 };
+
+/* A table, sparse or frozen, before matmuls. */
+static mdot_job *make_job(bool is_sparse)
+{
+    mdot_job_operator operators[COUNT];
+    uint32_t inputs[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        mdot_job_operator *op = &operators[i];
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = i == 0 ? "Gather" : "Linear"};
+        for (int phase = 0; phase < MDOT_PHASE_COUNT && i > 0; phase++)
+            op->per_sample[phase] = (mdot_load){1e8, 1e5, 1e5};
+        op->parameters = i == 0 ? is_sparse * TABLE : 1e5;
+        op->frozen_parameters = i == 0 ? !is_sparse * TABLE : 0;
+        if (i == 0) op->per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, 4 * PICKED, 4 * PICKED};
+        if (i == 0 && is_sparse)
+            op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){2 * PICKED, 4 * PICKED, 4 * PICKED};
+        op->setting[MDOT_SETTING_INPUTS] = i > 0;
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+static rt_correction correct(const mdot_job *job, mdot_configuration c, double host_ms)
+{
+    const rt_step_parts parts = {.pass_ms = {{[RT_WORK_LINEAR] = 1}, {[RT_WORK_LINEAR] = 2}},
+                                 .host_ms = host_ms,
+                                 .optimizer_ms = 0.1,
+                                 .is_learned = true};
+    rt_gpu_names names = {0};
+    rt_configuration requested, queried;
+    rt_resolved_configuration resolved, resolved_queried;
+    mdot_error err = {0};
+    c.struct_size = sizeof c;
+    c.gpu = "A100";
+    if (rt_configuration_read(&c, 0, &names, &requested, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolve(job, &requested, &resolved);
+    rt_project_configuration(&resolved.configuration, job, 0, &queried);
+    rt_resolve(job, &queried, &resolved_queried);
+    return rt_correct(&resolved, &resolved_queried, job, &parts, &(rt_typical_rooflines){0});
+}
+
+static void more_work_in_the_update_never_shortens_a_step(void **state)
+{
+    mdot_job *job = make_job(false);
+    for (int optimizer = 0; optimizer <= MDOT_OPTIMIZER_ADAMW_FUSED; optimizer++)
+        for (int kernels = 0; kernels <= MDOT_OPTIMIZER_KERNELS_FOR_LOOP; kernels++)
+            for (double host = 0.01; host < 1000; host *= 3)
+                for (uint32_t passes = 1; passes <= 8; passes *= 2) {
+                    bool has_kernels = optimizer <= MDOT_OPTIMIZER_ADAMW || optimizer == MDOT_OPTIMIZER_SGD_PLAIN;
+                    if (kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT && !has_kernels) continue;
+                    mdot_configuration c = {.batch = 2,
+                                            .optimizer = (mdot_optimizer)optimizer,
+                                            .optimizer_kernels = (mdot_optimizer_kernels)kernels,
+                                            .accumulate = passes,
+                                            .precision = MDOT_PRECISION_AMP};
+                    double least = correct(job, c, host).step_ms;
+                    c.ema = 1;
+                    double step = correct(job, c, host).step_ms;
+                    if (step < least * (1 - 1e-12))
+                        fail_msg("optimizer %d, host %g: %.9g and %.9g", optimizer, host, least, step);
+                    c.ema = 0;
+                    c.grad_scaler = 1;
+                    assert_compare(correct(job, c, host).step_ms, >=, least * (1 - 1e-12));
+                }
+    mdot_job_destroy(job);
+    (void)state;
+}
+
+/* Beside a frozen table, a sparse one adds this many tensors of the rows, at most of the table. */
+static void sparse_updates_move_the_picked_rows(void **state)
+{
+    static const struct {
+        mdot_optimizer optimizer;
+        int tensors;
+    } cases[] = {{MDOT_OPTIMIZER_SGD_PLAIN, 5}, {MDOT_OPTIMIZER_SGD, 9}, {MDOT_OPTIMIZER_ADAM, 42}};
+    mdot_job *sparse = make_job(true), *frozen = make_job(false);
+    mdot_gpu gpu = {.struct_size = sizeof gpu};
+    assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int64_t batch = 1; batch <= 1 << 16; batch *= 4)
+            for (uint32_t passes = 1; passes <= 4; passes *= 2) {
+                mdot_configuration c = {.batch = batch, .optimizer = cases[i].optimizer, .accumulate = passes};
+                double rows = fmin((double)batch * passes * PICKED, TABLE);
+                double ms = correct(sparse, c, 1).parts.optimizer_ms - correct(frozen, c, 1).parts.optimizer_ms;
+                double wanted = cases[i].tensors * 4 * rows / (gpu.memory_gbps * 1e6);
+                if (!(fabs(ms / wanted - 1) < 1e-6)) fail_msg("batch %d: %g instead of %g", (int)batch, ms, wanted);
+                c = (mdot_configuration){.batch = batch, .mode = MDOT_MODE_INFERENCE};
+                assert_float_equal(correct(sparse, c, 1).parts.optimizer_ms, correct(frozen, c, 1).parts.optimizer_ms,
+                                   1e-12);
+            }
+    mdot_job_destroy(sparse);
+    mdot_job_destroy(frozen);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_work_in_the_update_never_shortens_a_step),
+        cmocka_unit_test(sparse_updates_move_the_picked_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
