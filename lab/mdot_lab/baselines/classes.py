@@ -26,14 +26,14 @@ class System:
 
 SYSTEMS = (
     System("profile", "n × mean measured step (Chronus, Hydra, AlloX)", MEASURED, "5"),
-    System("horus", "Horus", GRAPH, "11.3"),
+    System("horus", "after Horus", GRAPH, "11.3"),
     System("dnnabacus", "DNNAbacus, boosted trees", GRAPH, "7.1"),
     System("dnnabacus searched", "DNNAbacus, searched model", GRAPH, "7.1"),
     System("dnnperf", "DNNPerf", GRAPH, "12.8"),
     System("driple", "Driple", GRAPH, "8"),
     System("trees", "trees, on sums by kind and counts by type (ours)", GRAPH, ""),
     System("habitat", "Habitat, wave scaling alone", OPERATORS, "10.8"),
-    System("seer analytic", "SEER, three classes of kernels", OPERATORS, "12.1"),
+    System("seer analytic", "after SEER, three classes of kernels", OPERATORS, "12.1"),
     System("seer", "after SEER, boosted trees", OPERATORS, ""),
     System("perfnet", "PerfNet", OPERATORS, "13.1"),
     System("perfnet 2", "PerfNetV2", OPERATORS, "13.1"),
@@ -149,7 +149,8 @@ TEXT = """# Performance models by class
 them. mdot's rows are those of `weights/results` at the time of the others. The classes are those of the survey: Yang,
 Wu, Wu and Zhang, Survey on task scheduling of deep learning training based on performance modeling, Journal of Software
 2025, 36(4):1570–1589. MDOT as published is Chen et al., Computer Science 2026, 53(5):129–136, doi
-10.11896/jsjkx.250900001. "After X" means that the paper's text was unavailable, or that its form differs.
+10.11896/jsjkx.250900001. "After X" means that the paper's text or part of its form was unavailable, or that its form
+differs. Labels are whole steps, so that PerfNet, NeuSight and ETS learn their sum over operators.
 
 ## The four classes
 
@@ -220,6 +221,7 @@ out (MISO's eight).
 ## Durations from metadata
 
 `python3 -m mdot_lab.durations --table`: absolute errors of log durations, fitted on the first four tenths of a trace.
+MLaaS' CART reads metadata alone; Helios' boosted trees here correct the history's answer.
 
 {durations}
 
@@ -264,15 +266,15 @@ def _driple(rows: list[dict[str, str]]) -> list[str]:
     return lines
 
 
-NOTE = """"The same pair elsewhere" takes
-the measured slowdown of the same two jobs on the other two cards: it bounds a model that knows jobs and cards but not
-the hosts, which differed. "Own and partner's factor" multiplies two numbers of each job and card, both fitted to the
-judged labels: even so, a law of separate jobs decides 87 % right. "The same speeds, alone again" is Gavel's other
-table: equal speeds together, and a second measurement of each job alone. It decides 82.3 % as the first does (K80 55.8,
-P100 89.2, V100 99.5), because 42 % of K80's pairs gain or lose less than 5 %. "n pairs measured" are mdot's answers after n random
-pairs of the left-out network (three draws): 20 suffice for an error of 10 %, and 85 % of right decisions take more than
-40. A process for the pair's work and its division, with the same inputs, had 13.4 to 16.8 % and 76.6 to 79.3 % on
-networks, and 18.7 to 22.0 % and 77.3 to 79.7 % on cards, so it is better on cards alone."""
+NOTE = """"The same pair elsewhere" takes the measured slowdown of the same two jobs on the other two cards: it bounds a model
+that knows jobs and cards but not the hosts, which differed. "Own and partner's factor" multiplies two numbers of each
+job and card, both fitted to the judged labels: even so, a law of separate jobs decides 87 % right. "The same speeds,
+alone again" is Gavel's other table: equal speeds together, and a second measurement of each job alone. It decides 82.3
+% as the first does (K80 55.8, P100 89.2, V100 99.5), because 42 % of K80's pairs gain or lose less than 5 %. "n pairs
+measured" are mdot's answers after n random pairs of the left-out network (three draws): 20 suffice for an error of 10
+%, and 85 % of right decisions take more than 40. A process for the pair's work and its division, with the same inputs,
+had 13.4 to 16.8 % and 76.6 to 79.3 % on networks, and 18.7 to 22.0 % and 77.3 to 79.7 % on cards, so it is better on
+cards alone."""
 
 
 def page(results: Path) -> str:

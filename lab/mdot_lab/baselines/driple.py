@@ -7,7 +7,7 @@ Published: nodes are operators with kind and sizes. A graph convolution is repea
 recurrent unit keeps the previous state of a node, and a set-to-set readout attends to all nodes several times. A
 perceptron regresses twelve values of a training job's resource use, which gives the time. Weights trained in one
 setting are adapted to another. Here: one GPU and one value, the logarithm of a step's time. Layout and software are
-inputs of the last perceptron, and the adaptation is left out.
+inputs of the last perceptron. driple_transfer.py adapts weights to another setting.
 """
 
 from __future__ import annotations

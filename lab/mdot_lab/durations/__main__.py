@@ -39,12 +39,12 @@ def judge(name: str, traces: dict[str, jobs.Jobs]) -> list[str]:
     log_s, inputs = trace.log_s[last], trace.inputs[last]
     rows = [row(name, "history", log_s, inputs[:, trees.ENDS], 0)]
     begin = time.monotonic()
-    rows.append(row(name, "CART on metadata", log_s, trees.cart(trace.metadata[first], trace.log_s[first], trace.metadata[last]),
+    rows.append(row(name, "after MLaaS: CART on metadata", log_s, trees.cart(trace.metadata[first], trace.log_s[first], trace.metadata[last]),
                     time.monotonic() - begin))
     others = [other for other in traces if other != name]
     own = (trace.inputs[first], trace.log_s[first])
     left_out = tuple(np.concatenate([getattr(traces[o], part)[traces[o].completed] for o in others]) for part in ("inputs", "log_s"))
-    for label, (x, y) in (("trees, fitted on its first jobs", own), ("trees, fitted on the other traces", left_out)):
+    for label, (x, y) in (("after Helios: trees, fitted on its first jobs", own), ("after Helios: trees, fitted on the other traces", left_out)):
         begin = time.monotonic()
         rows.append(row(name, label, log_s, trees.predict(fit(x, y), inputs), time.monotonic() - begin))
     return rows

@@ -57,7 +57,7 @@ def _perceptron(inputs: np.ndarray, logs: np.ndarray, seed: int) -> Callable[[np
                                                         random_state=seed)).fit(inputs, logs).predict
 
 
-METHODS: dict[str, Method] = {"constant": _constant, "Yeung et al., Horus: XGBoost": _trees, "Harmony: perceptron": _perceptron}
+METHODS: dict[str, Method] = {"constant": _constant, "after Yeung et al. and Horus: XGBoost": _trees, "after Harmony: perceptron": _perceptron}
 
 
 def same_pair_elsewhere(pairs: Pairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
