@@ -82,6 +82,8 @@ static mdot_status converge(converge_request *r, const char *path, mdot_error *e
         if (csv.field[step][0] == '\0' || csv.field[loss][0] == '\0') continue; /* a row of another metric */
         if ((is_lost = !isfinite(atof(csv.field[loss])))) continue;             /* one step of mixed precision */
         status = bs_csv_number(&csv, step, 0, 1e18, &steps[count], err);
+        if (status == MDOT_OK && atof(csv.field[loss]) < 0)
+            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "a negative loss; add a constant to losses and --target");
         if (status == MDOT_OK) status = bs_csv_number(&csv, loss, 0, 1e18, &losses[count++], err);
     }
     if (status == MDOT_OK && is_lost)

@@ -70,6 +70,7 @@ static void other_tables_are_refused_with_the_reason(void **state)
         {"x,y\n1,2\n", "no column step"},
         {"step,loss\n1,nan\n", "the training has diverged"},
         {"step,loss\n1,x\n", ":2: loss is not a number"},
+        {"step,loss\n1,2\n2,-1\n", ":3: a negative loss; add a constant to losses and --target"},
         {"step,a_loss,b_loss\n1,2,3\n", "a_loss and b_loss may be the loss; choose one with --loss"},
         {"step,loss\n1,2\n2,1\n", "2 points, but a fit needs at least 10"},
         {"step,loss\n1,2\n", "1 point, but a fit"},
