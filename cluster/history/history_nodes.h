@@ -16,8 +16,6 @@ typedef struct hs_keys {
  * choose texts with equal hashes. */
 uint64_t hs_hash(const uint64_t seed[2], const void *bytes, size_t count);
 
-/* ---- History nodes ----------------------------------------------------------------------------------------------- */
-
 /* A table with a fixed number of entries; the least recently used one makes room for a new key. */
 
 enum { HS_NO_NODE = 0xffffffff, HS_EARLIER = 6 };
