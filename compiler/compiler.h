@@ -148,6 +148,9 @@ int64_t co_index_bound(const ir_graph *typed, int input, int64_t length);
 /* Returns the permitted error, relative to the largest value, if the model itself computes in 16 bits: a few times the
  * coarsest type's spacing. 0 if the model computes in wider types only. */
 double co_rounding(const ir_graph *typed);
+/* Per output, one step of the quantised values that it consists of, because right code may round a value between two
+ * steps to either. 0: other outputs. False: memory ran out. */
+bool co_find_steps(const ir_graph *typed, ir_arena *arena, double *out_steps);
 
 /* ---- element_bounds.c: the error that an output's elements may have, from the model's own sensitivity ------------ */
 
@@ -166,12 +169,13 @@ typedef struct co_bounds {
     double *error; /* permitted error */
     double *rounding; /* change by 16-bit factors; NULL: the code multiplies in f32 */
     double base;      /* permitted relative to the scale if rounding changes nothing by more */
+    double step;      /* permitted for a few elements of quantised outputs (co_find_steps) */
 } co_bounds;
 /* The permitted error is `base` times the scale; or more, if rounding changes the element, its column or its row by
  * more in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all
  * lengths, for outputs with few elements. *out_vague: share of elements with a bound above a tenth of the scale; such
  * values say little. False: memory ran out. */
-bool co_find_bounds(const co_expected *expected, bool has_channels, int half, double base, double *typical,
+bool co_find_bounds(const co_expected *expected, bool has_channels, int half, double base, double step, double *typical,
                     ir_arena *arena, co_bounds *out_bounds, double *out_vague);
 
 typedef struct co_worst { /* where the error is the greatest part of what is permitted */

@@ -208,3 +208,31 @@ double co_rounding(const ir_graph *typed)
     }
     return roundings * spacing;
 }
+
+bool co_find_steps(const ir_graph *typed, ir_arena *arena, double *out_steps)
+{
+    double *steps = IR_NEW_ARRAY(arena, double, typed->value_count);
+    for (const ir_node *node = steps != NULL ? typed->first : NULL; node != NULL; node = node->next) {
+        ir_opcode opcode = node->op != NULL ? ir_node_opcode(node) : IR_OP_COUNT;
+        ir_lowering lowering = node->op != NULL ? node->op->lowering : IR_LOWER_NONE;
+        bool keeps = opcode == IR_OP_Relu || opcode == IR_OP_Clip || opcode == IR_OP_Max || opcode == IR_OP_ReduceMax ||
+                     opcode == IR_OP_ReduceMean || lowering == IR_LOWER_MOVE || lowering == IR_LOWER_ALIAS;
+        double step = 0;
+        if (opcode == IR_OP_QuantizeLinear) {
+            step = 1;
+        } else if (opcode == IR_OP_DequantizeLinear && node->inputs[0]->def != NULL &&
+                   node->inputs[1]->constant != NULL) {
+            const ir_wide *scales = ir_wide_from_tensor(arena, node->inputs[1]->constant);
+            if (scales == NULL) return false;
+            for (int64_t i = 0; i < scales->count; i++) step = fmax(step, fabs(scales->f[i]));
+        } else if (opcode == IR_OP_Add || opcode == IR_OP_Sub) {
+            step = steps[node->inputs[0]->id] + steps[node->inputs[1]->id];
+        }
+        for (int i = 0; keeps && i < node->input_count; i++)
+            if (node->inputs[i] != NULL) step = fmax(step, steps[node->inputs[i]->id]);
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != NULL) steps[node->outputs[i]->id] = step;
+    }
+    for (int i = 0; steps != NULL && i < typed->output_count; i++) out_steps[i] = steps[typed->outputs[i]->id];
+    return steps != NULL;
+}

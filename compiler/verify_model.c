@@ -50,12 +50,13 @@ static mdot_status find_bounds(verification *v, const co_expected *expected, ir_
         double *typical = &v->typical[i * (1 + CO_HALF_TYPES)], vague, ignored;
         const ir_type *type = &v->typed->outputs[i]->type;
         bool has_channels = type->rank >= 3 && type->dim[1].scale == 0;
-        made = co_find_bounds(&expected[i], has_channels, -1, v->base, typical, arena, &bounds[i].single, &vague);
+        made = co_find_bounds(&expected[i], has_channels, -1, v->base, v->steps[i], typical, arena, &bounds[i].single,
+                              &vague);
         v->is_vague[i] = v->is_vague[i] || vague > 0.1;
         for (int h = 0; made && h < CO_HALF_TYPES; h++)
             if (v->rounds[h])
-                made = co_find_bounds(&expected[i], has_channels, h, fmax(v->base, half_units[h]), &typical[1 + h],
-                                      arena, &bounds[i].half[h], &ignored);
+                made = co_find_bounds(&expected[i], has_channels, h, fmax(v->base, half_units[h]), v->steps[i],
+                                      &typical[1 + h], arena, &bounds[i].half[h], &ignored);
     }
     if (!made) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     *out = bounds;
@@ -325,6 +326,8 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     mdot_status status = type_bucket(v, longest, arena, err);
     begin_rows(v, longest, status == MDOT_OK ? co_rounding(v->typed) : 0);
+    if (status == MDOT_OK && !co_find_steps(v->typed, arena, v->steps))
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     if (status == MDOT_OK) status = verify_lengths(v, shortest, longest, err);
     ir_arena_destroy(arena);
     if (status != MDOT_OK) return status;
@@ -407,7 +410,8 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
         v.typical = IR_NEW_ARRAY(arena, double, (1 + CO_HALF_TYPES) * v.info.output_count + 1);
         v.cursors = IR_NEW_ARRAY(arena, int64_t, v.info.input_count + 1);
         v.is_vague = IR_NEW_ARRAY(arena, bool, v.info.output_count + 1);
-        if (v.counts == NULL || v.typical == NULL || v.cursors == NULL || v.is_vague == NULL)
+        v.steps = IR_NEW_ARRAY(arena, double, v.info.output_count + 1);
+        if (v.counts == NULL || v.steps == NULL || v.typical == NULL || v.cursors == NULL || v.is_vague == NULL)
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }
     if (status == MDOT_OK) status = verify_entry(&v, out_passed, err);

@@ -33,6 +33,7 @@ typedef struct verification {
     bool rounds[CO_HALF_TYPES];
     double *typical;  /* one per output and precision: sensitivity, over all lengths (element_bounds.c) */
     int64_t longest;  /* length of the last bucket */
+    double *steps;    /* one per output (co_find_steps), for the current bucket */
     double base;      /* the tolerance, or the rounding of the model's own types */
     int64_t *cursors; /* one per input: the next index to draw */
     co_style style;   /* of the current random inputs */
