@@ -4,13 +4,14 @@
 
 It writes speed_model.csv and speed_model_constants.csv, by default into weights/results.
 
-A block with one tile of 16 rows takes
+A block with one tile of rows takes
 
     kernel = grid barriers * their measured time + steps * step time + bytes / rate
 
-where the bytes are the weights, keys and values that the block reads: a multiplication reads two bytes of them for each
-row of the tile, so that they are the FLOPs of matrix kernels divided by the length. Step time and rate follow from the
-measured kernels of the shortest and the longest length (weights/results/speed_gpu.csv); the other lengths test them.
+where the bytes are the weights, keys and values that the block reads: weights once a tile, keys and values once for 16
+rows. A multiplication reads two bytes of them, so that they are the FLOPs of matrix kernels divided by the length. Step
+time and rate follow from the measured kernels of the shortest and the longest length (weights/results/speed_gpu.csv);
+the other lengths test them.
 A cluster divides a linear's columns and an attention's heads among its blocks. Its size stands in the cubin. The time
 of its barriers is unknown.
 """
@@ -62,11 +63,14 @@ def read_counts(mdot, artefact):
     counts = {}
     for bucket, kernel in zip(described["entries"][0]["buckets"], image["kernels"], strict=True):
         length, blocks = bucket["max_length"], clusters.get(kernel["name"], 1)
-        tiles = -(-length // 16)
+        rows = 16  # as cu_fit_schedule (codegen/cuda/tile_schedule.c) fits them to clusters
+        while rows < 64 and blocks > 1 and -(-length // rows) * blocks > 128:
+            rows *= 2
+        tiles = -(-length // rows)
         turns = -(-tiles * blocks // (MULTIPROCESSORS // blocks * blocks))
         heads = 4  # of the reference predictor (benchmarks/common/reference.py)
         of_kind = {kind: sum(k["flops"] for k in bucket["kernels"] if k["kind"] == kind) for kind in ("linear", "attention")}
-        share = {"linear": 1 / blocks, "attention": -(-heads // blocks) / heads}
+        share = {"linear": 1 / blocks, "attention": -(-heads // blocks) / heads * rows / 16}
         bytes_read = turns * sum(of_kind[kind] / length * share[kind] for kind in of_kind)
         counts[length] = (len(bucket["kernels"]), kernel["grid_barriers"], bytes_read)
     return counts

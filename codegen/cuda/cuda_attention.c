@@ -1,6 +1,6 @@
 /* cuda_attention.c — softmax(scale q kᵀ + mask) v, streaming over keys.
  *
- * With matrix instructions, for a tile of 16 queries: a warp takes a head, or a slice of the keys if there are fewer
+ * With matrix instructions, for 16 queries of a tile: a warp takes a head, or a slice of the keys if there are fewer
  * heads than warps, and keeps queries, scores and sums in registers. Keys and values are read directly from global
  * memory, 4 to 16 bytes per lane, without a transposition. This works because the channels of q kᵀ may be summed in any
  * order. So lane p of four takes channels 8 p … 8 p + 7 for two steps of the matmul. The result's columns may have any
@@ -32,12 +32,15 @@ static int64_t value_width(const pl_attention *a) { return a->value_dim / 8; }
 /* Heads of a block: all, or those of its rank among the `split` blocks of a cluster. */
 static int64_t block_heads(const pl_attention *a, int split) { return (a->heads + split - 1) / split; }
 
-/* Slices per head, one warp each. */
+/* A tile's groups of queries for matrix instructions. */
+static int64_t parts(const cu_schedule *schedule) { return (schedule->tile_units + CU_ROWS - 1) / CU_ROWS; }
+
+/* Slices per head and group of queries, one warp each. */
 static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule, int split)
 {
-    int64_t warps = schedule->threads / CU_WARP, heads = block_heads(a, split);
-    int64_t slices = heads < warps ? warps / heads : 1;
-    int64_t bytes = heads * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
+    int64_t warps = schedule->threads / CU_WARP, items = block_heads(a, split) * parts(schedule);
+    int64_t slices = items < warps ? warps / items : 1;
+    int64_t bytes = items * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
     while (slices > 1 && slices * bytes > MAX_WORK_BYTES) slices--;
     return slices;
 }
@@ -48,7 +51,8 @@ static size_t work_bytes(const cu_step *step, const cu_layout *layout)
     int split = cu_split(layout, step);
     int64_t slices = warp_slices(a, layout->stages->schedule, split);
     if (!cu_is_matrix(layout, step) || slices == 1) return 0;
-    return (size_t)(slices * block_heads(a, split) * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
+    return (size_t)(slices * block_heads(a, split) * parts(layout->stages->schedule) * CU_ROWS * (a->value_dim + 2)) *
+           sizeof(float);
 }
 
 static unsigned reads(const cu_step *step, int buffer) { return CU_BEFORE_BARRIER; }
@@ -157,13 +161,13 @@ static const char *score_words(cu_function *f, int64_t count)
 static void emit_tensor(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
-    if (f->step->distribution != CU_TILED || f->step->loop != 1 || cu_schedule_of(f)->tile_units > CU_ROWS) {
-        cu_refuse(f, "attention with matrix instructions requires tiles of the length with at most %d queries",
-                  CU_ROWS);
+    if (f->step->distribution != CU_TILED || f->step->loop != 1) {
+        cu_refuse(f, "attention with matrix instructions requires tiles of the length");
         return;
     }
     int split = cu_split(f->layout, f->step);
     int64_t slices = warp_slices(a, cu_schedule_of(f), split), heads = block_heads(a, split);
+    int64_t groups = parts(cu_schedule_of(f));
     int64_t width = value_width(a), load = width < 8 ? width : 8;
     const char *rank = split > 1 ? ir_arena_printf(f->arena, " * %d + cluster_rank()", split) : "";
     const char *beyond = a->heads % split != 0
@@ -177,7 +181,9 @@ static void emit_tensor(cu_function *f)
     const char *end = score_end(f, "s", NULL, "min(key, keys - 1)", "                ");
     const cu_term keys[] = {
         {"KEYS", cu_dim_text(f, a->keys)},
-        {"ITEMS", number(f, slices * heads)},
+        {"ITEMS", number(f, slices * groups * heads)},
+        {"PARTS", number(f, groups)},
+        {"PART_HEADS", number(f, groups * heads)},
         {"WARPS", number(f, cu_warps(f))},
         {"HEADS", number(f, heads)},
         {"RANK", rank},
@@ -213,6 +219,7 @@ static void emit_tensor(cu_function *f)
                               {"RANK", rank},
                               {"BEYOND", beyond},
                               {"SLICES", number(f, slices)},
+                              {"ROWS", number(f, groups * CU_ROWS)},
                               {"THREADS", number(f, cu_threads(f))},
                               {"RESULT", result_text(f, NULL, "head", "i1", "channel", "value",
                                                      slices > 1 ? "        " : "                    ")},

@@ -336,6 +336,20 @@ static bool suits_clusters(const cu_stages *stages, cg_compute kernel_precision)
     return any_split && kernel_precision != CG_FP32;
 }
 
+/* Large tiles read weights less often, but some models need more memory for them than a block has. */
+static mdot_status find_layout(generator *g, const pl_plan *plan, cu_schedule *schedule, cu_stages *stages,
+                               cu_layout *layout)
+{
+    BS_TRY(cu_find_stages(plan, schedule, g->arena, stages, g->err));
+    bool suits = schedule->blocks_per_tile == 1 || suits_clusters(stages, g->kernel_precision);
+    mdot_status status = suits ? cu_lay_out(stages, g->kernel_precision, g->arena, layout, g->err) : MDOT_UNSUPPORTED;
+    if (status != MDOT_UNSUPPORTED || (suits && schedule->tile_units == g->schedule->tile_units)) return status;
+    schedule->tile_units = g->schedule->tile_units;
+    if (!suits) schedule->blocks_per_tile = 1;
+    BS_TRY(cu_find_stages(plan, schedule, g->arena, stages, g->err));
+    return cu_lay_out(stages, g->kernel_precision, g->arena, layout, g->err);
+}
+
 static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl_plan *plan, cu_kernel *out)
 {
     cu_stages stages;
@@ -343,9 +357,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     cu_wait *before, *again;
     cu_schedule schedule = cu_fit_schedule(g->schedule, plan->max_length);
     mdot_status status = check_sizes(plan, g->err);
-    if (status == MDOT_OK) status = cu_find_stages(plan, &schedule, g->arena, &stages, g->err);
-    if (status == MDOT_OK && !suits_clusters(&stages, g->kernel_precision)) schedule.blocks_per_tile = 1;
-    if (status == MDOT_OK) status = cu_lay_out(&stages, g->kernel_precision, g->arena, &layout, g->err);
+    if (status == MDOT_OK) status = find_layout(g, plan, &schedule, &stages, &layout);
     if (status == MDOT_OK && layout.scratch_bytes > INT32_MAX)
         status = mdot_fail(g->err, MDOT_UNSUPPORTED,
                            "%s: kernels pass %zu bytes to each other; the limit of CUDA code is 2 GB", entry->name,
@@ -365,7 +377,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     cu_text_done(&b.calls);
     *out = (cu_kernel){.name = b.name,
                        .threads = g->schedule->threads,
-                       .tile_rows = plan->max_length > 0 ? g->schedule->tile_units : 0,
+                       .tile_rows = plan->max_length > 0 ? schedule.tile_units : 0,
                        .blocks_per_tile = schedule.blocks_per_tile,
                        .grid_barriers = stages.stage_count - 1 + stages.barrier_at_end,
                        .dynamic_shared_bytes = layout.shared_bytes,

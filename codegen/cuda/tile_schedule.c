@@ -4,7 +4,7 @@
 #include "codegen/cuda/cuda_text.h"
 
 /* Blocks that run at once, one on each multiprocessor: an H100 has 132, and clusters fill 128 of them. */
-enum { MULTIPROCESSORS = 128 };
+enum { MULTIPROCESSORS = 128, MOST_UNITS = 64 };
 
 static void put_once(const cu_schedule *s, cu_text *target)
 {
@@ -69,8 +69,17 @@ const cu_schedule cu_blocks = SCHEDULE(1), cu_clusters = SCHEDULE(8);
 cu_schedule cu_fit_schedule(const cu_schedule *schedule, int64_t max_length)
 {
     cu_schedule fitted = *schedule;
-    int64_t tiles = (max_length + fitted.tile_units - 1) / fitted.tile_units;
-    while (fitted.blocks_per_tile > 1 && tiles * fitted.blocks_per_tile > MULTIPROCESSORS) fitted.blocks_per_tile /= 2;
+    /* Fewer blocks read more weights each, and so do blocks with fewer rows. */
+    bool grows = false;
+    while (fitted.blocks_per_tile > 1 &&
+           (max_length + fitted.tile_units - 1) / fitted.tile_units * fitted.blocks_per_tile > MULTIPROCESSORS) {
+        if (grows && fitted.tile_units < MOST_UNITS)
+            fitted.tile_units *= 2;
+        else
+            fitted.blocks_per_tile /= 2;
+        grows = !grows;
+    }
+    if (fitted.blocks_per_tile == 1) fitted.tile_units = schedule->tile_units;
     if (max_length == 0) fitted.blocks_per_tile = 1;
     return fitted;
 }

@@ -39,11 +39,12 @@ static void assert_all_needed(program *p, int least)
 
 static const int64_t BUCKET[] = {80, 0};
 
-/* With a block per tile, and with a cluster of two. */
+/* With a block per tile, and with a cluster of two that has more rows. */
 static void assert_graph_needs(const char *graph, int least)
 {
     cu_schedule schedule = cu_clusters;
     for (schedule.blocks_per_tile = 1; schedule.blocks_per_tile <= 2; schedule.blocks_per_tile++) {
+        schedule.tile_units = 16 * schedule.blocks_per_tile;
         program p =
             program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, CG_BF16, CUDA_HOST_CHECKED);
         assert_all_needed(&p, least);

@@ -91,6 +91,7 @@ static void large_tiles_match(void **state)
     (void)state;
     assert_schedule_right(ENCODER, 48, 128, CG_FP32);
     assert_schedule_right(ROWS, 32, 128, CG_BF16);
+    for (int units = 24; units <= 64; units *= 2) assert_schedule_right(ENCODER, units, 128 * (units / 24), CG_BF16);
     assert_schedule_right(UNITS, 32, 256, CG_BF16);
 }
 
@@ -100,22 +101,25 @@ static void clusters_match(void **state)
     static const char *const graphs[] = {ENCODER, ROWS, UNITS};
     cu_schedule schedule = cu_clusters;
     for (int g = 0; g < 3; g++)
-        for (schedule.blocks_per_tile = 2; schedule.blocks_per_tile <= 8; schedule.blocks_per_tile *= 2)
+        for (schedule.blocks_per_tile = 2; schedule.blocks_per_tile <= 8; schedule.blocks_per_tile *= 2) {
+            schedule.tile_units = 8 * schedule.blocks_per_tile; /* 16 to 64 */
             assert_right(graphs[g], &schedule, CG_BF16);
+        }
 }
 
-/* An attention that exceeds the matrix instructions is refused with a message. */
-static void attention_over_more_than_a_fragment_is_refused(void **state)
+/* All clusters run at once on an H100, and blocks divide as much as that allows. */
+static void clusters_are_fitted_to_the_length(void **state)
 {
     (void)state;
-    cu_schedule schedule = schedule_of(32, 256);
-    program p = program_from_variant(ENCODER, &(program_variant){0}, BUCKET, CG_BF16, CUDA_HOST_CHECKED);
-    cu_program code;
-    mdot_error err = {0};
-    assert_int_equal(cu_generate(&p.entry, 1, CG_BF16, &schedule, p.arena, &code, &err), MDOT_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "attention.a"));
-    assert_non_null(strstr(err.message, "at most 16 queries"));
-    program_done(&p);
+    for (int64_t length = 0; length <= 5000; length++) {
+        cu_schedule s = cu_fit_schedule(&cu_clusters, length), blocks = cu_fit_schedule(&cu_blocks, length);
+        int64_t tiles = (length + s.tile_units - 1) / s.tile_units;
+        assert_true(s.blocks_per_tile == 1 || tiles * s.blocks_per_tile <= 128);
+        assert_true(s.blocks_per_tile > 1 || s.tile_units == 16);
+        assert_int_equal(blocks.tile_units * blocks.blocks_per_tile, 16);
+        if (length == 256) assert_int_equal(s.tile_units * 100 + s.blocks_per_tile, 1608);
+        if (length == 1024) assert_int_equal(s.tile_units * 100 + s.blocks_per_tile, 3204);
+    }
 }
 
 int main(void)
@@ -126,7 +130,7 @@ int main(void)
         cmocka_unit_test(warp_counts_need_not_be_powers_of_two),
         cmocka_unit_test(large_tiles_match),
         cmocka_unit_test(clusters_match),
-        cmocka_unit_test(attention_over_more_than_a_fragment_is_refused),
+        cmocka_unit_test(clusters_are_fitted_to_the_length),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");
