@@ -256,8 +256,6 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     return MDOT_OK;
 }
 
-/* ---- Loops (ops.h) ---------------------------------------------------------------------------------------- */
-
 typedef struct loop {
     evaluation *e;
     const ir_node *begin, *end;

@@ -58,7 +58,8 @@ static const char *way_out(const char *op_type)
     static const struct {
         const char *op_type, *instead;
     } ways[] = {
-        {"Compress", "the number of elements depends on data: keep the shape and write torch.where(mask, x, 0)"},
+        {"Compress", "the number of elements depends on data: keep the shape and write torch.where(mask, x, 0), or "
+                     "replace a KNNImputer by a SimpleImputer"},
         {"Unique", SELECTED},
         {"NonMaxSuppression", SELECTED},
         {"RandomNormal", RANDOM},
@@ -79,6 +80,9 @@ static const char *way_out(const char *op_type)
         {"Col2Im", "write ConvTranspose with a constant kernel"},
         {"com.microsoft:GroupQueryAttention",
          "it keeps keys between calls, but an artefact has no state: export Attention without a cache"},
+        {"com.microsoft:DynamicQuantizeLSTM",
+         "it rounds states in each step: leave LSTM out of the operators that quantize_dynamic quantises"},
+        {"com.microsoft:Solve", "multiply by the inverse of the constant matrix"},
         {"StringNormalizer", TEXT},
         {"StringConcat", TEXT},
         {"StringSplit", TEXT},

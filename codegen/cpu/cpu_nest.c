@@ -120,8 +120,6 @@ static LLVMValueRef accumulate(nest *n, LLVMValueRef accumulator)
     return cg_reducer_combine(n->k->reducer, body->dtype)(e, accumulator, value);
 }
 
-/* ---- Reduction for a block of output vectors, or for one scalar output ------------------------------------------- */
-
 /* Calls `visit` for each vector of a block and each point side by side. The loops' indices are those of the first. */
 static void for_points(nest *n, int block, void (*visit)(nest *n, int block, int i, LLVMValueRef *acc),
                        LLVMValueRef *acc)

@@ -38,8 +38,6 @@ static LLVMTypeRef vector_type(cg_emitter *e) { return cg_vector(e, e->f32, e->t
 
 static unsigned vector_bytes(const cg_emitter *e) { return 4 * (unsigned)e->target->lanes; }
 
-/* ---- The tail: the columns after the last whole vector ---------------------------------------------------------- */
-
 static bool columns_known(const norm *n) { return ir_dim_is_number(n->k->columns); }
 
 /* Number of tail columns, if the row's length is known. */

@@ -41,8 +41,8 @@ mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out
      * numbers) have size zero. */
     bool in_range = target > MDOT_DTYPE_NONE && target <= MDOT_DTYPE_BF16;
     if (!in_range || mdot_dtype_size_bytes((mdot_dtype)target) == 0)
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld is unsupported",
-                       (long long)target);
+        return ir_fail(node, err, MDOT_UNSUPPORTED,
+                       "conversion to ONNX element type %lld is unsupported; use f16 or i8", (long long)target);
     *out_dtype = (mdot_dtype)target;
     return MDOT_OK;
 }

@@ -154,8 +154,6 @@ mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype d
     return ir_fail(node, err, MDOT_MALFORMED, "the operator is undefined for %s", mdot_dtype_name(dtype));
 }
 
-/* ---- Conversions (families.h) ---------------------------------------------------------------------------------- */
-
 double ir_round_float(mdot_dtype dtype, double value)
 {
     switch (dtype) {

@@ -45,7 +45,7 @@ static mdot_status check_along_axis(const ir_operands *args, int i, const char *
     int axis;
     if (is_blocked(args->node) && type.rank == data->rank) return check_blocks(args, what, &type, data);
     if (ir_node_int(args->node, "block_size", 0) != 0 || type.rank > 1)
-        return ir_unsupported(args, "the %s has blocks of elements, which are unsupported", what);
+        return ir_unsupported(args, "the %s has blocks of elements, which are unsupported; use one per axis", what);
     if (type.rank == 0 || ir_dim_is(type.dim[0], 1)) return MDOT_OK;
     mdot_status status = ir_operand_axis(args, "axis", 1, data->rank, &axis);
     if (status != MDOT_OK || ir_dim_equal(type.dim[0], data->dim[axis])) return status;

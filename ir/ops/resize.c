@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- Resize: the form of the node -------------------------------------------------------------------------------- */
-
 enum { REGION = 1, SCALES = 2, SIZES = 3 }; /* inputs */
 
 static bool is_given(const ir_operands *args, int input)
@@ -202,8 +200,6 @@ mdot_status ir_result_resize(const ir_operands *args, ir_type *out_type)
     ir_resize r;
     return read_shape(args, &r, out_type);
 }
-
-/* ---- Resize: weighted sums along an axis ------------------------------------------------------------------------- */
 
 bool ir_resize_keeps(const ir_resize *r, const ir_resize_axis *a)
 {
