@@ -99,6 +99,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "olmo2": [{"num_key_value_heads": 4}],
     "phi3": [{"tie_word_embeddings": True}, {"num_key_value_heads": 8, "tie_word_embeddings": True}],
     "qwen2": [{"num_key_value_heads": 8}, {"num_key_value_heads": 8, "tie_word_embeddings": True}],
+    "qwen3": [{"num_key_value_heads": 8}, {"num_key_value_heads": 8, "tie_word_embeddings": True}],
 }
 """Settings that change the operators."""
 NAMED = [name for name in sys.argv[1:] if name in CONFIGURATIONS]
@@ -107,7 +108,7 @@ NAMED = [name for name in sys.argv[1:] if name in CONFIGURATIONS]
 
 def others(key: str, value: Any) -> list[Any]:
     """Other values of a setting."""
-    if key in ("return_dict", "is_decoder", "is_encoder_decoder", "use_cache", "add_cross_attention", "output_attentions", "output_hidden_states"):
+    if key in ("return_dict", "is_decoder", "is_encoder_decoder", "use_cache", "add_cross_attention", "output_attentions", "output_hidden_states", "is_gated_act"):
         return []
     if key.startswith("_") or key.endswith("_token_id"):
         return []
@@ -203,12 +204,12 @@ class ReadyJobs(support.TestCase):
         for family in NAMED or CONFIGURATIONS:
             description = json.loads(gzip.decompress((Path(os.environ["MDOT_JOBS"]) / f"{family}.json.gz").read_bytes()))
             network = getattr(transformers, description["network"])
-            for key, value in sorted(vars(network.config_class()).items()):
+            for key, value in sorted({"head_dim": None, **vars(network.config_class())}.items()):
                 for other in others(key, CONFIGURATIONS[family].get(key, value)):
                     with self.subTest(family, **{key: other}), tempfile.TemporaryDirectory() as folder, torch.device("meta"):
                         try:
                             config = network.config_class(**{**CONFIGURATIONS[family], key: other})
-                            parameters = sum(parameter.numel() for parameter in network(config).parameters())
+                            parameters = sum(one.numel() for one in network(config).parameters() if one.requires_grad)
                         except Exception:  # noqa: BLE001 (transformers has no such network)
                             continue
                         config.save_pretrained(folder)
