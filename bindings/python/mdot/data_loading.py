@@ -12,7 +12,7 @@ MOST = 1e9
 
 def loader_rates(measured: Mapping[float, float]) -> dict[str, float]:
     """The options loader_rate and cpu_rate from the samples per second that data loaders provide with two numbers of
-    CPUs, measured without training:
+    CPUs, measured without training::
 
         rates = mdot.loader_rates({4: 800, 16: 2000})
         mdot.predict(job, "A100", cpus=8, **rates)
