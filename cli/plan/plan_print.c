@@ -289,8 +289,8 @@ void plan_print(const plan_request *r, const plan_answers *answers)
     printf("%s: %s", cli_printable(&name, r->job_path), cli_parameters(&answers->info, parameters));
     if (answers->tokens_per_sample > 0) printf(", %.0f tokens in a sample", answers->tokens_per_sample);
     if (r->run.samples > 0)
-        printf(", %s to train on", r->tokens > 0 ? cli_short_number((double)r->tokens, number.text)
-                                                 : cli_short_number(r->run.samples, number.text));
+        printf(", %s%s to train on", cli_short_number(r->tokens > 0 ? (double)r->tokens : r->run.samples, number.text),
+               r->tokens > 0 ? "" : " samples");
     if (answers->count > 0) {
         const mdot_configuration *c = &answers->rows[0].layout.configuration;
         bool is_left = c->precision == MDOT_PRECISION_PYTORCH;

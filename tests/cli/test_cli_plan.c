@@ -318,6 +318,8 @@ static void emitted_settings_use_all_gpus_and_samples(void **state)
     for (size_t i = 0; i < 10; i++) {
         const char *gpus = sizes[i % 2], *layout = layouts[i / 2];
         double count = atof(gpus), steps[MOST];
+        PLAN(f, "--gpu=A100", "--gpus", gpus, "--samples=1e6", "--global-batch=256", layout);
+        expect_contains(f->result.out, "1.00M samples to train on");
         PLAN(f, "--gpu=A100", "--gpus", gpus, "--samples=1e6", "--global-batch=256", layout, "--json");
 
         assert_compare(numbers(f, "steps", steps), ==, 1);
