@@ -5,8 +5,8 @@
 # is `full`, too, because `ctest -L full` runs both.
 
 # Lists that the caller may set: mdot_full_tests, names; mdot_shards, rows "NAME SHARDS"; mdot_shared_by_two,
-# mdot_shared_by_three, mdot_shared_by_six, mdot_sanitizer_tests and mdot_release_tests, names of tests that builds with and
-# without sanitizers share.
+# mdot_shared_by_three, mdot_sanitizer_tests and mdot_release_tests, names of tests that builds with and without sanitizers
+# share.
 
 # Sets `out` to whether this build leaves the shard to the label `exhaustive`.
 function(mdot_leaves_shard out name shard)
@@ -15,7 +15,7 @@ function(mdot_leaves_shard out name shard)
     set(turn 1)
   endif()
   set(leaves OFF)
-  foreach(list "mdot_shared_by_two;2" "mdot_shared_by_three;3" "mdot_shared_by_six;6")
+  foreach(list "mdot_shared_by_two;2" "mdot_shared_by_three;3")
     list(GET list 0 names)
     list(GET list 1 builds)
     math(EXPR place "(${shard} - ${turn}) % ${builds}")

@@ -61,26 +61,34 @@ set(mdot_full_tests
     test_cuda_runtime
     test_cuda_schedules
     test_cuda_sequential
+    test_encode_evaluate
     test_environments
     test_examples
     test_explain
     test_faults
     test_growth
+    test_hardware_bound
     test_library_faults
+    test_limit_rows
+    test_loop
+    test_lower_quantised
     test_monotony
     test_nvrtc
     test_onnx_reference
     test_random_models
     test_runtime_cuda_limits
+    test_search
     test_shared_code
-    test_types)
+    test_shipped_predictor
+    test_types
+    test_verify_mutants)
 
 # NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine with two cores, and
 # programs of the two lists below.
 set(mdot_shards
     "test_batch_items 2"
     "test_cpu_attention 3"
-    "test_cpu_attention_scores 6"
+    "test_cpu_attention_scores 9"
     "test_cpu_expr 2"
     "test_cpu_linear 3"
     "test_cpu_linear_winograd 2"
@@ -107,6 +115,7 @@ set(mdot_shards
 # Builds with and without sanitizers share the work on kernels, because most of the time goes to generated code, which is the
 # same in both. Every second shard runs under the sanitizers, the others without.
 set(mdot_shared_by_two
+    test_cpu_attention_scores
     test_cpu_expr
     test_cpu_linear_winograd
     test_cpu_nest
@@ -127,8 +136,6 @@ set(mdot_shared_by_three
     test_cuda_images
     test_cuda_literals
     test_cuda_models)
-# The same with six shards, of which four are `exhaustive`.
-set(mdot_shared_by_six test_cpu_attention_scores)
 # The sanitizers notice more in these tests: leaks after each failed allocation. Without sanitizers they are `exhaustive`.
 set(mdot_sanitizer_tests test_faults test_library_faults)
 # The sanitizers notice less in these tests: they compare texts and answers of the command and of Python, or properties of
