@@ -178,7 +178,7 @@ static void right_code_passes_and_wrong_weights_fail(void **state)
 {
     (void)state;
     const char *wanted = getenv("MDOT_MUTANTS");
-    int count = wanted != NULL ? atoi(wanted) : 40, failed = 0, mutants = 0, caught = 0;
+    int count = wanted != NULL ? atoi(wanted) : 24, failed = 0, mutants = 0, caught = 0;
     char *folder = process_make_folder(), artefact[256], model[256], mutant[256];
     snprintf(artefact, sizeof artefact, "%s/model.mdot", folder);
     snprintf(model, sizeof model, "%s/model.onnx", folder);
