@@ -30,8 +30,44 @@ static const char *label_of(label *out, const cli_option *option)
     return out->text;
 }
 
+/* A value of another option, for example nf4 of --frozen-weights given to --precision. */
+typedef struct elsewhere {
+    const cli_option *option; /* NULL: none, or several */
+    const char *name;
+    size_t length;
+} elsewhere;
+
+static void compare_word(elsewhere *found, const cli_option *option, const char *word, const char *name,
+                         const char *value)
+{
+    size_t length = strlen(word);
+    if (length < 3 || length < found->length || strcasestr(value, word) == NULL) return;
+    bool is_tie = length == found->length && found->option != option;
+    *found = (elsewhere){is_tie ? NULL : option, name, length};
+}
+
+/* Refuses a word that one other option takes. */
+static bool is_elsewhere(const line *l, const cli_option *option, const char *value)
+{
+    elsewhere found = {0};
+    const cli_option *other;
+    if (option->kind != CLI_CHOICE || bs_find_choice(value, option->choices, option->words) != BS_NO_CHOICE)
+        return false;
+    for (size_t i = 0; (other = cli_option_at(l->command, i)) != NULL; i++) {
+        if (other->kind != CLI_CHOICE) continue;
+        for (const char *const *name = other->choices; *name != NULL; name++)
+            compare_word(&found, other, *name, *name, value);
+        for (const bs_choice_word *w = other->words; w != NULL && w->word != NULL; w++)
+            compare_word(&found, other, w->word, w->name, value);
+    }
+    return found.option != NULL && found.option != option &&
+           !cli_refuse(l->command->name, "--%s: unknown value \"%s\" (did you mean --%s %s?)", option->name, value,
+                       found.option->name, found.name);
+}
+
 static bool set(const line *l, const cli_option *option, char *value)
 {
+    if (is_elsewhere(l, option, value)) return false;
     if (!option->takes_list || l->command->lists == 0)
         return cli_set_value(l->command->name, option, value, l->request);
     cli_lists *lists = (cli_lists *)((char *)l->request + l->command->lists);

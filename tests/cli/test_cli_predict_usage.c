@@ -180,6 +180,15 @@ static void other_names_of_options_are_accepted(void **state)
     RUN(f, resnet, "--gpu", "T4", "--quantize", "int3");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "nf4-single");
+    static const char *const elsewhere[][2] = {{"nf4", "--frozen-weights nf4"},     {"int8wo", "--frozen-weights int8"},
+                                               {"bnb_nf4", "--frozen-weights nf4"}, {"adamw", "--optimizer adamw"},
+                                               {"sdpa", "--attention flash"},       {"awq", "--frozen-weights nf4"}};
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        RUN(f, resnet, "--gpu", "T4", "--precision", elsewhere[i][0]);
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, "did you mean");
+        expect_contains(f->result.err, elsewhere[i][1]);
+    }
 }
 
 static void help_succeeds(void **state)
