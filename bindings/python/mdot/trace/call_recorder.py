@@ -22,7 +22,7 @@ from mdot.trace import graph as g
 from mdot.trace import recurrences
 from mdot.trace.autocast import HALVES
 from mdot.trace.budget import Budget
-from mdot.trace.gpu_kernels import CELLS
+from mdot.trace.gpu_kernels import CELLS, with_elements
 from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known_calls import DataDependent, KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
@@ -121,7 +121,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self.fake and name in recurrences.MODES:
             out = recurrences.run(name, args, self._numbers)
         elif self.fake:
-            out = self._known.run(func, args, kwargs)
+            out = with_elements(args, self._known.run(func, args, kwargs))
         else:
             out = self.budget.run(func, args, kwargs)
             note(self.selections, func, args, out)

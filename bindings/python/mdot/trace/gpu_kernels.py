@@ -108,6 +108,21 @@ def _gru_cell(input: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b
 CELLS = {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
 """Cells of recurrences as on CUDA, by ATen's names. The CPU composes them from ten operators and keeps other tensors."""
 
+def with_elements(args: Sequence[Any], out: Any) -> Any:
+    """The sparse result of an operator. Without data, PyTorch's own one has no elements; it has as many as the largest
+    operand, with as many dimensions in the values."""
+    if not isinstance(out, torch.Tensor) or out.layout != torch.sparse_coo or out._nnz() > 0:
+        return out
+    given = [one for one in args if isinstance(one, torch.Tensor) and one.layout == torch.sparse_coo]
+    if not given:
+        return out
+    like = max(given, key=lambda one: int(one._nnz()))
+    count, dimensions = like._nnz(), out.sparse_dim()
+    values = torch.empty((count, *out.shape[dimensions:]), dtype=out.dtype)
+    indices = torch.empty((dimensions, count), dtype=torch.int64)
+    return torch.sparse_coo_tensor(indices, values, out.shape, check_invariants=False, is_coalesced=out.is_coalesced())
+
+
 def as_on_cuda(name: str, args: Sequence[Any], out: Any) -> Any:
     """The results of an operator, with the sizes and types that CUDA's kernel gives those that the backward pass needs."""
     if name == "_cudnn_rnn":

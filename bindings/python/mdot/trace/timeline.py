@@ -20,7 +20,7 @@ from torch.nested._internal import nested_tensor as nested
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mdot.trace import recurrences
-from mdot.trace.gpu_kernels import CHANGED, as_on_cuda
+from mdot.trace.gpu_kernels import CHANGED, as_on_cuda, with_elements
 from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.work import Work
@@ -206,9 +206,6 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             args = tuple(one.contiguous() if isinstance(one, torch.Tensor) and 0 in one.stride() else one for one in args)
         if name == "_cudnn_rnn_backward":  # PyTorch has no kernel of it for tensors without data
             out = recurrences.backward(args)
-        elif name == "sparse_mask" and args[1].is_sparse:  # without data, its result would have no elements
-            values = torch.empty_like(args[1]._values(), dtype=args[0].dtype)
-            out = torch.sparse_coo_tensor(args[1]._indices(), values, args[1].shape, check_invariants=False)
         elif self.known is not None:
             out = self.known.run(func, args, kwargs or {})
         elif self._kernels is not None:
@@ -217,6 +214,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             out = func(*args, **(kwargs or {}))
         if name in CHANGED:
             out = as_on_cuda(name, args, out)
+        out = with_elements(args, out)
         operands = _tensors(args)
         if kwargs:
             operands += _tensors(tuple(kwargs.values()))

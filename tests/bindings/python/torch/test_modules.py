@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 import warnings
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 import networks
@@ -245,6 +245,31 @@ class Refused(support.TestCase):
 
 
 class Sparse(support.TestCase):
+    def test_results_without_data_keep_their_elements(self) -> None:
+        forms: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+            "plain": lambda w: w, "coalesced": lambda w: w.coalesce(), "twice": lambda w: w.coalesce().coalesce(),
+            "scaled": lambda w: w.coalesce() * 2, "transposed": lambda w: w.t().coalesce(), "negative": lambda w: -w.coalesce(),
+        }  # fmt: skip
+
+        class Adapter(nn.Module):
+            def __init__(self, form: Callable[[torch.Tensor], torch.Tensor]) -> None:
+                super().__init__()
+                self.values, self.layer, self.form = nn.Parameter(torch.randn(600)), nn.Linear(48, 48), form
+                self.register_buffer("places", torch.stack([torch.arange(600) % 48, torch.arange(600) // 48]))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                weight = self.form(torch.sparse_coo_tensor(self.places, self.values, (48, 48)))  # type: ignore[arg-type]
+                return torch.sparse.mm(weight, self.layer(x).t())  # type: ignore[no-any-return]
+
+        checks = {}
+        for name, form in forms.items():
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.JobWarning)
+                job = mdot.Job.from_torch(Adapter(form), torch.randn(4, 48))
+                self.assertEqual(job.parameters, 600 + 48 * 49)
+                checks[name] = job.program.check.job_flops
+        self.assertEqual(set(checks.values()), {checks["plain"]}, checks)
+
     def test_sparse_tables_have_gradients_of_their_rows(self) -> None:
         """Two tables of 256 MB: dense gradients would take memory and time."""
 
