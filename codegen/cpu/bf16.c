@@ -36,8 +36,6 @@ LLVMValueRef cg_f32_to_bf16(cg_emitter *e, LLVMValueRef value)
     return LLVMBuildBitCast(e->builder, narrow, cg_with_element(LLVMTypeOf(value), e->i16), "");
 }
 
-LLVMValueRef cg_bf16_to_f32(cg_emitter *e, LLVMValueRef stored) { return cg_from_storage(e, stored, MDOT_DTYPE_BF16); }
-
 LLVMTypeRef cg_stored_type(cg_emitter *e, const pl_plan *plan, int buffer)
 {
     return cg_storage_type(e, cg_stored_dtype(e->target, &plan->buffers[buffer]));
@@ -51,7 +49,7 @@ static bool is_narrow(const cg_emitter *e, const pl_plan *plan, int buffer)
 LLVMValueRef cg_load_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef address, int lanes)
 {
     LLVMValueRef stored = cg_load(e, cg_vector(e, cg_stored_type(e, plan, buffer), lanes), address, 0);
-    return is_narrow(e, plan, buffer) ? cg_bf16_to_f32(e, stored) : stored;
+    return is_narrow(e, plan, buffer) ? cg_from_storage(e, stored, MDOT_DTYPE_BF16) : stored;
 }
 
 void cg_store_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef value, LLVMValueRef address)

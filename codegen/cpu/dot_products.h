@@ -17,9 +17,8 @@ LLVMTypeRef cg_stored_type(cg_emitter *e, const pl_plan *plan, int buffer);
 LLVMValueRef cg_load_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef address, int lanes);
 void cg_store_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef value, LLVMValueRef address);
 
-/* Convert between f32 and bfloat16 in memory (i16), scalar or vector; rounding to nearest, half to even. */
+/* Converts f32 to bfloat16 in memory (i16), scalar or vector; rounding to nearest, half to even. */
 LLVMValueRef cg_f32_to_bf16(cg_emitter *e, LLVMValueRef value);
-LLVMValueRef cg_bf16_to_f32(cg_emitter *e, LLVMValueRef stored);
 
 /* Pair vectors: one i32 per lane, with the pair's first element in the low half. The results are f32. */
 LLVMValueRef cg_low_of_bf16(cg_emitter *e, LLVMValueRef pairs);

@@ -215,8 +215,11 @@ static mdot_status collect(const cg_options *options, const job *jobs, int count
     return MDOT_OK;
 }
 
-mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                           cu_images *out_images, mdot_error *err)
+/* Makes images for the options' CUDA targets. If a plan is not encoder-shaped, it makes none and warns with the
+ * reason. If a kernel exceeds a device's resources, that image is omitted with a warning. Returns TOOLCHAIN if NVRTC
+ * is missing or refuses the source. */
+static mdot_status make_all(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                            cu_images *out_images, mdot_error *err)
 {
     *out_images = (cu_images){0};
     int count;
@@ -237,8 +240,10 @@ mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_op
     return collect(options, jobs, count, arena, out_images, err);
 }
 
-void cu_images_done(cu_images *images)
+static void end_images(void *made)
 {
+    cu_images *images = made;
+    if (images == NULL) return;
     for (int i = 0; i < CG_COMPUTES; i++)
         for (int k = 0; k < 2; k++)
             if (images->program[k][i].source != NULL) cu_program_done(&images->program[k][i]);
@@ -265,17 +270,12 @@ mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *o
     return MDOT_OK;
 }
 
-static void end_images(void *images)
-{
-    if (images != NULL) cu_images_done(images);
-}
-
 static mdot_status make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                cg_image_set *out_set, mdot_error *err)
 {
     cu_images *images = IR_NEW(arena, cu_images);
     if (images == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    mdot_status status = cu_make_images(entries, entry_count, options, arena, images, err);
+    mdot_status status = make_all(entries, entry_count, options, arena, images, err);
     if (status == MDOT_OK) status = cu_export_images(images, arena, out_set, err);
     out_set->images = images;
     return status;

@@ -30,13 +30,6 @@ typedef struct cu_images {        /* zero-initialised: empty */
     cg_pool cubins, weights; /* the artefact's sections */
 } cu_images;
 
-/* Makes images for the options' CUDA targets. If a plan is not encoder-shaped, it makes none and warns with the
- * reason. If a kernel exceeds a device's resources, that image is omitted with a warning. Returns TOOLCHAIN if NVRTC
- * is missing or refuses the source. Call cu_images_done in either case. */
-mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                           cu_images *out_images, mdot_error *err);
-void cu_images_done(cu_images *images);
-
 /* Converts the images to the artefact writer's form. Returns OUT_OF_MEMORY on failure. The toolchain's name is in the
  * arena. */
 mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *out_set, mdot_error *err);
