@@ -95,8 +95,6 @@ static bool absorb_normalisation(extractor *e, const ir_node *node)
     return true;
 }
 
-/* ---- A normalisation written as pointwise operators -------------------------------------------------------------- */
-
 enum { SHIFTS = 1, SCALES = 2 };
 
 /* Does `node` add a constant per channel to `map` or multiply `map` by one? 0: neither. */

@@ -122,8 +122,6 @@ mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
     return MDOT_OK;
 }
 
-/* ---- Group norms over pairs of positions ------------------------------------------------------------------------- */
-
 static ir_node *made_by(const ir_value *value, ir_opcode op)
 {
     ir_node *node = value != NULL ? value->def : NULL;

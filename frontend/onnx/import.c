@@ -33,8 +33,6 @@ typedef struct importer {
     bool warned_of_opset;
 } importer;
 
-/* ---- Checks of a model before its nodes are read ----------------------------------------------------------------- */
-
 static mdot_status check_model(const fe_context *context, const Onnx__ModelProto *model)
 {
     const Onnx__GraphProto *graph = model->graph;
@@ -245,8 +243,6 @@ static mdot_status import_node(importer *im, const fe_node *source)
     return MDOT_OK;
 }
 
-/* ---- Branches: both are inlined among the nodes around their If (functions.c) ------------------------------------ */
-
 /* 0 or 1 if constants or shapes decide a condition; -1 if it depends on data. */
 static int known_condition(importer *im, int number)
 {
@@ -304,8 +300,6 @@ static mdot_status import_if(importer *im, const fe_node *source)
     }
     return MDOT_OK;
 }
-
-/* ---- Loops: their bodies are among the nodes (inline_loops.c) ---------------------------------------------------- */
 
 static bool is_loop_steps(const fe_node *source)
 {

@@ -51,8 +51,6 @@ static mdot_status need_count(const ml_writer *w, const char *name, int64_t coun
                       like, (long long)wanted);
 }
 
-/* ---- Nodes of TreeEnsembleRegressor and TreeEnsembleClassifier --------------------------------------------------- */
-
 typedef struct node_lists {
     int_list trees, ids, features, yes, no, missing;
     ml_reals values;
