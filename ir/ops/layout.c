@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- The same elements in another shape ------------------------------------------------------------------------- */
-
 /* The one length at which the shapes agree, if an exporter wrote the length of its example into the target; 0: none. */
 static int64_t example_length(const ir_type *input, int count, const ir_dim *target)
 {
@@ -180,8 +178,6 @@ mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, ir_inputs inpu
     ir_copy_elements(out[0], 0, input[0], 0, input[0]->count);
     return MDOT_OK;
 }
-
-/* ---- The same elements in another order ------------------------------------------------------------------------- */
 
 static mdot_status read_permutation(const ir_operands *args, int rank, int64_t *out_perm)
 {
@@ -370,8 +366,6 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, ir_inputs input,
     }
     return MDOT_OK;
 }
-
-/* ---- The cost of moving data, here and in select.c, gather.c and generate.c ------------------------------------- */
 
 /* Zero FLOPs. Of each input at most as much is read as is written, because a gather or a slice skips the rest of its
  * table. */

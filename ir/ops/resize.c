@@ -285,8 +285,6 @@ void ir_resize_weights(const ir_resize *r, const ir_resize_axis *a, double posit
     for (int64_t t = 0; t < taps && normalises; t++) out_weights[t] /= sum;
 }
 
-/* ---- Resize: evaluation ------------------------------------------------------------------------------------------ */
-
 static int64_t clamped(int64_t offset, int64_t extent)
 {
     return offset < 0 ? 0 : offset < extent ? offset : extent - 1;
@@ -339,8 +337,6 @@ mdot_status ir_eval_resize(ir_arena *arena, const ir_node *node, ir_inputs input
     ir_copy_elements(out[0], 0, x, 0, x->count);
     return MDOT_OK;
 }
-
-/* ---- Resize: cost ------------------------------------------------------------------------------------------------ */
 
 /* Multiply-adds for the neighbours of each element of the result: two (linear) or four (cubic) in a resized
  * dimension. */
