@@ -14,8 +14,6 @@ double bench_now(void);
  * level. 0: unknown for that level. */
 double bench_peak_gflops(const char *level, double seconds);
 
-/* ---- bench_tensors.c --------------------------------------------------------------------------------------------- */
-
 /* Tensors in the entry's order. Floats are pseudo-random, integers zero, bools true. */
 typedef struct bench_tensors {
     size_t input_count, output_count;
@@ -30,8 +28,6 @@ void bench_free_tensors(bench_tensors *tensors);
 
 /* Allocates zeroed and touched memory, aligned for any tensor; the caller frees it. NULL: memory ran out. */
 void *bench_allocate(size_t bytes);
-
-/* ---- measure.c --------------------------------------------------------------------------------------------------- */
 
 typedef struct bench_task {
     const mdot_predictor *predictor;
@@ -59,8 +55,6 @@ void bench_sort(float *values, size_t count);
 double bench_percentile(const float *sorted, size_t count, double quantile);
 double bench_median(float *values, size_t count); /* sorts them */
 
-/* ---- bench_profile.c --------------------------------------------------------------------------------------------- */
-
 typedef struct bench_profile_task {
     const mdot_predictor *predictor;
     size_t entry, bucket;
@@ -82,8 +76,6 @@ typedef struct bench_profile {
 } bench_profile;
 
 mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile *out_profile, mdot_error *err);
-
-/* ---- bench_round.c ----------------------------------------------------------------------------------------------- */
 
 /* A scheduler's round: `jobs` jobs, each a copy of one model at one of five batches, under the given number of
  * configurations. The configurations combine four GPU models with 1 to 16 GPUs, and then other layouts and
