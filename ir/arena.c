@@ -7,6 +7,7 @@
  */
 #include "ir/arena.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,17 @@ char *ir_arena_strndup(ir_arena *arena, const char *text, size_t length)
     char *copy = ir_arena_alloc(arena, length + 1, 1);
     if (copy != NULL && length) memcpy(copy, text, length);
     return copy;
+}
+
+void *ir_arena_grow(ir_arena *arena, void *array, int count, int *io_capacity, size_t element_bytes)
+{
+    if (count < *io_capacity) return array;
+    int larger = *io_capacity == 0 ? 32 : *io_capacity <= INT_MAX / 2 ? 2 * *io_capacity : INT_MAX;
+    void *grown = count < larger ? ir_arena_alloc(arena, (size_t)larger, element_bytes) : NULL;
+    if (grown == NULL) return NULL;
+    if (count > 0) memcpy(grown, array, (size_t)count * element_bytes);
+    *io_capacity = larger;
+    return grown;
 }
 
 char *ir_arena_strdup(ir_arena *arena, const char *text) { return ir_arena_strndup(arena, text, strlen(text)); }

@@ -29,6 +29,9 @@ void ir_arena_destroy(ir_arena *arena);
 /* Zeroed memory, 64-byte aligned if it is at least 64 bytes, else 16-byte aligned. NULL: out of memory, or count *
  * size overflows. */
 void *ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
+/* The array with space for one more element: itself, or a copy in twice the space, while the old one remains in the
+ * arena. NULL: out of memory. */
+void *ir_arena_grow(ir_arena *arena, void *array, int count, int *io_capacity, size_t element_bytes);
 char *ir_arena_strdup(ir_arena *arena, const char *text);
 char *ir_arena_strndup(ir_arena *arena, const char *text, size_t length);
 char *ir_arena_printf(ir_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -27,19 +27,6 @@ mdot_status pl_fault(pl_builder *b)
     return b->status;
 }
 
-/* Makes space for one more element in an arena array. The old array remains in the arena. */
-static bool reserve(ir_arena *arena, void **array, int count, int *capacity, size_t element_bytes)
-{
-    if (count < *capacity) return true;
-    int larger = *capacity ? 2 * *capacity : 32;
-    void *grown = ir_arena_alloc(arena, (size_t)larger, element_bytes);
-    if (grown == NULL) return false;
-    if (count) memcpy(grown, *array, (size_t)count * element_bytes);
-    *array = grown;
-    *capacity = larger;
-    return true;
-}
-
 /* Size in bytes at the length that maximises it, dimension by dimension; -1 on overflow. */
 static int64_t most_bytes(const pl_builder *b, const ir_type *type)
 {
@@ -58,8 +45,9 @@ static int64_t most_bytes(const pl_builder *b, const ir_type *type)
 int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir_type *type)
 {
     pl_plan *plan = b->plan;
-    void *array = plan->buffers;
-    if (!reserve(b->arena, &array, plan->buffer_count, &b->buffer_capacity, sizeof *plan->buffers)) return -1;
+    pl_buffer *array =
+        ir_arena_grow(b->arena, plan->buffers, plan->buffer_count, &b->buffer_capacity, sizeof *plan->buffers);
+    if (array == NULL) return -1;
     plan->buffers = array;
     int64_t bytes = most_bytes(b, type);
     if (bytes < 0) {
@@ -112,8 +100,9 @@ void pl_note_origin(pl_builder *b, const ir_node *node)
     int index = origins_before(b, node);
     for (int k = index; k < b->origin_count && order_of(b, b->origins[k]) == order_of(b, node); k++)
         if (b->origins[k] == node) return;
-    void *array = b->origins;
-    if (!reserve(b->arena, &array, b->origin_count, &b->origin_capacity, sizeof *b->origins)) return;
+    const ir_node **array =
+        ir_arena_grow(b->arena, b->origins, b->origin_count, &b->origin_capacity, sizeof *b->origins);
+    if (array == NULL) return;
     b->origins = array;
     memmove(&b->origins[index + 1], &b->origins[index], (size_t)(b->origin_count - index) * sizeof *b->origins);
     b->origins[index] = node;
@@ -184,9 +173,10 @@ static bool describe(pl_builder *b, pl_kernel *kernel)
 mdot_status pl_end_kernel(pl_builder *b, pl_kind kind, const char *name, const pl_kernel *specification)
 {
     pl_plan *plan = b->plan;
-    void *array = plan->kernels;
     if (b->status != MDOT_OK || ir_arena_failed(b->arena)) return pl_fault(b);
-    if (!reserve(b->arena, &array, plan->kernel_count, &b->kernel_capacity, sizeof *plan->kernels)) return pl_fault(b);
+    pl_kernel *array =
+        ir_arena_grow(b->arena, plan->kernels, plan->kernel_count, &b->kernel_capacity, sizeof *plan->kernels);
+    if (array == NULL) return pl_fault(b);
     plan->kernels = array;
     pl_kernel *kernel = &plan->kernels[plan->kernel_count];
     *kernel = *specification;

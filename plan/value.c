@@ -144,14 +144,9 @@ static const pl_memo *find_memo(const pl_builder *b, const ir_value *v, const pl
 
 static bool remember(pl_builder *b, const ir_value *v, const pl_expr *const *index, const pl_expr *result)
 {
-    if (b->memo_count == b->memo_capacity) {
-        int capacity = b->memo_capacity ? 2 * b->memo_capacity : 64;
-        pl_memo *grown = IR_NEW_ARRAY(b->arena, pl_memo, capacity);
-        if (grown == NULL) return false;
-        if (b->memo_count) memcpy(grown, b->memo, (size_t)b->memo_count * sizeof *grown);
-        b->memo = grown;
-        b->memo_capacity = capacity;
-    }
+    pl_memo *array = ir_arena_grow(b->arena, b->memo, b->memo_count, &b->memo_capacity, sizeof *b->memo);
+    if (array == NULL) return false;
+    b->memo = array;
     const pl_memo *before = last_memo(b, v);
     pl_memo *memo = &b->memo[b->memo_count];
     memo->before = before != NULL ? (int)(before - b->memo) : -1;

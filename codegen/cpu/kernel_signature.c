@@ -17,17 +17,10 @@ static void note_buffer(void *user, int buffer, bool is_written)
 {
     cg_signature_writer *w = user;
     if (w->position[buffer] >= 0) return;
-    if (w->buffer_count == w->buffer_capacity) {
-        int capacity = 2 * w->buffer_capacity + 8;
-        int *wider = IR_NEW_ARRAY(w->arena, int, capacity);
-        if (wider == NULL) {
-            w->failed = true;
-            return;
-        }
-        if (w->buffer_count > 0) memcpy(wider, w->buffers, (size_t)w->buffer_count * sizeof *wider);
-        w->buffers = wider;
-        w->buffer_capacity = capacity;
-    }
+    int *array = ir_arena_grow(w->arena, w->buffers, w->buffer_count, &w->buffer_capacity, sizeof *w->buffers);
+    w->failed = w->failed || array == NULL;
+    if (array == NULL) return;
+    w->buffers = array;
     w->position[buffer] = w->buffer_count;
     w->buffers[w->buffer_count++] = buffer;
 }

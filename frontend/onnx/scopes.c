@@ -2,29 +2,13 @@
 #include "frontend/onnx/flatten.h"
 #include "frontend/onnx/import_context.h"
 
-#include <limits.h>
-#include <string.h>
-
-/* Makes space for one more element in the scratch arena, doubling the capacity. The arena's limit also bounds nested
- * functions, whose expansion can be exponential. */
-static bool reserve(const fe_context *context, void **array, int count, int *capacity, size_t element_bytes)
-{
-    if (count < *capacity) return true;
-    if (*capacity > INT_MAX / 2) return false;
-    int grown = *capacity ? 2 * *capacity : 64;
-    void *copy = ir_arena_alloc(context->scratch, (size_t)grown, element_bytes);
-    if (copy == NULL) return false;
-    if (count) memcpy(copy, *array, (size_t)count * element_bytes);
-    *array = copy;
-    *capacity = grown;
-    return true;
-}
-
+/* The arena's limit also bounds nested functions, whose expansion can be exponential. */
 mdot_status fe_add_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value)
 {
-    if (name == NULL ||
-        !reserve(context, (void **)&flat->values, flat->value_count, &flat->value_capacity, sizeof(fe_value)))
-        return fe_out_of_memory(context);
+    fe_value *values =
+        ir_arena_grow(context->scratch, flat->values, flat->value_count, &flat->value_capacity, sizeof *values);
+    if (name == NULL || values == NULL) return fe_out_of_memory(context);
+    flat->values = values;
     flat->values[flat->value_count] = (fe_value){.name = name, .definer = FE_UNDEFINED};
     *out_value = flat->value_count++;
     return MDOT_OK;
@@ -32,8 +16,10 @@ mdot_status fe_add_value(const fe_context *context, fe_flat *flat, const char *n
 
 mdot_status fe_add_flat_node(const fe_context *context, fe_flat *flat, const fe_node *node)
 {
-    if (!reserve(context, (void **)&flat->nodes, flat->node_count, &flat->node_capacity, sizeof(fe_node)))
-        return fe_out_of_memory(context);
+    fe_node *nodes =
+        ir_arena_grow(context->scratch, flat->nodes, flat->node_count, &flat->node_capacity, sizeof *nodes);
+    if (nodes == NULL) return fe_out_of_memory(context);
+    flat->nodes = nodes;
     flat->nodes[flat->node_count++] = *node;
     return MDOT_OK;
 }

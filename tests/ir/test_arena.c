@@ -1,6 +1,7 @@
 /* test_arena.c — the compiler's memory arena. */
 #include "ir/arena.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -50,6 +51,27 @@ static void overflow_fails_and_is_recorded(void **state)
     assert_null(ir_arena_alloc(arena, SIZE_MAX - 32, 1));
     assert_non_null(ir_arena_alloc(arena, 1, 8));
     assert_true(ir_arena_failed(arena));
+    ir_arena_destroy(arena);
+}
+
+static void arrays_grow_and_keep_their_elements(void **state)
+{
+    (void)state;
+    ir_arena *arena = ir_arena_create(1 << 20);
+    int *array = NULL, count = 0, capacity = 0;
+    for (int *grown = array; (grown = ir_arena_grow(arena, array, count, &capacity, sizeof *array)) != NULL;) {
+        array = grown;
+        array[count] = count;
+        count++;
+    }
+    assert_true(ir_arena_is_full(arena));
+    assert_int_equal(count, capacity); /* the refused space is not counted */
+    assert_true(count >= 1 << 16);
+    for (int i = 0; i < count; i++) assert_int_equal(array[i], i);
+    int most = INT_MAX;
+    assert_ptr_equal(ir_arena_grow(arena, array, INT_MAX - 1, &most, sizeof *array), array);
+    assert_null(ir_arena_grow(arena, array, INT_MAX, &most, sizeof *array));
+    assert_int_equal(most, INT_MAX);
     ir_arena_destroy(arena);
 }
 
@@ -137,6 +159,7 @@ int main(void)
         cmocka_unit_test(allocations_are_zeroed_aligned_and_disjoint),
         cmocka_unit_test(an_empty_array_is_allocated),
         cmocka_unit_test(overflow_fails_and_is_recorded),
+        cmocka_unit_test(arrays_grow_and_keep_their_elements),
         cmocka_unit_test(the_limit_bounds_allocations),
         cmocka_unit_test(strings_are_copied_and_formatted),
         cmocka_unit_test(deferred_releases_run_newest_first),
