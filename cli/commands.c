@@ -20,6 +20,7 @@ const cli_command *const cli_commands[] = {&cli_predict,      &cli_plan,    &cli
 #define ABOUT_COMPILING "This command lacks the compiler of predictors: compile, verify and check."
 static const char *const compiler_commands[] = {"compile", "verify", "check", NULL};
 #endif
+static const char *const python_commands[] = {"export", "record-trace", "explain-trace", "record-overhead", NULL};
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
 static const cli_variable environment[] = {
@@ -76,6 +77,12 @@ const cli_command *cli_find_command(const char *name)
         return NULL;
     }
 #endif
+    for (const char *const *command = python_commands; *command != NULL; command++) {
+        if (strcmp(name, *command) != 0) continue;
+        cli_message(NULL, "`mdot %s` needs Python: use `python3 -m mdot %s`, which the wheel mdot-predict has", name,
+                    name);
+        return NULL;
+    }
     if (strcmp(name, "store") == 0) {
         cli_message(NULL,
                     "the store of measured steps has a program of its own: use `mdot-store`, which the Debian package "

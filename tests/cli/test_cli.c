@@ -288,6 +288,23 @@ static void wrong_command_lines_exit_with_2(void **state)
     }
 }
 
+static void commands_of_other_programs_name_them(void **state)
+{
+    fixture *f = *state;
+    static const char *const commands[][2] = {
+        {"store", "mdot-store"},
+        {"export", "python3 -m mdot export"},
+        {"record-trace", "python3 -m mdot record-trace"},
+        {"explain-trace", "python3 -m mdot explain-trace"},
+        {"record-overhead", "python3 -m mdot record-overhead"},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        RUN(f, commands[i][0], "resnet50");
+        assert_int_equal(f->result.status, USAGE);
+        expect_contains(f->result.err, commands[i][1]);
+    }
+}
+
 static void unknown_targets_and_dumps_list_the_known_ones(void **state)
 {
     fixture *f = *state;
@@ -449,6 +466,7 @@ int main(void)
         CASE(every_pass_and_plan_can_be_dumped),
         CASE(help_and_version_go_to_stdout),
         CASE(wrong_command_lines_exit_with_2),
+        CASE(commands_of_other_programs_name_them),
         CASE(unknown_targets_and_dumps_list_the_known_ones),
         CASE(unsupported_operators_are_listed_at_once_with_their_nodes),
         COMPILED_CASE(a_failed_compilation_leaves_an_old_artefact_alone),
