@@ -352,7 +352,7 @@ static void impossible_steps_are_refused_with_the_bound(void **state)
     assert_int_equal(f->result.status, OK);
     char *table = path_in(f, "table.csv"), *output = path_in(f, "x.cal");
     for (int wrong = 0; wrong < 4; wrong++) { /* the line is named, whichever it is */
-        char place[32];
+        char place[48];
         FILE *file = fopen(table, "w");
         fputs("# a comment\njob,gpu,batch,ms\n", file);
         for (int i = 0; i < 4; i++) fprintf(file, "%s,A100,64,%s\n", resnet, i == wrong ? ".05" : "100");
