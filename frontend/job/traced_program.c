@@ -83,7 +83,9 @@ static const struct {
 } noted_flags[FE_NOTED_FLAGS] = {{"mdot.kept", 0},
                                  {"mdot.offloaded", MDOT_OPERATOR_OFFLOADED},
                                  {"mdot.ran_full", MDOT_OPERATOR_RAN_FULL},
-                                 {"mdot.ran_half", MDOT_OPERATOR_RAN_HALF}};
+                                 {"mdot.ran_half", MDOT_OPERATOR_RAN_HALF},
+                                 {"mdot.once_more", MDOT_OPERATOR_ONCE_MORE},
+                                 {"mdot.twice_more", MDOT_OPERATOR_TWICE_MORE}};
 
 void fe_read_noted_nodes(const ir_graph *graph, const fe_names **out_nodes)
 {

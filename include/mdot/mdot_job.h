@@ -139,14 +139,14 @@ typedef struct mdot_operator_traits {
 
 /* Flags of an operator. Stored in `.job` files: append only. */
 enum {
-    /* the program checkpoints it: the forward pass runs again in the backward pass */
-    MDOT_OPERATOR_RECOMPUTED = 1u << 0,
+    MDOT_OPERATOR_RECOMPUTED = 1u << 0,     /* the program checkpoints it: the backward pass runs it again */
     MDOT_OPERATOR_STOPS_GRADIENT = 1u << 1, /* it gets no gradient, although operators before it have parameters */
     MDOT_OPERATOR_OFFLOADED = 1u << 2,      /* the program moves the tensors that it saves to the host */
-    /* it ran in fp32, although the program's precision is a 16-bit type or autocast */
-    MDOT_OPERATOR_RAN_FULL = 1u << 3,
+    MDOT_OPERATOR_RAN_FULL = 1u << 3,       /* it ran in fp32, although the program is in 16 bits or autocast */
     MDOT_OPERATOR_RAN_HALF = 1u << 4,       /* it ran in 16 bits under autocast, although the program is in fp32 */
-    MDOT_OPERATOR_FLAGS_ALL = (1u << 5) - 1 /* all flags that this version knows */
+    MDOT_OPERATOR_ONCE_MORE = 1u << 5,      /* with RECOMPUTED: the backward pass runs it once more than that, */
+    MDOT_OPERATOR_TWICE_MORE = 1u << 6,     /* and twice more: in checkpoints inside of checkpoints */
+    MDOT_OPERATOR_FLAGS_ALL = (1u << 7) - 1 /* all flags that this version knows */
 };
 
 /* One operator of a job. At batch B, a phase has B * B * per_square + B * per_sample + per_step FLOPs and bytes. Each

@@ -79,12 +79,11 @@ typedef struct rt_roofline_inputs {
     double operand, result;       /* elements of a matmul's operand and result, per sample */
     uint8_t rate, position, work; /* rt_rate, rt_pipeline_position, rt_work */
     uint8_t grouping;             /* rt_grouping */
+    uint8_t recomputations;       /* by the program (MDOT_OPERATOR_RECOMPUTED) */
     bool is_fp32;                 /* kept in fp32 by autocast */
-    bool is_loss;
-    bool uses_tensor_cores, is_in_block;
+    bool is_loss, uses_tensor_cores, is_in_block;
     bool is_replicated;     /* in a block, and whole on each GPU of tensor parallelism */
     bool is_selected;       /* recomputed by selective recomputation */
-    bool is_recomputed;     /* by the program (MDOT_OPERATOR_RECOMPUTED) */
     bool ran_in_other_type; /* rt_ran_in_other_type */
 } rt_roofline_inputs;
 

@@ -135,7 +135,7 @@ static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_co
 {
     mdot_recompute recompute = resolved->configuration.c.recompute;
     if (recompute == MDOT_RECOMPUTE_BLOCKS) return inputs->is_in_block ? 1 : 0;
-    if (recompute == MDOT_RECOMPUTE_NOTHING) return resolved->recomputes_as_program && inputs->is_recomputed ? 1 : 0;
+    if (recompute == MDOT_RECOMPUTE_NOTHING) return resolved->recomputes_as_program ? inputs->recomputations : 0;
     return inputs->is_selected ? 1 : 0;
 }
 
@@ -157,8 +157,7 @@ static inline void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved
     for (int phase = phases; phase < MDOT_PHASE_COUNT; phase++) out_ms[phase] = 0;
     for (int phase = 0; phase < phases && prepares; phase++)
         out_ms[phase] += preparation_ms(inputs, (mdot_phase)phase, resolved);
-    double again = times_again(inputs, resolved);
-    out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
+    out_ms[MDOT_PHASE_DATA_GRADIENT] += times_again(inputs, resolved) * out_ms[MDOT_PHASE_FORWARD];
 }
 
 /* The inputs of operator `index` on one GPU. */
@@ -341,8 +340,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
         double count = inputs->count * shard->of[inputs->position];
         for (int phase = 0; phase < phase_count(resolved); phase++) {
             rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
-            double times = count;
-            if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved);
+            double times = phase == MDOT_PHASE_FORWARD ? count * (1 + times_again(inputs, resolved)) : count;
             sum.compute_ms += times * terms.compute_ms;
             sum.memory_ms += times * terms.memory_ms;
             if (prepares) sum.memory_ms += times * preparation_ms(inputs, (mdot_phase)phase, resolved);

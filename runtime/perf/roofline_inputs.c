@@ -53,26 +53,27 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
     mdot_job_operator buffer;
     const mdot_job_operator *op = rt_sharded_operator(job, sharding, index, shard, &buffer);
     double part = sharding->role[index] == RT_ROLE_SHARDED ? 1 / shard->tensor : 1;
-    rt_roofline_inputs inputs = {.count = 1,
-                                 .score_bytes = rt_score_bytes(op),
-                                 .fused_bytes = part * fused_at(op, fusing[index].saved, shard),
-                                 .kernel_bytes = {part * fusing[index].forward, part * fusing[index].backward},
-                                 .weights = op->parameters + op->frozen_parameters,
-                                 .frozen_weights = op->frozen_parameters,
-                                 .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
-                                 .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
-                                 .rate = (uint8_t)rate_of(op, sharding->position[index]),
-                                 .work = (uint8_t)rt_work_of(op),
-                                 .grouping = (uint8_t)grouping_of(op),
-                                 .position = sharding->position[index],
-                                 .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
-                                 .uses_tensor_cores = rt_uses_tensor_cores(op),
-                                 .is_in_block = op->block > 0,
-                                 .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
-                                 .is_loss = rt_is_loss(op),
-                                 .is_selected = op->known && !rt_uses_tensor_cores(op),
-                                 .is_recomputed = (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0,
-                                 .ran_in_other_type = rt_ran_in_other_type(op)};
+    rt_roofline_inputs inputs = {
+        .count = 1,
+        .score_bytes = rt_score_bytes(op),
+        .fused_bytes = part * fused_at(op, fusing[index].saved, shard),
+        .kernel_bytes = {part * fusing[index].forward, part * fusing[index].backward},
+        .weights = op->parameters + op->frozen_parameters,
+        .frozen_weights = op->frozen_parameters,
+        .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
+        .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
+        .rate = (uint8_t)rate_of(op, sharding->position[index]),
+        .work = (uint8_t)rt_work_of(op),
+        .grouping = (uint8_t)grouping_of(op),
+        .position = sharding->position[index],
+        .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
+        .uses_tensor_cores = rt_uses_tensor_cores(op),
+        .is_in_block = op->block > 0,
+        .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
+        .is_loss = rt_is_loss(op),
+        .is_selected = op->known && !rt_uses_tensor_cores(op),
+        .recomputations = (uint8_t)((op->flags & MDOT_OPERATOR_RECOMPUTED) + op->flags / MDOT_OPERATOR_ONCE_MORE % 4),
+        .ran_in_other_type = rt_ran_in_other_type(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         inputs.sample[phase] = (rt_flops_and_bytes){sample->flops, sample->bytes_read + sample->bytes_written};
@@ -99,7 +100,7 @@ static bool equal_kinds(const rt_roofline_inputs *a, const rt_roofline_inputs *b
     return a->rate == b->rate && a->position == b->position && a->is_fp32 == b->is_fp32 && a->is_loss == b->is_loss &&
            a->uses_tensor_cores == b->uses_tensor_cores && a->is_in_block == b->is_in_block &&
            a->is_replicated == b->is_replicated && a->is_selected == b->is_selected &&
-           a->is_recomputed == b->is_recomputed && a->ran_in_other_type == b->ran_in_other_type &&
+           a->recomputations == b->recomputations && a->ran_in_other_type == b->ran_in_other_type &&
            (a->score_bytes > 0) == (b->score_bytes > 0);
 }
 
@@ -114,7 +115,7 @@ static rt_roofline_inputs empty_of_kind(const rt_roofline_inputs *inputs)
                                 .is_in_block = inputs->is_in_block,
                                 .is_replicated = inputs->is_replicated,
                                 .is_selected = inputs->is_selected,
-                                .is_recomputed = inputs->is_recomputed,
+                                .recomputations = inputs->recomputations,
                                 .ran_in_other_type = inputs->ran_in_other_type};
 }
 

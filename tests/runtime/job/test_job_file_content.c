@@ -240,8 +240,8 @@ static void numbers_of_operators_have_limits(void **state)
         size_t count;
         mdot_status status;
     } cases[] = {
-        {{1, 0, 31}, 3, MDOT_OK},
-        {{1, 0, 32}, 3, MDOT_INCOMPATIBLE},                           /* a later-version flag */
+        {{1, 0, 127}, 3, MDOT_OK},
+        {{1, 0, 0x80, 0x01}, 4, MDOT_INCOMPATIBLE},                   /* a later-version flag */
         {{1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f}, 7, MDOT_INCOMPATIBLE}, /* all flags */
         {{1, 0, 0x80, 0x80, 0x80, 0x80, 0x10}, 7, MDOT_MALFORMED},    /* more than 32 */
         {{2}, 1, MDOT_MALFORMED},                                     /* block 2 without a block 1 */

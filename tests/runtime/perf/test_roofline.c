@@ -147,18 +147,27 @@ static void decomposed_attention_moves_its_scores(void **state)
     mdot_job_destroy(job);
 }
 
-/* Recomputed are operators in blocks, or all operators but matmuls, or those that the program marks. */
+/* Recomputed are operators in blocks, or all operators but matmuls, or those that the program marks, as often as it
+ * marks. */
 static void recomputed_operators_run_forward_again(void **state)
 {
     (void)state;
     static const struct {
         mdot_recompute recompute;
+        uint32_t more;
         double matmul, attention, norm, loss; /* how often each runs again */
-    } cases[] = {{MDOT_RECOMPUTE_NOTHING, 0, 1, 0, 0},
-                 {MDOT_RECOMPUTE_BLOCKS, 0, 1, 1, 0},
-                 {MDOT_RECOMPUTE_SELECTIVE, 0, 0, 1, 1}};
-    mdot_job *job = make_job();
+    } cases[] = {{MDOT_RECOMPUTE_NOTHING, 0, 0, 1, 0, 0},
+                 {MDOT_RECOMPUTE_NOTHING, MDOT_OPERATOR_ONCE_MORE, 0, 2, 0, 0},
+                 {MDOT_RECOMPUTE_NOTHING, MDOT_OPERATOR_TWICE_MORE, 0, 3, 0, 0},
+                 {MDOT_RECOMPUTE_NOTHING, MDOT_OPERATOR_ONCE_MORE | MDOT_OPERATOR_TWICE_MORE, 0, 4, 0, 0},
+                 {MDOT_RECOMPUTE_BLOCKS, MDOT_OPERATOR_ONCE_MORE, 0, 1, 1, 0},
+                 {MDOT_RECOMPUTE_SELECTIVE, 0, 0, 0, 1, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job *plain = make_job();
+        mdot_job_operator operators[OPERATORS];
+        for (int k = 0; k < OPERATORS; k++) operators[k] = plain->operators[k];
+        operators[ATTENTION].flags |= cases[i].more;
+        mdot_job *job = predict_make_job(operators, OPERATORS);
         rt_resolved_configuration r = resolve(job, (mdot_configuration){.recompute = cases[i].recompute}, true);
         assert_true(r.recomputes_as_program);
         const double all = 4 * 192, half = all / 2;
@@ -171,8 +180,9 @@ static void recomputed_operators_run_forward_again(void **state)
         rt_roofline pass = rt_roofline_of(job, &r);
         assert_float_equal(pass.forward_ms + pass.backward_ms, sum, 1e-9);
         assert_float_equal(rt_step_roofline_terms(job, &r).memory_ms, sum + pass.optimizer_ms, 1e-9);
+        mdot_job_destroy(job);
+        mdot_job_destroy(plain);
     }
-    mdot_job_destroy(job);
 }
 
 /* Liger's kernel computes the gradient in the forward pass, in the type of computation. Inference has no gradient. */

@@ -113,18 +113,21 @@ static void properties_are_those_of_the_operator(void **state)
     network_add(&n, "SoftmaxCrossEntropyLoss", 0, "2");
     n.operators[1].block = n.operators[2].block = 1;
     n.operators[1].flags = MDOT_OPERATOR_RECOMPUTED;
+    n.operators[2].flags = MDOT_OPERATOR_RECOMPUTED | MDOT_OPERATOR_ONCE_MORE;
+    n.operators[3].flags = n.operators[2].flags | MDOT_OPERATOR_TWICE_MORE;
     static const struct {
-        bool is_fp32, is_loss, is_in_block, is_replicated, is_selected, is_recomputed;
+        bool is_fp32, is_loss, is_in_block, is_replicated, is_selected;
+        uint8_t recomputations;
         rt_pipeline_position position;
-    } cases[] = {{false, false, false, false, false, false, RT_PIPELINE_BEFORE},
-                 {true, false, true, true, true, true, RT_PIPELINE_BLOCKS},
-                 {false, false, true, true, false, false, RT_PIPELINE_BLOCKS},
-                 {true, true, false, false, true, false, RT_PIPELINE_AFTER}};
+    } cases[] = {{false, false, false, false, false, 0, RT_PIPELINE_BEFORE},
+                 {true, false, true, true, true, 1, RT_PIPELINE_BLOCKS},
+                 {false, false, true, true, false, 2, RT_PIPELINE_BLOCKS},
+                 {true, true, false, false, true, 4, RT_PIPELINE_AFTER}};
     for (size_t i = 0; i < 4; i++) {
         rt_roofline_inputs inputs = inputs_of(&n, i, &whole);
         if (inputs.is_fp32 != cases[i].is_fp32 || inputs.is_loss != cases[i].is_loss ||
             inputs.is_in_block != cases[i].is_in_block || inputs.is_replicated != cases[i].is_replicated ||
-            inputs.is_selected != cases[i].is_selected || inputs.is_recomputed != cases[i].is_recomputed ||
+            inputs.is_selected != cases[i].is_selected || inputs.recomputations != cases[i].recomputations ||
             inputs.position != cases[i].position)
             fail_msg("operator %zu", i);
     }
