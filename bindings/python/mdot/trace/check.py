@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mdot.job import Job
     from mdot.program import RecordedMemory
     from mdot.trace.timeline import Timeline
+    from mdot.trace.work import Totals
     from mdot.trace.traced_program import Program
 
 TOLERANCE = 0.02
@@ -24,10 +25,9 @@ _PRODUCTS = frozenset({
 })  # fmt: skip
 
 
-def compare(
-    dispatched: tuple[Mapping[str, float], Mapping[str, float]], job: Job, batch: float
-) -> tuple[WorkCheck, str | None]:
-    """The check, with FLOPs by module as dispatched in both passes, and a warning if they differ from the job's."""
+def compare(dispatched: Totals, job: Job, batch: float) -> tuple[WorkCheck, str | None]:
+    """The check, with FLOPs by module as dispatched in both passes, and a warning if they, or those that run again, differ
+    from the job's."""
     own = job.program.check if job.program is not None else WorkCheck()
     job_flops = own.job_flops
     totals = sum(dispatched[0].values()), sum(dispatched[1].values())
@@ -39,6 +39,11 @@ def compare(
             continue
         texts.append(f"{name} {job_flops[phase]:.3g} FLOPs instead of {totals[phase]:.3g}")
         names = names or ", ".join(_modules(dispatched[phase], _by_module(job, phase, batch)))
+    repeated = _repeated(dispatched, job, batch)
+    amount, wanted = sum(repeated.values()), sum(dispatched[2].values())
+    if abs(amount - wanted) > TOLERANCE * max(totals[0], 1e-3 * largest):
+        texts.append(f"recomputed {amount:.3g} FLOPs instead of {wanted:.3g}")
+        names = names or ", ".join(_modules(dispatched[2], repeated))
     check = dataclasses.replace(own, dispatched_flops=totals, modules=names[:MOST_TEXT])
     if not texts:
         return check, None
@@ -46,10 +51,22 @@ def compare(
     return check, f"work-differs: the job has {' and '.join(texts)}, which the program dispatched at batch {batch}{where}"
 
 
-def differs_backward(dispatched: tuple[Mapping[str, float], Mapping[str, float]], job: Job) -> bool:
+def _repeated(dispatched: Totals, job: Job, batch: float) -> dict[str, float]:
+    """The dispatched FLOPs of each module, times the job's repetitions of its products."""
+    found: dict[str, list[float]] = {}
+    for op in job:
+        if op.type in _PRODUCTS or not op.known:
+            flops = op.per_sample["forward"].flops * batch + op.per_step["forward"].flops
+            sums = found.setdefault(op.module or "", [0.0, 0.0])
+            sums[0] += flops
+            sums[1] += flops * ((op.flags & 1) + (op.flags >> 5 & 3))
+    return {path: dispatched[0].get(path, 0.0) * again / flops for path, (flops, again) in found.items() if again > 0}
+
+
+def differs_backward(dispatched: Totals, job: Job) -> bool:
     """Whether the job has other FLOPs in the backward pass."""
     own = job.program.check.job_flops[1] if job.program is not None else 0.0
-    forward, backward = (sum(phase.values()) for phase in dispatched)
+    forward, backward = (sum(phase.values()) for phase in dispatched[:2])
     return abs(own - backward) > TOLERANCE * max(backward, 1e-3 * forward)
 
 

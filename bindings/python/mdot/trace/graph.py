@@ -91,6 +91,8 @@ class Graph:
         """Modules whose forward pass runs again in the backward pass."""
         self.kept: list[str] = []
         """Nodes in these modules whose results a checkpoint policy keeps."""
+        self.more: dict[int, list[str]] = {1: [], 2: []}
+        """Nodes in these modules that run more than once again, in checkpoints inside of checkpoints: by a power of two."""
         self.offloaded: list[str] = []
         """Nodes whose saved tensors go to the host."""
         self.ran: dict[str, list[str]] = {"full": [], "half": []}
@@ -232,14 +234,19 @@ class Graph:
             if node.op != "Cast" and values and {value.dtype for value in values} <= wanted:
                 found.append(node.name)
 
-    def note_kept(self, is_kept: Callable[[str], bool]) -> None:
-        """Finds the products in recomputed modules that a checkpoint policy keeps. `is_kept` reads a module's path."""
+    def note_repeats(self, repeats: Callable[[str, bool], int]) -> None:
+        """Finds the products in recomputed modules that a checkpoint policy keeps, and all nodes there that run more than
+        once again. `repeats` reads a module's path, and whether a product is meant."""
         products = _PRODUCTS | ({"Softmax"} if self.fused_attentions > 0 else set())
         for node in self.nodes if self.recomputed else ():
             path = node.name.rpartition("/")[0].strip("/").replace("/", ".")
             inside = any(path == module or path.startswith(module + ".") for module in self.recomputed)
-            if inside and node.op in products and is_kept(path):
+            count = repeats(path, node.op in products) if inside else 1
+            if count == 0:
                 self.kept.append(node.name)
+            for bit, names in self.more.items():
+                if min(count - 1, 3) & bit and count > 1:
+                    names.append(node.name)
 
     # ---- Common building blocks --------------------------------------------------------------------------------------
 

@@ -130,6 +130,8 @@ def _facts(graph: Graph) -> list[tuple[str, str]]:
         ("mdot.frozen", "\n".join(graph.frozen)),
         ("mdot.recomputed", "\n".join(graph.recomputed)),
         ("mdot.kept", "\n".join(graph.kept)),
+        ("mdot.once_more", "\n".join(graph.more[1])),
+        ("mdot.twice_more", "\n".join(graph.more[2])),
         ("mdot.offloaded", "\n".join(graph.offloaded)),
         ("mdot.ran_full", "\n".join(graph.ran["full"])),
         ("mdot.ran_half", "\n".join(graph.ran["half"])),

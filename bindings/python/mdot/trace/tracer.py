@@ -28,6 +28,7 @@ from mdot.trace.operators.call import DTYPES
 from mdot.trace.selections import noted_lists
 from mdot.trace.traced_program import Program, find_kinds, record
 from mdot.trace.call_recorder import Recorder
+from mdot.trace.work import Totals
 
 MOST_REAL_BYTES = 8 << 30
 """Largest parameter size to fill with random values. This happens for modules on the meta device with data-dependent
@@ -43,7 +44,7 @@ class Traced:
     unused: list[str]
     """Parameters that the run left unread."""
     notes: list[str]
-    work: tuple[dict[str, float], dict[str, float]]
+    work: Totals
     """Dispatched FLOPs of products by module, at the batch: forward, backward (empty if it was not run)."""
     program: Program | None
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
@@ -144,7 +145,7 @@ def trace(
         graph.recomputed = program.recomputed
         graph.note_types(program.precision)
         for run in list(program.runs.values())[:1]:
-            graph.note_kept(run.timeline.work.is_kept)
+            graph.note_repeats(run.repeats)
     work, scale = recorder.work, 1
     if program is not None and program.runs:
         step = program.at_batch or next(iter(program.runs.values()))

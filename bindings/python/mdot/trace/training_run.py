@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from typing import Any, Iterator, Mapping, Sequence
 from unittest import mock
 
@@ -50,10 +51,17 @@ class TrainingRun:
     calls: list[ModuleCall]
     recomputed: list[str]
     """Modules whose forward pass ran again in the backward pass, without the modules inside them."""
+    again: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By module, how often each of its calls ran again."""
     sizes: FixedBatch | None = None
     """Replaced the batch that the module holds as a number."""
     selections: list[Selection] | None = None
     """Of a run with values, if the module selects by data."""
+
+    def repeats(self, path: str, is_product: bool) -> int:
+        """How often the backward pass runs the module's operators again. Only products can be kept."""
+        count = self.timeline.work.repeats(path) if is_product else None
+        return count if count is not None else max(round(self.again.get(path, 0)), 1)
 
 
 def run(
@@ -148,7 +156,7 @@ def _run(
         parameters = _show_parameters(model, mode, dtype, timeline)
         inputs, named = _make_inputs((list(args), dict(kwargs)), batch, timeline, mode, dtype)
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
-        calls, recomputed = stack.enter_context(_calls(model, timeline))
+        calls, recomputed, again = stack.enter_context(_calls(model, timeline))
         changes: list[TorchFunctionMode] = [GpuKernels(), *([sizes] if sizes is not None else [])]
         stack.enter_context(changes[0])
         if counts_work:
@@ -165,7 +173,8 @@ def _run(
                 scalar.backward()
         timeline.finish(parameters)
     timeline.close()
-    return TrainingRun(timeline, calls, list(recomputed), sizes)
+    times = Counter(call.path for call in calls)
+    return TrainingRun(timeline, calls, list(recomputed), {path: n / max(times[path], 1) for path, n in again.items()}, sizes)
 
 
 @contextlib.contextmanager
@@ -278,12 +287,13 @@ def _make_inputs(inputs: Any, batch: int, timeline: Timeline, mode: FakeTensorMo
 
 
 @contextlib.contextmanager
-def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCall], dict[str, None]]]:
+def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCall], dict[str, None], Counter[str]]]:
     path: dict[nn.Module, str] = {}
     for name, module in model.named_modules():
         path.setdefault(module, name)
     calls: list[ModuleCall] = []
     recomputed: dict[str, None] = {}
+    again: Counter[str] = Counter()
     stack: list[ModuleCall] = []
 
     compiled = {id(module): number for number, module in enumerate(modules.compiled(model), 1)}
@@ -302,6 +312,7 @@ def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCa
             timeline.enter_region(0)
         timeline.work.enter(stack[-1].path if stack else "")
         if timeline.backward_start != NEVER:
+            again[call.path] += 1
             if not stack and call.path:
                 recomputed.setdefault(call.path)
             return
@@ -314,7 +325,7 @@ def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCa
     before = hooks.register_module_forward_pre_hook(enter)
     behind = hooks.register_module_forward_hook(leave, always_call=True)
     try:
-        yield calls, recomputed
+        yield calls, recomputed, again
     finally:
         before.remove()
         behind.remove()

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -295,6 +295,7 @@ def _plain(name: str) -> str:
 
 Parts = List[float]
 """Constant, linear and square FLOPs."""
+Totals = Tuple[Dict[str, float], Dict[str, float], Dict[str, float]]
 
 
 @dataclasses.dataclass
@@ -364,7 +365,7 @@ class Work:
         elif (own := self._function()) is not None:
             _sum(self._nodes, own, parts)
             _sum(self.backward, self._place(own), parts)
-        elif torch.is_grad_enabled():  # a checkpointed region runs again
+        elif torch.is_grad_enabled() or self.path:  # a checkpointed region runs again
             _sum(self.again, self.path, parts)
         else:
             node = torch._C._current_autograd_node()
@@ -398,7 +399,7 @@ class Work:
         own = self._function() if is_backward else None
         if own is not None:
             return self._place(own)
-        if not is_backward or torch.is_grad_enabled():
+        if not is_backward or torch.is_grad_enabled() or self.path:
             return self.path
         node = torch._C._current_autograd_node()
         return self._place(node._sequence_nr() if node is not None else 0)
@@ -413,9 +414,10 @@ class Work:
             degree += 1
         return [flops if degree == n else 0.0 for n in range(3)]
 
-    def is_kept(self, path: str) -> bool:
-        """Whether a checkpoint policy keeps the module's products: a small part of them runs again."""
-        return sum(self.again.get(path, ())) < sum(self.forward.get(path, ())) / 2
+    def repeats(self, path: str) -> int | None:
+        """How often the module's products run again; 0 if a checkpoint policy keeps them. None: it has no products."""
+        forward = sum(self.forward.get(path, ()))
+        return int(sum(self.again.get(path, ())) / forward + 0.5) if forward > 0 else None
 
     def at_batch(self, index: int, batch: float) -> float:
         """FLOPs of a forward call at another batch."""
@@ -442,12 +444,13 @@ class Work:
     def _at(self, parts: Parts, batch: float) -> float:
         return sum(flops * (batch / self._samples) ** degree for degree, flops in enumerate(parts))
 
-    def at(self, batch: float) -> tuple[dict[str, float], dict[str, float]]:
-        """FLOPs by module at another batch: forward, backward."""
-        forward, backward = (
-            {path: self._at(parts, batch) for path, parts in totals.items()} for totals in (self.forward, self.backward)
+    def at(self, batch: float) -> Totals:
+        """FLOPs by module at another batch: forward, backward, again."""
+        forward, backward, again = (
+            {path: self._at(parts, batch) for path, parts in totals.items()}
+            for totals in (self.forward, self.backward, self.again)
         )
-        return forward, backward
+        return forward, backward, again
 
 
 def _sum(totals: dict[Any, Parts], key: Any, parts: Parts) -> None:

@@ -292,6 +292,65 @@ class Kinds(support.TestCase):
             self.assertEqual([op.flags & 1 for op in job if op.type == "Linear"], [0, *expected])
             self.assertEqual([op.flags & 1 for op in job if op.type == "Gelu"], [1])
 
+    def test_checkpoints_inside_of_checkpoints_run_again_as_often_as_they_are_nested(self) -> None:
+        """The outer region's second run has the inner region's, whose own backward pass runs it a third time. Without
+        reentrant checkpoints, PyTorch ends a run early where the outer region needs nothing behind the inner one."""
+        from torch.utils import checkpoint
+        from torch.utils.flop_counter import FlopCounterMode
+
+        class Part(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first, self.second, self.runs = nn.Linear(16, 32), nn.Linear(32, 16), 0
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                self.runs += 1
+                return x + self.second(self.first(x).tanh()).tanh()
+
+        class Nested(nn.Module):
+            """"a(b)c": Part a, a checkpoint with Part b, and Part c."""
+
+            def __init__(self, text: str, is_reentrant: bool) -> None:
+                super().__init__()
+                self.parts = nn.ModuleDict({name: Part() for name in text if name.isalpha()})
+                self.first, self.text, self.is_reentrant = nn.Linear(16, 16), text, is_reentrant
+
+            def run(self, text: str, x: torch.Tensor) -> torch.Tensor:
+                while text:
+                    if text[0] != "(":
+                        x, text = self.parts[text[0]](x), text[1:]
+                        continue
+                    depth = [text[:i].count("(") - text[:i].count(")") for i in range(1, len(text) + 1)]
+                    end = depth.index(0)
+                    x = checkpoint.checkpoint(self.run, text[1:end], x, use_reentrant=self.is_reentrant)
+                    text = text[end + 1 :]
+                return x
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.run(self.text, self.first(x))
+
+        forms = ("ab", "a(b)c", "(ab)", "a(b(c)d)e", "(a(b))", "((a)b)", "((a)(b))", "((a))", "(a(b(c)d)e)", "(a(b(c)))", "(((a)b)(c)d)", "((((a)b)c)d)")
+        for text in forms:
+            for is_reentrant in (False, True):
+                with self.subTest(text, is_reentrant=is_reentrant):
+                    model = Nested(text, is_reentrant)
+                    job, reported = read(model, torch.zeros(4, 16))
+                    self.assertEqual(reported, [])
+                    for part in model.parts.values():
+                        part.runs = 0
+                    with FlopCounterMode(display=False) as counter:
+                        model(torch.zeros(4, 16)).sum().backward()
+                    again = [(op, (op.flags & 1) + (op.flags >> 5 & 3)) for op in job]
+                    for op, count in again:
+                        if op.type == "Tanh":
+                            name = (op.module or "").rpartition(".")[2]
+                            self.assertEqual(1 + count, model.parts[name].runs, name)
+                    products = sum(count * 4 * 2 * 16 * 32 for op, count in again if op.type == "Linear")
+                    assert job.program is not None
+                    self.assertEqual(sum(job.program.check.dispatched_flops) + products, counter.get_total_flops())
+        _, reported = read(Nested("(((((a)b)c)d)e)", True), torch.zeros(4, 16))
+        self.assertRegex("\n".join(reported), "work-differs: the job has recomputed .* FLOPs instead of .*largest differences in parts.a")
+
     def test_offloaded_regions_are_marked(self) -> None:
         class Offloading(nn.Module):
             def __init__(self) -> None:
