@@ -290,9 +290,8 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     rt_step_parts passes = parts;
     passes.optimizer_ms = 0;
     double passes_step = rt_overlapped_ms(&passes, requested->micro_steps);
-    /* How much longer the passes take because the GPU waits for the host. A slower host must not hide more exchanges
-     * than it costs, so that the step is the measure. */
-    double stretch = ratio_of(step - parts.optimizer_ms, requested->micro_steps * passes_ms(&parts));
+    /* how much longer the passes take because the GPU waits for the host */
+    double stretch = ratio_of(passes_step, requested->micro_steps * passes_ms(&parts));
     double forward_ms = stretch * pass_ms(&parts, RT_PASS_FORWARD),
            backward_ms = stretch * pass_ms(&parts, RT_PASS_BACKWARD);
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel || rc->servers > 0;
