@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LESS_BLOCKS = 4, PIPELINES = 16, CHUNK = 512, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
+enum { LESS_BLOCKS = 4, PIPELINES = 24, CHUNK = 512, MOST_CONTEXTS = 256, LAYOUTS_TO_A_REPORT = 10000 };
 
 typedef struct kept {
     double ms_per_sample;
