@@ -215,7 +215,8 @@ mdot_status co_find_worst(const co_tensor *actual, const co_expected *x, const c
             note(&worst, error[i], bounds->error[i], bounds->scale[i]);
         } else if (wide->i[i] != values->i[i] && wide->i[i] != x->exact->i[i] && wide->i[i] != x->noisy->i[i] &&
                    !is_open_power(wide->i[i], x->exact->i[i], x->noisy->i[i]) &&
-                   !(fabs((double)(wide->i[i] - values->i[i])) <= bounds->step && flips-- > 0)) {
+                   !(bounds->step > 0 && fabs((double)wide->i[i] - (double)values->i[i]) <= bounds->step &&
+                     flips-- > 0)) {
             worst = (co_worst){INFINITY, INFINITY, bounds->base};
         }
     }
