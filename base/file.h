@@ -19,8 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* ---- file.c ------------------------------------------------------------------------------------------------------ */
-
 /* Opens a regular file for reading, close-on-exec; the caller closes it. Opening never blocks, although a named pipe
  * would normally wait for its writer. NOT_FOUND, or IO for anything other than a regular file. */
 mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_size_bytes, mdot_error *err);

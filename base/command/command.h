@@ -68,6 +68,7 @@ typedef struct cli_command {
     size_t lists;                       /* place of a cli_lists in the request; 0: each option has one value */
     const bs_choice_word *option_words; /* names of options in other programs, for suggestions; may be NULL */
     const bs_choice_word *nearest;      /* own options by names that those stand for and it lacks; may be NULL */
+    const struct cli_command *wider;    /* has further options for the same operand, for suggestions; may be NULL */
     const char *notes;                  /* paragraphs behind the options; may be NULL */
     const char *exit_status;            /* NULL: CLI_USUAL_EXIT_STATUS */
     const char *files;                  /* suffixes of its operands, for completion; NULL: it takes no files */

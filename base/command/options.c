@@ -46,7 +46,7 @@ static void compare_word(elsewhere *found, const cli_option *option, const char 
     *found = (elsewhere){is_tie ? NULL : option, name, length};
 }
 
-/* Refuses a word that one other option takes. */
+/* Whether one other option takes the word; then a message names it. */
 static bool is_elsewhere(const line *l, const cli_option *option, const char *value)
 {
     elsewhere found = {0};
@@ -60,9 +60,10 @@ static bool is_elsewhere(const line *l, const cli_option *option, const char *va
         for (const bs_choice_word *w = other->words; w != NULL && w->word != NULL; w++)
             compare_word(&found, other, w->word, w->name, value);
     }
-    return found.option != NULL && found.option != option &&
-           !cli_refuse(l->command->name, "--%s: unknown value \"%s\" (did you mean --%s %s?)", option->name, value,
-                       found.option->name, found.name);
+    if (found.option == NULL || found.option == option) return false;
+    cli_usage_error(l->command->name, "--%s: unknown value \"%s\" (did you mean --%s %s?)", option->name, value,
+                    found.option->name, found.name);
+    return true;
 }
 
 static bool set(const line *l, const cli_option *option, char *value)
@@ -104,15 +105,23 @@ static const cli_option *find_letter(const line *l, char letter)
 
 /* The suggestion if the command has its option, for example "parallel" of "parallel dp"; otherwise the nearest option,
  * or NULL. */
-static const char *own_option(const line *l, const char *suggested)
+static const char *own_option(const cli_command *command, const char *suggested)
 {
     const cli_option *option;
     size_t length = strcspn(suggested, " ");
-    for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++)
+    for (size_t i = 0; (option = cli_option_at(command, i)) != NULL; i++)
         if (strncmp(option->name, suggested, length) == 0 && option->name[length] == '\0') return suggested;
-    for (const bs_choice_word *word = l->command->nearest; word != NULL && word->word != NULL; word++)
+    for (const bs_choice_word *word = command->nearest; word != NULL && word->word != NULL; word++)
         if (strcmp(word->word, suggested) == 0) return word->name;
     return NULL;
+}
+
+/* The command's option of this name, or for another program's name of it; otherwise NULL. */
+static const char *known_option(const cli_command *command, const char *name)
+{
+    const bs_choice_word *word = command->option_words;
+    while (word != NULL && word->word != NULL && strcmp(word->word, name) != 0) word++;
+    return own_option(command, word != NULL && word->word != NULL ? word->name : name);
 }
 
 static bool refuse_name(const line *l, const char *name, size_t length, bool ambiguous)
@@ -120,12 +129,17 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     const cli_option *option;
     char wrong[BS_SUGGEST_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
+    const cli_command *wider = known_option(l->command, wrong) == NULL ? l->command->wider : NULL;
+    for (; wider != NULL; wider = wider->wider)
+        if (known_option(wider, wrong) != NULL)
+            return cli_refuse(l->command->name, "unknown option --%s (`mdot %s` has --%s)", wrong, wider->name,
+                              known_option(wider, wrong));
     bs_suggest suggestion = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
         if (option->help != NULL) bs_suggest_add(&suggestion, option->name);
     const bs_choice_word *word = l->command->option_words;
     for (; word != NULL && word->word != NULL; word++) {
-        const char *own = ambiguous && strcmp(word->word, wrong) != 0 ? NULL : own_option(l, word->name);
+        const char *own = ambiguous && strcmp(word->word, wrong) != 0 ? NULL : own_option(l->command, word->name);
         if (own != NULL) bs_suggest_add_alias(&suggestion, word->word, own);
         if (own != NULL && own != word->name) bs_suggest_add_alias(&suggestion, word->name, own);
     }

@@ -114,6 +114,7 @@ const cli_command cli_predict = {
     CLI_OPTIONS(options),
     .lists = offsetof(predict_request, lists),
     .option_words = rt_option_words,
+    .wider = &cli_plan,
     .files = "onnx|job",
     .run = run,
 };

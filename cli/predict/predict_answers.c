@@ -127,8 +127,7 @@ static mdot_status list_configurations(predict_request *r, predict_answers *answ
     return MDOT_OK;
 }
 
-/* Sets the batch or the value of the dimension. A dimension other than the job's length needs
- * another reading. */
+/* Sets the batch or the value of the dimension. A dimension other than the job's length needs another reading. */
 static mdot_status set_size(const predict_request *r, int64_t size, predict_variant *v, mdot_configuration *c,
                             mdot_error *err)
 {

@@ -80,8 +80,6 @@ typedef struct predict_answers {
     int64_t beside_batch;
 } predict_answers;
 
-/* ---- predict_answers.c ------------------------------------------------------------------------------------------- */
-
 /* Calls of options, which expect a predict_request, and the names of predict_order. */
 bool predict_parse_sweep(const char *command, char *text, void *request);
 bool predict_parse_fit(const char *command, char *text, void *request);
@@ -100,8 +98,6 @@ mdot_status predict_answer(predict_request *request, predict_answers *answers, m
 /* Free the results of predict_answer and of predict_read, also after a failure. */
 void predict_free_rows(predict_answers *answers);
 void predict_free_jobs(predict_answers *answers);
-
-/* ---- predict_explain.c ------------------------------------------------------------------------------------------- */
 
 /* Explains a prediction with times scaled to the calibrated prediction. */
 mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
@@ -133,16 +129,12 @@ double predict_tokens_per_second(const predict_answers *answers, size_t i);
 /* Sorts configurations and predictions in the requested order. False: memory ran out. */
 bool predict_sort(const predict_request *request, predict_answers *answers);
 
-/* ---- serving.c --------------------------------------------------------------------------------------------------- */
-
 /* Estimates the requests of --output-tokens into `servings`. INVALID_ARGUMENT for a job without attention or a symbolic
  * length, and for training. */
 mdot_status predict_serve(const predict_request *request, predict_answers *answers, mdot_error *err);
 /* Print the estimates as lines; print that of prediction i as a JSON field. */
 void predict_print_servings(const predict_request *request, const predict_answers *answers);
 void predict_json_serving(const predict_answers *answers, size_t i);
-
-/* ---- predict_print.c --------------------------------------------------------------------------------------------- */
 
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);

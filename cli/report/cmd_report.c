@@ -176,6 +176,7 @@ const cli_command cli_report_command = {
     CLI_OPTIONS(options),
     .lists = offsetof(report_request, predict.lists),
     .option_words = rt_option_words,
+    .wider = &cli_predict,
     .files = "onnx|job",
     .run = run,
 };

@@ -38,8 +38,6 @@ typedef struct rt_code {
  * and worker fields are set here. */
 void rt_workers_run(rt_workers *workers, const rt_code *code, const mdot_abi_call *calls, size_t count);
 
-/* ---- run.c ------------------------------------------------------------------------------------------------------- */
-
 /* The CPU code of a bucket, and an ordinary call of it, whose inputs and outputs the caller fills in. */
 rt_code rt_code_of(const mdot_context *context, const mdot_abi_bucket *bucket);
 mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *bucket, int64_t length);

@@ -2,6 +2,7 @@
 #include "base/command/command.h"
 #include "cli/cli.h"
 #include "tests/support/assertions.h"
+#include "tests/support/capture.h"
 #include "tests/support/process.h"
 
 #include <setjmp.h>
@@ -11,44 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 enum { MAX_ARGUMENTS = 16 };
-
-/* ---- Capture of the output --------------------------------------------------------------------------------------- */
-
-typedef struct capture {
-    int kept[2];
-    FILE *file[2];
-    char out[16384], err[4096];
-} capture;
-
-static void capture_begin(capture *c)
-{
-    fflush(stdout);
-    for (int i = 0; i < 2; i++) {
-        c->file[i] = tmpfile();
-        assert_non_null(c->file[i]);
-        c->kept[i] = dup(i + 1);
-        dup2(fileno(c->file[i]), i + 1);
-    }
-}
-
-static void capture_end(capture *c)
-{
-    fflush(stdout);
-    for (int i = 0; i < 2; i++) {
-        char *text = i == 0 ? c->out : c->err;
-        size_t size = i == 0 ? sizeof c->out : sizeof c->err;
-        dup2(c->kept[i], i + 1);
-        close(c->kept[i]);
-        rewind(c->file[i]);
-        text[fread(text, 1, size - 1, c->file[i])] = '\0';
-        fclose(c->file[i]);
-    }
-}
 
 /* ---- A table ----------------------------------------------------------------------------------------------------- */
 
@@ -475,63 +442,6 @@ static void tables_are_consistent(void **state)
     }
 }
 
-/* A suggestion for another program's name is an option that the command itself has. */
-static void suggested_options_exist(void **state)
-{
-    (void)state;
-    static capture output;
-    static const char *const rows[][3] = {{"plan", "fsdp", "parallel fsdp"},
-                                          {"predict", "fsdp", "parallel fsdp"},
-                                          {"plan", "seq-len", "length"},
-                                          {"report", "max-seq-length", "length"},
-                                          {"plan", "batch-size", "global-batch"},
-                                          {"predict", "batch-size", "batch"},
-                                          {"plan", "num-nodes", "node-gpus"},
-                                          {"plan", "max-steps", "samples"},
-                                          {"plan", "per-device-train-batch-size", "global-batch"},
-                                          {"plan", "train-samples", "samples"},
-                                          {"plan", "num-train-epochs", "epochs"}};
-    for (const cli_command *const *command = cli_commands; *command != NULL; command++)
-        for (const bs_choice_word *word = (*command)->option_words; word != NULL && word->word != NULL; word++) {
-            char wrong[64], *argv[] = {(char *)(uintptr_t)(*command)->name, wrong, NULL};
-            snprintf(wrong, sizeof wrong, "--%s", word->word);
-            capture_begin(&output);
-            (void)(*command)->run(2, argv);
-            capture_end(&output);
-            const char *said = strstr(output.err, "did you mean --"), *expected = NULL;
-            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-                if (strcmp(rows[i][0], (*command)->name) == 0 && strcmp(rows[i][1], word->word) == 0)
-                    expected = rows[i][2];
-            if (expected != NULL && (said == NULL || strncmp(said + 15, expected, strlen(expected)) != 0))
-                fail_msg("%s --%s: %s", (*command)->name, word->word, output.err);
-            bool is_refused = strstr(output.err, "unknown option") != NULL || strstr(output.err, "ambiguous") != NULL;
-            if (said == NULL && is_refused) fail_msg("%s --%s: %s", (*command)->name, word->word, output.err);
-            if (said == NULL) continue; /* an option's own first letters */
-            const cli_option *option;
-            size_t length = strcspn(said += 15, " ?"), found = 0;
-            for (size_t i = 0; (option = cli_option_at(*command, i)) != NULL; i++)
-                found += strlen(option->name) == length && strncmp(option->name, said, length) == 0;
-            if (found != 1) fail_msg("%s --%s: %s", (*command)->name, word->word, output.err);
-        }
-}
-
-static void misspelt_commands_get_a_suggestion(void **state)
-{
-    (void)state;
-    static capture output;
-    static const char *const lines[][2] = {{"predit", "predict"}, {"Compile", "compile"}, {"extrac", "extract"}};
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        char message[64];
-        snprintf(message, sizeof message, "did you mean %s?", lines[i][1]);
-        capture_begin(&output);
-        const cli_command *found = cli_find_command(lines[i][0]);
-        capture_end(&output);
-        assert_null(found);
-        expect_contains(output.err, message);
-    }
-    assert_ptr_equal(cli_find_command("predict"), &cli_predict);
-}
-
 /* A table without space for its options says so, instead of ending in silence. */
 static void too_many_options_are_refused_aloud(void **state)
 {
@@ -575,9 +485,7 @@ int main(void)
         cmocka_unit_test(non_repeatable_options_are_refused_twice),
         cmocka_unit_test(numbers_have_one_grammar),
         cmocka_unit_test(tables_are_consistent),
-        cmocka_unit_test(misspelt_commands_get_a_suggestion),
         cmocka_unit_test(too_many_options_are_refused_aloud),
-        cmocka_unit_test(suggested_options_exist),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static long calls, fail_at;
 
 void *__real_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
 void *__wrap_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
+void *__real_ir_arena_grow(ir_arena *arena, void *array, int count, int *io_capacity, size_t element_bytes);
+void *__wrap_ir_arena_grow(ir_arena *arena, void *array, int count, int *io_capacity, size_t element_bytes);
 char *__wrap_ir_arena_strndup(ir_arena *arena, const char *text, size_t length);
 char *__wrap_ir_arena_strdup(ir_arena *arena, const char *text);
 char *__wrap_ir_arena_printf(ir_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -30,6 +32,12 @@ void *__wrap_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
 {
     bool fails = ++calls == fail_at;
     return __real_ir_arena_alloc(arena, fails ? SIZE_MAX : count, fails ? 2 : size_bytes);
+}
+
+void *__wrap_ir_arena_grow(ir_arena *arena, void *array, int count, int *io_capacity, size_t element_bytes)
+{
+    if (count >= *io_capacity && ++calls == fail_at) return __real_ir_arena_alloc(arena, SIZE_MAX, 2);
+    return __real_ir_arena_grow(arena, array, count, io_capacity, element_bytes);
 }
 
 char *__wrap_ir_arena_strndup(ir_arena *arena, const char *text, size_t length)

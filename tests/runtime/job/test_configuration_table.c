@@ -136,11 +136,14 @@ static void each_word_is_accepted_or_only_suggested(void **state)
 static void each_foreign_option_stands_for_one_option(void **state)
 {
     (void)state;
-    static const char *const of_commands[] = {"length", "global-batch", "parallel fsdp", "epochs", "steps", "samples"};
+    static const char *const of_commands[] = {
+        "length",  "global-batch",      "parallel fsdp",    "epochs",        "steps",
+        "samples", "interrupted-every", "gpu-failure",      "grid",          "deadline",
+        "budget",  "evaluate-every",    "checkpoint-every", "output-tokens", "lora"};
     for (const bs_choice_word *w = rt_option_words; w->word != NULL; w++) {
         bool is_found = false;
         for (size_t i = 0; i < sizeof of_commands / sizeof *of_commands; i++)
-            is_found = is_found || strcmp(of_commands[i], w->name) == 0; /* of some commands only: test_options.c */
+            is_found = is_found || strcmp(of_commands[i], w->name) == 0; /* of some commands only: test_commands.c */
         for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
             is_found = is_found || strcmp(rt_option_label_of(&rt_options[i]).text + 2, w->name) == 0;
             if (rt_options[i].section != RT_SECTION_DEGREE) assert_string_not_equal(rt_options[i].command, w->word);
