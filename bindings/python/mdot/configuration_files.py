@@ -50,7 +50,9 @@ def _stage(value: Any) -> Any:
 def _strategy(value: Any) -> Any:
     """The ZeRO stage of one of Lightning's strategies."""
     word = str(value).lower()
-    return 3 if word.startswith("fsdp") else 0 if word.startswith("ddp") else _stage(word.replace("stage_", "zero")) if "deepspeed" in word else None
+    if "deepspeed" in word:
+        return _stage(word.replace("stage_", "zero"))
+    return 3 if word.startswith("fsdp") else 0 if word.startswith("ddp") else None
 
 
 def _fsdp(value: Any) -> Any:
