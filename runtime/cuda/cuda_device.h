@@ -101,18 +101,12 @@ static inline uint64_t rt_round_up(uint64_t bytes, uint64_t alignment)
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* ---- cuda_open.c ------------------------------------------------------------------------------------------------- */
-
 mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err);
 void rt_cuda_close(rt_device *device);
-
-/* ---- cuda_lifetime.c --------------------------------------------------------------------------------------------- */
 
 /* Reference count for the driver's threads. The last release closes the GPU. */
 void rt_cuda_keep(rt_cuda *cuda);
 void rt_cuda_release(rt_cuda *cuda);
-
-/* ---- cuda_thread.c ----------------------------------------------------------------------------------------------- */
 
 /* A driver thread's object. `end` runs on the thread as its last step, even if the thread was abandoned and has
  * returned later. `free` runs when both the thread and its caller are finished with the object. Either may be NULL. */
@@ -137,17 +131,11 @@ mdot_status rt_cuda_ask(rt_cuda_thread *thread, const rt_cuda_step *step, uint64
 /* Ends the thread, and waits for that at most the limit. */
 void rt_cuda_thread_end(rt_cuda_thread *thread, uint64_t limit_ms);
 
-/* ---- cuda_kernels.c ---------------------------------------------------------------------------------------------- */
-
 /* Fills cuda->kernels and the sizes of a context. The device's context must be current. */
 mdot_status rt_cuda_prepare_kernels(rt_cuda *cuda, mdot_error *err);
 
-/* ---- cuda_context.c ---------------------------------------------------------------------------------------------- */
-
 mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_context, mdot_error *err);
 void rt_cuda_context_destroy(rt_device_context *context);
-
-/* ---- cuda_run.c -------------------------------------------------------------------------------------------------- */
 
 /* The grid's blocks along x for each of `items` items: clusters for all tiles, or as many as fit when all items run
  * together. */

@@ -4,14 +4,10 @@
 #include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
 
-/* ---- Job file ---------------------------------------------------------------------------------------------------- */
-
 /* mdot_job_parse and mdot_job_load with these components, which must outlive the job. */
 mdot_status rt_job_parse(const rt_components *components, const void *bytes, size_t size_bytes, mdot_job **out_job,
                          mdot_error *err);
 mdot_status rt_job_load(const rt_components *components, const char *path, mdot_job **out_job, mdot_error *err);
-
-/* ---- Job bytes --------------------------------------------------------------------------------------------------- */
 
 /* The number encoding of `.job` files: varints, seven bits per byte, lowest first, as in Protocol Buffers, in their
  * shortest form. Private to runtime/job. */
@@ -55,8 +51,6 @@ rt_reader rt_get_bytes(rt_reader *r, uint64_t size);
 
 static inline size_t rt_bytes_left(const rt_reader *r) { return (size_t)(r->end - r->at); }
 
-/* ---- A decoded job file ------------------------------------------------------------------------------------------ */
-
 typedef struct rt_job_type {
     char *name;
     bool known;
@@ -83,13 +77,9 @@ bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_byte
 /* Reads parameters, settings, loads and inputs. Unknown settings and loads are skipped. */
 void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_count);
 
-/* ---- Program section --------------------------------------------------------------------------------------------- */
-
 void rt_put_program(rt_writer *w, const rt_program *program);
 /* A malformed section makes the reader fail. */
 void rt_get_program(rt_reader *r, rt_program *out_program);
-
-/* ---- Length section ---------------------------------------------------------------------------------------------- */
 
 void rt_put_lengths(rt_writer *w, const rt_lengths *lengths);
 /* NULL if memory runs out. A malformed section makes the reader fail. */

@@ -7,8 +7,6 @@
 #include "mdot/mdot_program.h"
 #include "runtime/core/core.h"
 
-/* ---- String pool ------------------------------------------------------------------------------------------------- */
-
 typedef struct rt_string_pool {
     char *chars; /* each string once, in alphabetical order: comparing two addresses compares the strings */
     size_t bytes;
@@ -17,8 +15,6 @@ typedef struct rt_string_pool {
 /* Copies the operators' types and modules into the empty pool, equal ones once, and lets the operators point there. The
  * caller frees out_pool->chars. Returns false if memory runs out. */
 bool rt_pool_strings(mdot_job_operator *operators, size_t count, rt_string_pool *out_pool);
-
-/* ---- Job program ------------------------------------------------------------------------------------------------- */
 
 /* Fractions are multiples of 1 / RT_PROGRAM_FRACTIONS, which a file holds exactly. */
 enum { RT_PROGRAM_FRACTIONS = 1 << 20 };
@@ -51,15 +47,11 @@ void rt_program_forget(const rt_job_analyzer *analyzer, const rt_analysis *analy
 /* Accounts for frozen parameters: the remaining trained part, 0 to 1. */
 void rt_program_freeze(rt_program *program, double trained_part);
 
-/* ---- Numbers of operators ---------------------------------------------------------------------------------------- */
-
 enum { RT_LOAD_COUNT = 9 * MDOT_PHASE_COUNT };
 
 /* Load k of an operator, in the order of the file: for each phase three numbers per sample, then three per step; and
  * behind all phases, three per square for each phase. */
 double *rt_load_at(mdot_job_operator *op, int k);
-
-/* ---- Lengths ----------------------------------------------------------------------------------------------------- */
 
 enum { RT_LENGTH_COUNT = 3, RT_LENGTH_NAME_BYTES = 64 };
 #define RT_MAX_LENGTH (INT64_C(1) << 24)
@@ -99,8 +91,6 @@ mdot_status rt_job_of_lengths(const rt_components *components, const mdot_job *c
                               const char *name, mdot_job **out_job, mdot_error *err);
 mdot_status rt_job_with_length(const rt_components *components, const mdot_job *job, int64_t length, mdot_job **out_job,
                                mdot_error *err);
-
-/* ---- Job model --------------------------------------------------------------------------------------------------- */
 
 struct mdot_job {
     mdot_job_info info;
@@ -143,19 +133,13 @@ mdot_job_operator *rt_copy_operators(const mdot_job *job);
 mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, mdot_job_operator *operators,
                         const rt_program *program, const rt_lengths *lengths, mdot_job **out_job, mdot_error *err);
 
-/* ---- Equal blocks ------------------------------------------------------------------------------------------------ */
-
 /* Fills each operator's number of equal blocks. The operators are in blocks 1 to block_count, or in none (0). Returns
  * false if memory runs out. */
 bool rt_compare_blocks(mdot_job_operator *operators, size_t count, uint32_t block_count);
 
-/* ---- Freeze ------------------------------------------------------------------------------------------------------ */
-
 /* mdot_job_freeze with these components, which must outlive the new job. */
 mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, const mdot_job_freezing *freezing,
                           mdot_job **out_job, mdot_error *err);
-
-/* ---- With program ------------------------------------------------------------------------------------------------ */
 
 /* mdot_job_with_program with these components, which must outlive the job. */
 mdot_status rt_job_with_program(const rt_components *components, const mdot_job *job, const mdot_job_program *program,

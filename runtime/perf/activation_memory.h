@@ -76,8 +76,6 @@ bool rt_measure_activation_term(const mdot_job *job, const rt_sharding *sharding
 bool rt_shard_activations(const mdot_job *job, const rt_sharding *sharding, size_t logits,
                           const rt_activation_case *which, double tensor, double *out_bytes);
 
-/* ---- Terms of the batch ------------------------------------------------------------------------------------------ */
-
 /* A copy of the job in which all work counts per sample: the terms times these weights. It shares everything but the
  * operators, which the caller frees. Returns false if memory runs out. */
 bool rt_weigh_terms(const mdot_job *job, const double weight[RT_BATCH_TERMS], mdot_job *out_job);

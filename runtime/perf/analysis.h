@@ -22,8 +22,6 @@ struct rt_analysis {
     rt_job_identity identity;
 };
 
-/* ---- Job analyzer ------------------------------------------------------------------------------------------------ */
-
 /* The interface of runtime/perf to runtime/components.c: makes each job's analysis (core.h). */
 
 extern const rt_job_analyzer rt_perf_analyzer;

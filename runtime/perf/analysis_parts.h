@@ -3,8 +3,6 @@
 
 #include "runtime/perf/sharding.h"
 
-/* ---- Op cost ----------------------------------------------------------------------------------------------------- */
-
 /* fp32 bytes of one operator at batch 1. */
 typedef struct rt_fusing {
     double saved; /* writing and reading the result, if a fusable operator is its only reader and the operator itself is
@@ -28,8 +26,6 @@ typedef struct rt_op_costs {
 bool rt_measure_op_costs(const mdot_job *job, rt_op_costs *out_costs);
 void rt_free_op_costs(rt_op_costs *costs);
 
-/* ---- Operator groups --------------------------------------------------------------------------------------------- */
-
 /* A group of operators with the same type id, settings, loads and parameters. */
 typedef struct rt_operator_group {
     uint32_t first, count; /* first operator's index; number of operators */
@@ -50,8 +46,6 @@ void rt_free_operator_groups(rt_operator_groups *groups);
 
 /* Hash over the fields that make operators equal. */
 uint64_t rt_hash_operator(const mdot_job_operator *op);
-
-/* ---- Roofline inputs --------------------------------------------------------------------------------------------- */
 
 /* The hardware rate that bounds an operator's computation. */
 typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_MATMUL, RT_RATE_LINEAR, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
@@ -104,8 +98,6 @@ rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, siz
 /* The part of all kernels whose result one operator reads in the same kernel, if fused. */
 double rt_chained_part(const rt_roofline_inputs *inputs, size_t count);
 
-/* ---- Update parts ------------------------------------------------------------------------------------------------ */
-
 /* Sums over a job's parameters that optimizers need. Tables with sparse gradients are excluded, because their update
  * covers the picked rows only. */
 
@@ -123,8 +115,6 @@ typedef struct rt_update_parts {
 } rt_update_parts;
 
 rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sharding);
-
-/* ---- Job totals -------------------------------------------------------------------------------------------------- */
 
 typedef struct rt_job_totals {
     double flops_per_sample; /* over all phases */
@@ -152,12 +142,8 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs);
  * logits' matmul if fused. `logits` comes from the totals. */
 double rt_loss_part(const mdot_job *job, size_t logits, mdot_loss loss);
 
-/* ---- Compiled layout --------------------------------------------------------------------------------------------- */
-
 /* True if the compiler runs convolutions with channels last (NHWC), whatever layout the inputs have. */
 bool rt_compiles_in_nhwc(const mdot_job *job, mdot_mode mode);
-
-/* ---- Job identity ------------------------------------------------------------------------------------------------ */
 
 /* Shares are whole ten-thousandths, which text holds exactly. */
 enum { RT_WORK_CLASSES = 32, RT_SHARE_UNITS = 10000 };

@@ -26,8 +26,6 @@ static inline rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved
 /* The peak, at most UINT64_MAX. */
 uint64_t rt_sum_memory(const rt_memory *memory);
 
-/* ---- Peak moments ------------------------------------------------------------------------------------------------ */
-
 /* Fills at most MDOT_PEAK_MOMENTS_MAX moments that can be the peak, and returns the number, at least 1. They belong to
  * one GPU of the shard, with tensor parallelism and the stage's part of the blocks. Recorded moments
  * (recorded_memory.c) are preferred. Otherwise the first moment has the largest activations. peak_memory.c adds
@@ -39,8 +37,6 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
  * offloaded. */
 double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *resolved);
 
-/* ---- Recorded memory --------------------------------------------------------------------------------------------- */
-
 /* Fills a pass's moments on one GPU, at most MDOT_PEAK_MOMENTS_MAX, and returns the number; 0 if the job lacks a
  * record. A case without a record scales the nearest one by the ratio of analytic estimates. */
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
@@ -50,8 +46,6 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
  * The program's sizes take precedence: floating weights are converted to these widths, and buffers and quantised
  * weights keep theirs. */
 double rt_weight_bytes(const mdot_job *job, double width, double frozen_width, double elements);
-
-/* ---- Reserved memory --------------------------------------------------------------------------------------------- */
 
 /* Memory beyond tensors that a training process takes, usable memory of a GPU, and the interval of the tensor peak. */
 

@@ -11,8 +11,6 @@
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/sharding.h"
 
-/* ---- Gpu rates --------------------------------------------------------------------------------------------------- */
-
 #define RT_BYTES_PER_MS 1e6 /* bytes/ms of 1 GB/s */
 
 typedef struct rt_rates {
@@ -22,8 +20,6 @@ typedef struct rt_rates {
 } rt_rates;
 
 rt_rates rt_rates_of(const rt_configuration *configuration);
-
-/* ---- Widths ------------------------------------------------------------------------------------------------------ */
 
 typedef struct rt_widths {
     double weights;   /* weights that a GPU keeps from step to step */
@@ -38,8 +34,6 @@ typedef struct rt_widths {
 rt_widths rt_widths_of(const mdot_configuration *c, bool has_half_weights);
 /* Bytes of a frozen matmul weight, with scales; `unchanged` in the original type. */
 double rt_frozen_width(const mdot_configuration *c, double unchanged);
-
-/* ---- Resolved configuration -------------------------------------------------------------------------------------- */
 
 /* The stages of a pipeline whose memory may be largest. Of those in the middle, it is the second, which keeps the most
  * micro-batches. */

@@ -6,8 +6,6 @@
 
 #include <stdint.h>
 
-/* ---- Common divisor ---------------------------------------------------------------------------------------------- */
-
 /* Every number divides 0. */
 static inline uint64_t rt_common_divisor(uint64_t a, uint64_t b)
 {
@@ -18,8 +16,6 @@ static inline uint64_t rt_common_divisor(uint64_t a, uint64_t b)
     }
     return a;
 }
-
-/* ---- Experts ----------------------------------------------------------------------------------------------------- */
 
 typedef struct rt_experts {
     uint8_t *is_expert; /* for each operator */
@@ -32,8 +28,6 @@ typedef struct rt_experts {
 
 /* Returns false if memory runs out. The caller frees out_experts->is_expert in either case. */
 bool rt_find_experts(const mdot_job *job, rt_experts *out_experts);
-
-/* ---- Sharding ---------------------------------------------------------------------------------------------------- */
 
 /* The role of an operator under tensor parallelism. */
 typedef enum rt_role {

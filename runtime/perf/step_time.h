@@ -4,8 +4,6 @@
 #include "runtime/job/configuration.h"
 #include "runtime/perf/resolved_configuration.h"
 
-/* ---- Roofline ---------------------------------------------------------------------------------------------------- */
-
 /* A lower bound of the step time on one GPU: the larger of computation and memory traffic time, summed over the
  * operators in the GPU's shard. Kernels reach only part of either rate, so that only ratios of rooflines are
  * meaningful. */
@@ -40,8 +38,6 @@ void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved,
 /* The times of computation and traffic of a whole step, separately. */
 rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved);
 
-/* ---- Optimizer update -------------------------------------------------------------------------------------------- */
-
 typedef struct rt_optimizer_memory {
     double state;   /* bytes of moments and of fp32 weights beside half-precision ones */
     double moments; /* bytes of `state` without the fp32 weights; paged optimizers keep them in managed memory */
@@ -73,19 +69,13 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
 /* Time that the host takes to launch the kernels of the update, beyond update_ms. */
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms);
 
-/* ---- Communication ----------------------------------------------------------------------------------------------- */
-
 /* The exchanges overlap a backward pass of backward_ms. */
 double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double backward_ms);
-
-/* ---- Host memory ------------------------------------------------------------------------------------------------- */
 
 /* Transfers overlap passes of forward_ms and backward_ms, over the whole step. Returns 0 without offloading
  * and parameter servers, whose update it includes. */
 double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
                          double backward_ms);
-
-/* ---- Power ------------------------------------------------------------------------------------------------------- */
 
 /* Factor of at least 1 by which a step gets longer because of the configuration's power limit; 1 without a limit.
  * `step_ms` is the time at the GPU's own limit. */

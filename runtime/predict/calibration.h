@@ -132,8 +132,6 @@ static inline rt_precision_class rt_precision_class_of(uint32_t precision)
     return rt_is_half((mdot_precision)precision) ? RT_PRECISION_HALF : RT_PRECISION_FULL;
 }
 
-/* ---- calibration_prior.c ----------------------------------------------------------------------------------------- */
-
 /* Covariance between two steps on one GPU by term, in units of the stated variance; `general` multiplies the shared
  * terms. Returns the sum. */
 double rt_common_terms(const rt_step *a, const rt_step *b, rt_quantity quantity, double general,
@@ -151,8 +149,6 @@ double rt_drift(const rt_step *a, const rt_step *b);
 double rt_noise(double deviation, double idle);
 /* The site's part of the variance that site and GPU share. */
 double rt_site_part(void);
-
-/* ---- calibration_fit.c ------------------------------------------------------------------------------------------- */
 
 /* Fits all GPUs, whose anchors are set. OUT_OF_MEMORY. */
 mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err);
@@ -183,16 +179,12 @@ void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibr
 void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
                             const rt_step *step, double out_believed[RT_TERMS]);
 
-/* ---- calibration_transfer.c -------------------------------------------------------------------------------------- */
-
 /* Finds the correlations of all GPU models, which are fitted. OUT_OF_MEMORY. */
 mdot_status rt_transfer_fit(mdot_calibration *calibration, rt_quantity quantity, mdot_error *err);
 
 /* The most informative residual about a step on `gpu`. Allocates nothing. */
 void rt_transfer_find(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
                       const rt_step *step, rt_carried *out_carried);
-
-/* ---- calibration_rows.c ------------------------------------------------------------------------------------------ */
 
 /* Reads a configuration and finds the GPU's name, which lives as long as the configuration. */
 mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step *out_step, const char **out_gpu,

@@ -37,12 +37,8 @@ mdot_status rt_sweep_measured(mdot_context *context, const mdot_job *job, bool i
                               const rt_measured_configuration *measured, size_t count, mdot_prediction *out_predictions,
                               mdot_error *err);
 
-/* ---- Explain ----------------------------------------------------------------------------------------------------- */
-
 /* The job that an explanation belongs to; borrowed from the explanation. */
 const rt_job_identity *rt_explained_job(const mdot_explanation *explanation);
-
-/* ---- Plausibility ------------------------------------------------------------------------------------------------ */
 
 struct rt_roofline_terms; /* step_time.h */
 

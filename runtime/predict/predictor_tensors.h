@@ -5,14 +5,10 @@
 #include "runtime/perf/resolved_configuration.h"
 #include "runtime/predict/analytic_correction.h"
 
-/* ---- Predict extension ------------------------------------------------------------------------------------------- */
-
 /* The interface of runtime/predict to runtime/components.c: each context's state for predictions (core.h). */
 
 /* The tensors that calls of an artefact's entry "predict" read and write. NULL if the artefact cannot predict jobs. */
 extern const rt_extension rt_predict_extension;
-
-/* ---- Predictor tensors ------------------------------------------------------------------------------------------- */
 
 /* The cached features of a job, in the schema's order. */
 typedef struct rt_cached_features {
@@ -67,14 +63,10 @@ static inline size_t rt_align(size_t bytes)
     return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
-/* ---- Operator features ------------------------------------------------------------------------------------------- */
-
 /* Fills the tensors that have rows with one GPU's work. */
 void rt_write_operator_features(const mdot_job *job, const rt_shard *shard, rt_job_tensors *tensors);
 /* The row of each operator in tensors filled by rt_write_operator_features. */
 void rt_find_feature_rows(const mdot_job *job, const rt_shard *shard, const rt_job_tensors *tensors, uint32_t *out_row);
-
-/* ---- Encoding ---------------------------------------------------------------------------------------------------- */
 
 /* Writes the rows for one GPU's shard and encodes them. `out` holds the maximum number of rows. */
 void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_shard *shard,

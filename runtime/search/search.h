@@ -9,8 +9,6 @@
 #include "runtime/job/configuration_table.h"
 #include "runtime/job/job_model.h"
 
-/* ---- Space ------------------------------------------------------------------------------------------------------- */
-
 typedef struct rt_axis {
     const rt_option *option;
     double values[MDOT_PLAN_VALUES_MAX];
@@ -31,8 +29,6 @@ typedef struct rt_space {
 
 /* Checks the caller's space, copies it, and adds the axes that the search varies by itself. */
 mdot_status rt_space_read(const mdot_plan_space *source, const mdot_job *job, rt_space *out_space, mdot_error *err);
-
-/* ---- Layouts ----------------------------------------------------------------------------------------------------- */
 
 /* Layouts of one GPU model and size with one shard. */
 typedef struct rt_search_item {
