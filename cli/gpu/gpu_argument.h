@@ -36,8 +36,6 @@ bool cli_add_gpu_spec(const char *command, char *text, void *gpus);
 /* Copies a name, cut to the buffer at a whole character. */
 void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);
 
-/* ---- gpu_price.c ------------------------------------------------------------------------------------------------- */
-
 enum { CLI_MAX_PRICES = 512 };
 
 /* The latest price of a GPU model at one place. */
