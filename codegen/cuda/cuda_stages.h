@@ -212,8 +212,6 @@ extern const cu_step_kind cu_nest_kind;       /* cuda_nest.c */
 extern const cu_step_kind cu_sequential_kind; /* cuda_sequential.c, cuda_scatter.c */
 extern const cu_step_kind cu_recurrence_kind; /* cuda_recurrence.c */
 
-/* ---- tile_schedule.c --------------------------------------------------------------------------------------------- */
-
 extern const cu_schedule cu_blocks;   /* one block per tile */
 extern const cu_schedule cu_clusters; /* up to eight, for Hopper and Blackwell; only with matrix instructions */
 
