@@ -7,19 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BYTES = 4096 };
+void *bs_grow_bytes(void *bytes, size_t used, size_t more, size_t *io_capacity)
+{
+    enum { FIRST_BYTES = 4096 };
+    size_t capacity = *io_capacity > 0 ? *io_capacity : FIRST_BYTES;
+    if (more > SIZE_MAX / 4 - used) return NULL;
+    while (capacity - used < more) capacity *= 2;
+    if (capacity == *io_capacity) return bytes;
+    void *larger = realloc(bytes, capacity);
+    if (larger != NULL) *io_capacity = capacity;
+    return larger;
+}
 
 static bool make_room(bs_memstream *s, size_t more_bytes)
 {
-    size_t capacity_bytes = s->capacity_bytes > 0 ? s->capacity_bytes : FIRST_BYTES;
-    if (more_bytes >= SIZE_MAX / 4 - s->size_bytes) return false;
-    while (capacity_bytes <= s->size_bytes + more_bytes) capacity_bytes *= 2; /* including the NUL */
-    if (capacity_bytes == s->capacity_bytes) return true;
-    char *bytes = realloc(s->bytes, capacity_bytes);
-    if (bytes == NULL) return false;
-    s->bytes = bytes;
-    s->capacity_bytes = capacity_bytes;
-    return true;
+    char *bytes = bs_grow_bytes(s->bytes, s->size_bytes, more_bytes + 1, &s->capacity_bytes); /* with the NUL */
+    if (bytes != NULL) s->bytes = bytes;
+    return bytes != NULL;
 }
 
 /* A cookie's writer reports failure by returning 0. */

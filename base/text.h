@@ -66,7 +66,11 @@ bs_join_add(bs_join *list, const char *format, ...);
 /* Counts an item as omitted without showing it. All later items are omitted, too. */
 void bs_join_omit(bs_join *list);
 
-/* ---- memstream.c: text that is written into memory through a FILE ------------------------------------------------ */
+/* ---- memstream.c: growing memory, and text that is written into it through a FILE -------------------------------- */
+
+/* Makes room for `more` bytes behind `used` in a heap block, whose size doubles. Returns the block, or NULL if memory
+ * runs out: then `bytes` is unchanged. NULL with capacity 0 is an empty block. */
+void *bs_grow_bytes(void *bytes, size_t used, size_t more, size_t *io_capacity);
 
 /* open_memstream is similar, but if memory runs out, glibc's version drops the rest, and both ferror and fclose report
  * success. */

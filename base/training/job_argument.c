@@ -1,5 +1,6 @@
 /* job_argument.c — reads training jobs for the subcommands, with warnings on stderr. */
 #include "base/training/job_argument.h"
+#include "base/text.h"
 #include "mdot/mdotjob.h"
 
 #include <stdlib.h>
@@ -36,15 +37,12 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
     size_t size = 0, capacity = 0, limit = most_of_model;
     mdot_status status = MDOT_OK;
     for (size_t read = 1; read > 0 && status == MDOT_OK; size += read) {
-        if (size == capacity) {
-            capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
-            unsigned char *larger = realloc(bytes, capacity);
-            if (larger == NULL) {
-                status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-                break;
-            }
-            bytes = larger;
+        unsigned char *larger = bs_grow_bytes(bytes, size, 1, &capacity);
+        if (larger == NULL) {
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+            break;
         }
+        bytes = larger;
         read = fread(bytes + size, 1, capacity - size, stdin);
         if (begins_as_job(bytes, size + read)) limit = most_of_job;
         if (size + read > limit)

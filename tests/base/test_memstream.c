@@ -50,6 +50,29 @@ static void an_unwritten_stream_gives_an_empty_text(void **state)
     free(text);
 }
 
+/* Every request up to a quarter of the address space has room behind the used bytes, which are kept. */
+static void a_block_grows_to_any_size_and_keeps_its_bytes(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 1 << 20; more = more * 3 + 1) {
+        char *bytes = NULL;
+        size_t used = 0, capacity = 0;
+        for (int turn = 0; turn < 3; turn++) {
+            bytes = bs_grow_bytes(bytes, used, more, &capacity);
+            assert_non_null(bytes);
+            assert_true(capacity - used >= more);
+            memset(bytes + used, 'a' + turn, more);
+            used += more;
+        }
+        for (size_t i = 0; i < used; i++) assert_int_equal(bytes[i], 'a' + (int)(i / more));
+        size_t before = capacity;
+        assert_null(bs_grow_bytes(bytes, used, SIZE_MAX - used, &capacity));
+        assert_null(bs_grow_bytes(bytes, used, SIZE_MAX, &capacity));
+        assert_int_equal(capacity, before);
+        free(bytes);
+    }
+}
+
 #ifndef MDOT_SANITIZED /* sanitizers have their own realloc */
 extern void *__libc_realloc(void *, size_t);
 static int grants = -1; /* number of successful realloc calls; negative = all */
@@ -91,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_complete),
         cmocka_unit_test(an_unwritten_stream_gives_an_empty_text),
+        cmocka_unit_test(a_block_grows_to_any_size_and_keeps_its_bytes),
 #ifndef MDOT_SANITIZED
         cmocka_unit_test(a_stream_without_memory_gives_null),
 #endif
