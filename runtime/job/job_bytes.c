@@ -2,18 +2,16 @@
  * Buffers, in their shortest form. Private to runtime/job. */
 #include "runtime/job/job_file.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 
 void rt_put_bytes(rt_writer *w, const void *bytes, size_t count)
 {
-    if (w->capacity - w->size < count) {
-        size_t capacity = 2 * w->capacity + count + 256;
-        unsigned char *grown = realloc(w->bytes, capacity);
-        w->failed = w->failed || grown == NULL;
-        if (grown == NULL) return;
-        w->bytes = grown;
-        w->capacity = capacity;
-    }
+    unsigned char *grown = bs_grow_bytes(w->bytes, w->size, count, &w->capacity);
+    w->failed = w->failed || grown == NULL;
+    if (grown == NULL) return;
+    w->bytes = grown;
     if (count > 0) memcpy(w->bytes + w->size, bytes, count);
     w->size += count;
 }
