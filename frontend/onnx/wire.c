@@ -8,6 +8,7 @@
  * Wire format: protobuf's "Encoding" guide. */
 #include "frontend/onnx/source.h"
 
+#include "base/text.h"
 #include "onnx.pb-c.h"
 
 #include <limits.h>
@@ -147,17 +148,9 @@ static mdot_status check_packed(const scanner *s, const field *f, const Protobuf
 
 static mdot_status put(scanner *s, const void *bytes, size_t count)
 {
-    if (count > s->capacity - s->used) {
-        size_t capacity = s->capacity ? s->capacity : 4096;
-        while (count > capacity - s->used) {
-            if (capacity > SIZE_MAX / 2) return mdot_fail(s->err, MDOT_OUT_OF_MEMORY, "%s: too large", s->file);
-            capacity *= 2;
-        }
-        unsigned char *grown = realloc(s->skeleton, capacity);
-        if (grown == NULL) return BS_OUT_OF_MEMORY(s->err, "%s", s->file);
-        s->skeleton = grown;
-        s->capacity = capacity;
-    }
+    unsigned char *grown = bs_grow_bytes(s->skeleton, s->used, count, &s->capacity);
+    if (grown == NULL) return BS_OUT_OF_MEMORY(s->err, "%s", s->file);
+    s->skeleton = grown;
     if (count) memcpy(s->skeleton + s->used, bytes, count);
     s->used += count;
     return MDOT_OK;
