@@ -8,7 +8,8 @@
 
 #include "plan/plan.h"
 
-struct pl_text;    /* kind_tools.h */
+#include <stdio.h>
+
 struct pl_checker; /* kind_tools.h */
 struct pl_units;   /* kind_tools.h */
 
@@ -23,7 +24,7 @@ typedef struct pl_visitor {
 typedef struct pl_kind_ops {
     /* Passes each occurrence of a buffer to the visitor, in a fixed order. */
     void (*visit)(const pl_kernel *kernel, const pl_visitor *visitor);
-    void (*print)(const pl_kernel *kernel, struct pl_text *text);
+    void (*print)(const pl_kernel *kernel, FILE *text);
     void (*verify)(const pl_kernel *kernel, struct pl_checker *checker);
     /* The three properties below; NULL: no kernel of the kind has the property. */
     bool (*is_matrix)(const pl_kernel *kernel, const pl_plan *plan);

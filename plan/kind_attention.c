@@ -14,38 +14,38 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     pl_visit_write(v, k->out.buffer);
 }
 
-static void put_heads(pl_text *t, const char *name, const pl_heads *h)
+static void put_heads(FILE *t, const char *name, const pl_heads *h)
 {
-    pl_put(t, "  %s b%d", name, h->buffer);
+    fprintf(t, "  %s b%d", name, h->buffer);
     pl_put_named_dim(t, "offset", h->offset);
     pl_put_named_dim(t, "batch", h->batch_stride);
     pl_put_named_dim(t, "head", h->head_stride);
     pl_put_named_dim(t, "row", h->row_stride);
-    pl_put(t, "\n");
+    fprintf(t, "\n");
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_attention *k = &kernel->attention;
-    pl_put(t, "  batch ");
+    fprintf(t, "  batch ");
     pl_put_dim(t, k->batch);
-    pl_put(t, " heads %" PRId64 " kv_heads %" PRId64, k->heads, k->kv_heads);
+    fprintf(t, " heads %" PRId64 " kv_heads %" PRId64, k->heads, k->kv_heads);
     pl_put_named_dim(t, "queries", k->queries);
     pl_put_named_dim(t, "keys", k->keys);
-    pl_put(t, " dim %" PRId64 " value_dim %" PRId64, k->dim, k->value_dim);
+    fprintf(t, " dim %" PRId64 " value_dim %" PRId64, k->dim, k->value_dim);
     pl_put_real(t, " scale", k->scale, PL_F32_DIGITS);
     if (k->softcap > 0) pl_put_real(t, " softcap", k->softcap, PL_F32_DIGITS);
-    pl_put(t, "%s\n", k->causal ? " causal" : "");
+    fprintf(t, "%s\n", k->causal ? " causal" : "");
     put_heads(t, "q", &k->q);
     put_heads(t, "k", &k->k);
     put_heads(t, "v", &k->v);
     for (int i = 0; i < k->mask_count; i++) {
-        pl_put(t, "  mask b%d", k->mask[i].buffer);
+        fprintf(t, "  mask b%d", k->mask[i].buffer);
         pl_put_named_dim(t, "batch", k->mask[i].batch_stride);
         pl_put_named_dim(t, "head", k->mask[i].head_stride);
         pl_put_named_dim(t, "query", k->mask[i].row_stride);
         if (k->replaces[i] < 0) pl_put_real(t, " replaces", k->replaces[i], PL_F32_DIGITS);
-        pl_put(t, "\n");
+        fprintf(t, "\n");
     }
     put_heads(t, "out", &k->out);
 }

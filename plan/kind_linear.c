@@ -15,42 +15,42 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     pl_visit_write(v, k->out.buffer);
 }
 
-static void put_window_dims(pl_text *t, const char *name, const pl_window_dims *dims)
+static void put_window_dims(FILE *t, const char *name, const pl_window_dims *dims)
 {
-    pl_put(t, "%s", name);
+    fprintf(t, "%s", name);
     for (int d = 0; d < dims->count; d++) {
-        pl_put(t, d ? ", " : " ");
+        fprintf(t, d ? ", " : " ");
         pl_put_dim(t, dims->extent[d]);
-        pl_put(t, "*");
+        fprintf(t, "*");
         pl_put_dim(t, dims->stride[d]);
     }
 }
 
-static void put_windows(pl_text *t, const pl_matrix *a, const pl_windows *windows)
+static void put_windows(FILE *t, const pl_matrix *a, const pl_windows *windows)
 {
-    pl_put(t, "b%d[", a->buffer);
+    fprintf(t, "b%d[", a->buffer);
     if (!ir_dim_is(a->offset, 0)) {
         pl_put_dim(t, a->offset);
-        pl_put(t, " + ");
+        fprintf(t, " + ");
     }
     put_window_dims(t, "windows", &windows->rows);
     put_window_dims(t, " of", &windows->columns);
-    pl_put(t, "]");
+    fprintf(t, "]");
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_linear *k = &kernel->linear;
-    pl_put(t, "  rows ");
+    fprintf(t, "  rows ");
     pl_put_dim(t, k->rows);
-    pl_put(t, " k %" PRId64 " columns %" PRId64 "\n  a ", k->k, k->columns);
+    fprintf(t, " k %" PRId64 " columns %" PRId64 "\n  a ", k->k, k->columns);
     if (k->windows != NULL)
         put_windows(t, &k->a, k->windows);
     else
         pl_put_matrix(t, &k->a);
-    pl_put(t, "\n  weight b%d", k->weight);
-    if (k->bias >= 0) pl_put(t, " bias b%d", k->bias);
-    pl_put(t, "\n");
+    fprintf(t, "\n  weight b%d", k->weight);
+    if (k->bias >= 0) fprintf(t, " bias b%d", k->bias);
+    fprintf(t, "\n");
     pl_put_epilogue(t, k->epilogue);
     pl_put_output(t, "out", &k->out);
 }

@@ -16,26 +16,26 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     }
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_nest *k = &kernel->nest;
     for (int i = 0; i < k->loop_count + k->reduce_count; i++) {
-        pl_put(t, i ? " " : "  ");
-        pl_put(t, "%s i%d<", i < k->loop_count ? "for" : pl_reducer_name(k->reducer), i);
+        fprintf(t, i ? " " : "  ");
+        fprintf(t, "%s i%d<", i < k->loop_count ? "for" : pl_reducer_name(k->reducer), i);
         pl_put_dim(t, k->extent[i]);
     }
-    if (k->loop_count + k->reduce_count) pl_put(t, "\n");
+    if (k->loop_count + k->reduce_count) fprintf(t, "\n");
     if (k->body != NULL) {
-        pl_put(t, "  body ");
+        fprintf(t, "  body ");
         pl_put_expr(t, k->body);
-        pl_put(t, "\n");
+        fprintf(t, "\n");
     }
     for (int i = 0; i < k->store_count; i++) {
-        pl_put(t, "  b%d[", k->store[i].buffer);
+        fprintf(t, "  b%d[", k->store[i].buffer);
         pl_put_expr(t, k->store[i].index);
-        pl_put(t, "] = ");
+        fprintf(t, "] = ");
         pl_put_expr(t, k->store[i].value);
-        pl_put(t, "\n");
+        fprintf(t, "\n");
     }
 }
 

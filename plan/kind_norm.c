@@ -13,19 +13,19 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     pl_visit_write(v, k->sum.buffer);
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_norm *k = &kernel->norm;
     static const char *const modes[] = {"layer", "rms", "softmax", "log_softmax"};
-    pl_put(t, "  %s rows ", modes[k->mode]);
+    fprintf(t, "  %s rows ", modes[k->mode]);
     pl_put_dim(t, k->rows);
     pl_put_named_dim(t, "columns", k->columns);
     if (k->mode == PL_NORM_LAYER || k->mode == PL_NORM_RMS) pl_put_real(t, " epsilon", k->epsilon, 6);
-    if (k->gamma >= 0) pl_put(t, " gamma b%d", k->gamma);
-    if (k->beta >= 0) pl_put(t, " beta b%d", k->beta);
-    pl_put(t, "\n  input ");
+    if (k->gamma >= 0) fprintf(t, " gamma b%d", k->gamma);
+    if (k->beta >= 0) fprintf(t, " beta b%d", k->beta);
+    fprintf(t, "\n  input ");
     pl_put_expr(t, k->input);
-    pl_put(t, "\n");
+    fprintf(t, "\n");
     pl_put_epilogue(t, k->epilogue);
     pl_put_output(t, "out", &k->out);
     pl_put_output(t, "sum", &k->sum);

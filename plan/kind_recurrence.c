@@ -26,14 +26,14 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     }
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_recurrence *k = &kernel->recurrence;
-    pl_put(t, "  for step<");
+    fprintf(t, "  for step<");
     pl_put_dim(t, k->steps);
-    pl_put(t, "\n");
+    fprintf(t, "\n");
     for (int i = 0; i < k->kernel_count; i++) {
-        pl_put(t, "  %s\n", k->kernels[i].name);
+        fprintf(t, "  %s\n", k->kernels[i].name);
         step_kinds[k->kernels[i].kind]->print(&k->kernels[i], t);
     }
 }

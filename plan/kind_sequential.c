@@ -9,7 +9,7 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     for (int i = 0; i < 2; i++) pl_visit_write(v, k->output[i]);
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_sequential *k = &kernel->sequential;
     static const char *const names[] = {"cumulate", "top_k", "scatter_elements", "scatter_nd", "tensor_scatter"};
@@ -21,15 +21,15 @@ static void print(const pl_kernel *kernel, pl_text *t)
                  {k->largest, "largest"},
                  {k->sorted, "sorted"},
                  {k->circular, "circular"}};
-    pl_put(t, "  %s axis %d", names[k->operation], k->axis);
+    fprintf(t, "  %s axis %d", names[k->operation], k->axis);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].is_on) pl_put(t, " %s", flags[i].name);
-    if (k->reduction != PL_REDUCE_NONE) pl_put(t, " %s", pl_reducer_name(k->reduction));
-    pl_put(t, "\n  in");
-    for (int i = 0; i < 4; i++) pl_put(t, k->input[i] < 0 ? " -" : " b%d", k->input[i]);
-    pl_put(t, " out");
-    for (int i = 0; i < 2; i++) pl_put(t, k->output[i] < 0 ? " -" : " b%d", k->output[i]);
-    pl_put(t, "\n");
+        if (flags[i].is_on) fprintf(t, " %s", flags[i].name);
+    if (k->reduction != PL_REDUCE_NONE) fprintf(t, " %s", pl_reducer_name(k->reduction));
+    fprintf(t, "\n  in");
+    for (int i = 0; i < 4; i++) fprintf(t, k->input[i] < 0 ? " -" : " b%d", k->input[i]);
+    fprintf(t, " out");
+    for (int i = 0; i < 2; i++) fprintf(t, k->output[i] < 0 ? " -" : " b%d", k->output[i]);
+    fprintf(t, "\n");
 }
 
 static void verify(const pl_kernel *kernel, pl_checker *c)

@@ -10,20 +10,20 @@ static void visit(const pl_kernel *kernel, const pl_visitor *v)
     pl_visit_write(v, k->out);
 }
 
-static void print(const pl_kernel *kernel, pl_text *t)
+static void print(const pl_kernel *kernel, FILE *t)
 {
     const pl_trees *k = &kernel->trees;
-    pl_put(t, "  %s rows ", pl_reducer_name(k->reducer));
+    fprintf(t, "  %s rows ", pl_reducer_name(k->reducer));
     pl_put_dim(t, k->rows);
-    pl_put(t, " features %lld targets %lld\n  in b%d nodes b%d trees b%d values b%d", (long long)k->features,
-           (long long)k->targets, k->x, k->nodes, k->trees, k->values);
+    fprintf(t, " features %lld targets %lld\n  in b%d nodes b%d trees b%d values b%d", (long long)k->features,
+            (long long)k->targets, k->x, k->nodes, k->trees, k->values);
     if (k->tests >= 0)
-        pl_put(t, " tests b%d spans b%d leaves b%d of at most %lld", k->tests, k->spans, k->leaves,
-               (long long)k->most_leaves);
-    pl_put(t, " out b%d\n", k->out);
+        fprintf(t, " tests b%d spans b%d leaves b%d of at most %lld", k->tests, k->spans, k->leaves,
+                (long long)k->most_leaves);
+    fprintf(t, " out b%d\n", k->out);
     for (int g = 0; g < k->group_count; g++)
-        pl_put(t, "  %lld trees of depth %lld%s\n", (long long)k->groups[g].count, (long long)k->groups[g].depth,
-               k->groups[g].is_row ? ", all targets" : "");
+        fprintf(t, "  %lld trees of depth %lld%s\n", (long long)k->groups[g].count, (long long)k->groups[g].depth,
+                k->groups[g].is_row ? ", all targets" : "");
 }
 
 /* A dense table of f32 or f64. */

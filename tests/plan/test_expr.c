@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "plan/expr.h"
 #include "plan/kind_tools.h"
 #include "tests/support/assertions.h"
@@ -35,9 +36,13 @@ static const pl_expr *op(pl_expr_op o, const pl_expr *a, const pl_expr *b) { ret
 
 static char *print(const pl_expr *e)
 {
-    pl_text text = {.arena = arena};
-    pl_put_expr(&text, e);
-    return pl_text_finish(&text);
+    bs_memstream text;
+    assert_true(bs_memstream_open(&text));
+    pl_put_expr(text.file, e);
+    char *whole = bs_memstream_close(&text, NULL);
+    char *copy = ir_arena_strdup(arena, whole);
+    free(whole);
+    return copy;
 }
 
 static void assert_text(const pl_expr *e, const char *text)
