@@ -1,39 +1,26 @@
 /* byte_pool.c — see byte_pool.h. A failure is sticky, so a builder checks once at the end. */
 #include "codegen/byte_pool.h"
 
+#include "base/text.h"
 #include "mdot/mdot_abi.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool grow_bytes(cg_pool *pool, size_t needed)
-{
-    enum { FIRST_BYTES = 4096 };
-    if (needed <= pool->capacity_bytes) return true;
-    size_t capacity = pool->capacity_bytes < FIRST_BYTES ? FIRST_BYTES : pool->capacity_bytes;
-    while (capacity < needed) {
-        if (capacity > SIZE_MAX / 2) return false;
-        capacity *= 2;
-    }
-    unsigned char *bytes = realloc(pool->bytes, capacity);
-    if (bytes == NULL) return false;
-    pool->bytes = bytes;
-    pool->capacity_bytes = capacity;
-    return true;
-}
-
 size_t cg_pool_reserve(cg_pool *pool, size_t size_bytes, size_t alignment)
 {
     size_t padding = (alignment - pool->size_bytes % alignment) % alignment;
-    size_t offset, end;
-    if (pool->failed || __builtin_add_overflow(pool->size_bytes, padding, &offset) ||
-        __builtin_add_overflow(offset, size_bytes, &end) || !grow_bytes(pool, end)) {
-        pool->failed = true;
-        return 0;
-    }
-    if (end > pool->size_bytes) memset(pool->bytes + pool->size_bytes, 0, end - pool->size_bytes);
-    pool->size_bytes = end;
-    return offset;
+    size_t more = 0;
+    bool is_too_large = __builtin_add_overflow(padding, size_bytes, &more);
+    unsigned char *bytes = NULL;
+    if (!pool->failed && !is_too_large)
+        bytes = bs_grow_bytes(pool->bytes, pool->size_bytes, more, &pool->capacity_bytes);
+    pool->failed = bytes == NULL;
+    if (pool->failed) return 0;
+    pool->bytes = bytes;
+    memset(bytes + pool->size_bytes, 0, more);
+    pool->size_bytes += more;
+    return pool->size_bytes - size_bytes;
 }
 
 /* A piece that cg_pool_intern added. */

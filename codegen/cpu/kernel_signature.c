@@ -53,9 +53,10 @@ bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_
     cg_kinds[kernel->kind]->sign(kernel, &w);
     for (int b = 0; b < w.buffer_count; b++) positions[w.buffers[b]] = -1;
     if (w.failed) return false;
-    *out_signature = (cg_signature){.bytes = w.bytes,
-                                    .count = w.count,
-                                    .hash = mdot_abi_checksum(w.bytes, w.count, 0),
+    size_t size_bytes = (size_t)w.count * sizeof *w.numbers;
+    *out_signature = (cg_signature){.bytes = w.numbers,
+                                    .count = size_bytes,
+                                    .hash = mdot_abi_checksum(w.numbers, size_bytes, 0),
                                     .buffer_count = w.buffer_count,
                                     .buffers = w.buffers};
     return true;

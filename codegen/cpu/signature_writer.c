@@ -5,32 +5,27 @@
 
 #include <string.h>
 
-static void put_bytes(cg_signature_writer *w, const void *bytes, size_t count)
+void cg_signature_add(cg_signature_writer *w, int64_t value)
 {
-    if (w->count + count > w->capacity) {
-        size_t capacity = 2 * w->capacity + count + 256;
-        unsigned char *wider = IR_NEW_ARRAY(w->arena, unsigned char, capacity);
-        if (wider == NULL) {
-            w->failed = true;
-            return;
-        }
-        if (w->count) memcpy(wider, w->bytes, w->count);
-        w->bytes = wider;
-        w->capacity = capacity;
-    }
-    memcpy(w->bytes + w->count, bytes, count);
-    w->count += count;
+    int64_t *numbers = ir_arena_grow(w->arena, w->numbers, w->count, &w->capacity, sizeof *w->numbers);
+    w->failed = w->failed || numbers == NULL;
+    if (numbers == NULL) return;
+    w->numbers = numbers;
+    w->numbers[w->count++] = value;
 }
 
-void cg_signature_add(cg_signature_writer *w, int64_t value) { put_bytes(w, &value, sizeof value); }
-
-void cg_signature_add_real(cg_signature_writer *w, double value) { put_bytes(w, &value, sizeof value); }
+void cg_signature_add_real(cg_signature_writer *w, double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    cg_signature_add(w, bits);
+}
 
 void cg_signature_add_dim(cg_signature_writer *w, ir_dim dim)
 {
     if (!ir_dim_is_affine(dim)) { /* begins with a mark, because an affine dimension has two numbers */
         const int64_t floor[] = {INT64_MIN, dim.times, dim.step, dim.start, dim.divisor};
-        put_bytes(w, floor, sizeof floor);
+        for (size_t i = 0; i < sizeof floor / sizeof floor[0]; i++) cg_signature_add(w, floor[i]);
     }
     cg_signature_add(w, dim.scale);
     cg_signature_add(w, dim.offset);

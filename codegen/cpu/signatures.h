@@ -75,8 +75,8 @@ static inline void cg_pointer_map_put(cg_pointer_map *map, const void *key, void
 typedef struct cg_signature_writer {
     const pl_plan *plan;
     ir_arena *arena;
-    size_t count, capacity;
-    unsigned char *bytes;
+    int count, capacity;
+    int64_t *numbers;
     int buffer_count, buffer_capacity;
     int *buffers;         /* in the order of first use */
     int *position;        /* index of each plan buffer in `buffers`, or -1 */

@@ -5,23 +5,9 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool reserve(cu_text *text, size_t more)
-{
-    if (text->failed || more > SIZE_MAX / 4 - text->size) return false;
-    size_t needed = text->size + more + 1, capacity = text->capacity > 0 ? text->capacity : 256;
-    if (needed <= text->capacity) return true;
-    while (capacity < needed) capacity *= 2;
-    char *bytes = realloc(text->bytes, capacity);
-    if (bytes == NULL) return false;
-    text->bytes = bytes;
-    text->capacity = capacity;
-    return true;
-}
 
 void cu_put(cu_text *text, const char *format, ...)
 {
@@ -29,10 +15,12 @@ void cu_put(cu_text *text, const char *format, ...)
     va_start(args, format);
     va_copy(again, args);
     int size = vsnprintf(NULL, 0, format, args);
-    if (size < 0 || !reserve(text, (size_t)size)) {
-        text->failed = true;
-    } else {
-        vsnprintf(text->bytes + text->size, (size_t)size + 1, format, again);
+    char *bytes = NULL;
+    if (size >= 0 && !text->failed) bytes = bs_grow_bytes(text->bytes, text->size, (size_t)size + 1, &text->capacity);
+    text->failed = bytes == NULL;
+    if (bytes != NULL) {
+        text->bytes = bytes;
+        vsnprintf(bytes + text->size, (size_t)size + 1, format, again);
         text->size += (size_t)size;
     }
     va_end(again);
