@@ -64,12 +64,9 @@ static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **o
 {
     unsigned char *bytes = NULL;
     size_t size = 0;
-    mdot_status status = read_stream(&bytes, &size, err);
-    if (status != MDOT_OK) return status;
-    if (size == 0)
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: the file is empty", stream_name);
-    else
-        status = mdot_job_read_bytes(bytes, size, stream_name, options, out_job, err);
+    BS_TRY(read_stream(&bytes, &size, err));
+    mdot_status status = size > 0 ? mdot_job_read_bytes(bytes, size, stream_name, options, out_job, err)
+                                  : mdot_fail(err, MDOT_MALFORMED, "%s: the file is empty", stream_name);
     free(bytes);
     return status;
 }
