@@ -168,12 +168,10 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
 {
     pl_builder b = {.graph = graph, .arena = arena, .names.arena = arena, .err = err};
     for (int use = 0; use < PL_WEIGHT_USE_COUNT; use++) b.constants[use].arena = arena;
-    mdot_status status = start(&b);
-    if (status != MDOT_OK) return status;
+    BS_TRY(start(&b));
     pl_claim_chains(&b);
-    for (int i = 0; i < b.node_count && status == MDOT_OK; i++) status = plan_node(&b, b.nodes[i]);
-    if (status == MDOT_OK) status = copy_outputs(&b);
-    if (status != MDOT_OK) return status;
+    for (int i = 0; i < b.node_count; i++) BS_TRY(plan_node(&b, b.nodes[i]));
+    BS_TRY(copy_outputs(&b));
     for (int k = 0; k < b.plan->kernel_count; k++)
         pl_kernel_visit_buffers(&b.plan->kernels[k], extend_live_range, &(life){b.plan, k});
     if (!pl_limit_rows(b.plan)) return pl_fault(&b);
