@@ -239,15 +239,13 @@ static bool determines_length(const mdot_abi_table *table, const mdot_abi_entry 
 static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry *entry, mdot_error *err)
 {
     if (!string_fits(table, entry->name_at)) return MALFORMED(err, "an entry's name is outside");
-    mdot_status status = check_buckets(table, entry, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_buckets(table, entry, err));
     int64_t max_length = rt_buckets(table, entry)[entry->bucket_count - 1].max_length;
     BS_TRY(check_tensors(table, entry->inputs_at, entry->input_count, entry->least_length, max_length, err));
     BS_TRY(check_inputs(table, entry, err));
     BS_TRY(check_tensors(table, entry->outputs_at, entry->output_count, entry->least_length, max_length, err));
-    for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++)
-        status = check_items(table, entry, &rt_buckets(table, entry)[b], err);
-    if (status != MDOT_OK) return status;
+    for (uint32_t b = 0; b < entry->bucket_count; b++)
+        BS_TRY(check_items(table, entry, &rt_buckets(table, entry)[b], err));
     if (entry->least_length && !determines_length(table, entry))
         return MALFORMED(err, "entry %s has a length, but all of its inputs are constant in size",
                          rt_string(table, entry->name_at));

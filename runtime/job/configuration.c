@@ -377,16 +377,12 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
                                   rt_configuration *out_configuration, mdot_error *err)
 {
     rt_configuration s = {0};
-    mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
-    if (status == MDOT_OK) status = check_numbers(&s.c, err);
-    if (status != MDOT_OK) return status;
-    if (s.c.gpu_spec == NULL)
-        status = find_name(s.c.gpu, names, &s.gpu, err);
-    else if (s.c.gpu == NULL)
-        status = read_gpu_spec(s.c.gpu_spec, &s.gpu, err);
-    else
-        status = BS_INVALID(err, "--gpu and --gpu-spec are both set: set one of them");
-    if (status == MDOT_OK) status = rt_configuration_complete(&s, err);
-    if (status == MDOT_OK) *out_configuration = s;
-    return status;
+    BS_TRY(bs_read_element(&rt_configuration_type, first, i, &s.c, err));
+    BS_TRY(check_numbers(&s.c, err));
+    if (s.c.gpu_spec != NULL && s.c.gpu != NULL)
+        return BS_INVALID(err, "--gpu and --gpu-spec are both set: set one of them");
+    BS_TRY(s.c.gpu_spec == NULL ? find_name(s.c.gpu, names, &s.gpu, err) : read_gpu_spec(s.c.gpu_spec, &s.gpu, err));
+    BS_TRY(rt_configuration_complete(&s, err));
+    *out_configuration = s;
+    return MDOT_OK;
 }

@@ -310,20 +310,19 @@ static mdot_status read_pair(const mdot_abi_table *table, const mdot_abi_entry *
 {
     const reading rows = {.table = table, .entry = encode, .name = encode_name, .schema = schema, .err = err};
     reading evaluate = {.table = table, .entry = evaluate_entry, .name = evaluate_name, .schema = schema, .err = err};
-    mdot_status status = read_rows(&rows, false);
-    if (status == MDOT_OK) status = read_block(&evaluate);
-    if (status == MDOT_OK) status = read_evaluate_inputs(&evaluate, encode);
-    if (status == MDOT_OK) status = check_all_read(&evaluate, encode);
-    if (status == MDOT_OK) status = read_outputs(&evaluate);
+    BS_TRY(read_rows(&rows, false));
+    BS_TRY(read_block(&evaluate));
+    BS_TRY(read_evaluate_inputs(&evaluate, encode));
+    BS_TRY(check_all_read(&evaluate, encode));
     schema->block = (size_t)evaluate.block;
-    return status;
+    return read_outputs(&evaluate);
 }
 
 static mdot_status read_whole(const reading *r)
 {
     r->schema->block = 1;
-    mdot_status status = read_rows(r, true);
-    return status == MDOT_OK ? read_outputs(r) : status;
+    BS_TRY(read_rows(r, true));
+    return read_outputs(r);
 }
 
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question question, rt_job_schema *out_schema,
@@ -334,19 +333,17 @@ mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question ques
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++) schema.output_at[i] = RT_NOT_THERE;
     const mdot_abi_entry *rows = find_entry(table, encode_name, &schema.rows_entry);
     const mdot_abi_entry *evaluate = find_entry(table, evaluate_name, &schema.evaluate_entry);
-    mdot_status status;
     if (question == RT_JOB_PREDICT && rows != NULL && evaluate != NULL) {
-        status = read_pair(table, rows, evaluate, &schema, err);
+        BS_TRY(read_pair(table, rows, evaluate, &schema, err));
     } else {
         const char *name = question == RT_JOB_PREDICT ? predict_name : explain_name;
         rows = evaluate = find_entry(table, name, &schema.rows_entry);
         schema.evaluate_entry = schema.rows_entry;
         if (rows == NULL)
             return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact lacks entry %s; it %s", name, inabilities[question]);
-        status = read_whole(&(reading){
-            .table = table, .entry = rows, .question = question, .name = name, .schema = &schema, .err = err});
+        BS_TRY(read_whole(&(reading){
+            .table = table, .entry = rows, .question = question, .name = name, .schema = &schema, .err = err}));
     }
-    if (status != MDOT_OK) return status;
     if (rows->least_length > 1 || evaluate->least_length > 1)
         return mdot_fail(err, MDOT_INCOMPATIBLE,
                          "the predictor needs at least %u rows, but a job may have a single one",

@@ -184,11 +184,10 @@ mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt
     if (source.calibration != NULL)
         BS_TRY(rt_handle_check(source.calibration, RT_CALIBRATION, "mdot_plan_create", err));
     if (source.base == NULL) return BS_INVALID(err, "the space's base is NULL");
-    mdot_status status = bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err);
+    BS_TRY(bs_read_struct(&rt_configuration_type, source.base, &out_space->base, err));
     out_space->base.struct_size = sizeof out_space->base;
-    if (status == MDOT_OK) status = read_sizes(&source, out_space, err);
-    if (status == MDOT_OK) status = read_gpus(&source, out_space, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_sizes(&source, out_space, err));
+    BS_TRY(read_gpus(&source, out_space, err));
     if (source.kept > MDOT_PLAN_KEPT_MAX)
         return BS_INVALID(err, "kept is %u; accepted: 0 to %d", source.kept, MDOT_PLAN_KEPT_MAX);
     if (source.reserved != 0)
@@ -198,10 +197,9 @@ mdot_status rt_space_read(const mdot_plan_space *caller, const mdot_job *job, rt
         return BS_INVALID(err, "global_batch is %lld; accepted: 0 to 2^40", (long long)source.global_batch);
     if (source.axis_count > MDOT_PLAN_AXES_MAX || (source.axis_count > 0 && source.axes == NULL))
         return BS_INVALID(err, "axis_count is %zu; accepted: 0 to %d", source.axis_count, MDOT_PLAN_AXES_MAX);
-    for (size_t i = 0; status == MDOT_OK && i < source.axis_count; i++)
-        status = read_axis(&source.axes[i], out_space, err);
-    if (status == MDOT_OK) add_axes(out_space);
-    return status;
+    for (size_t i = 0; i < source.axis_count; i++) BS_TRY(read_axis(&source.axes[i], out_space, err));
+    add_axes(out_space);
+    return MDOT_OK;
 }
 
 /* An option with the base's value alone has one value. */
