@@ -219,7 +219,7 @@ static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target,
         if (node->inputs[i] == NULL) continue;
         BS_TRY(fetch(e, node, node->inputs[i], scratch, &input[i], err));
     }
-    mdot_status status = round_factors(e, node, input, scratch, err);
+    BS_TRY(round_factors(e, node, input, scratch, err));
     ir_node marked = *node;
     if (e->rounding == MDOT_DTYPE_F32) {
         marked.attrs = IR_NEW_ARRAY(scratch, ir_attr, node->attr_count + 1);
@@ -227,8 +227,7 @@ static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target,
         for (int i = 0; i < node->attr_count; i++) marked.attrs[i] = node->attrs[i];
         marked.attrs[marked.attr_count++] = (ir_attr){.name = IR_EVALUATED_IN_F32, .kind = IR_ATTR_INT, .i = 1};
     }
-    if (status == MDOT_OK) status = ir_eval_node(target, &marked, input, out, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_eval_node(target, &marked, input, out, err));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d lacks an evaluator", i);

@@ -111,13 +111,13 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, ir_inputs inpu
  * input's only for RMSNormalization. */
 static mdot_status read_rows(const ir_operands *args, ir_type *out_type, int *out_axis)
 {
-    mdot_status status = ir_operand_need(args, 0, "input", -1, out_type);
-    if (status == MDOT_OK) status = ir_operand_need_floats(args, 0, "input");
-    if (status == MDOT_OK) status = ir_operand_axis(args, "axis", -1, out_type->rank, out_axis);
-    if (status == MDOT_OK) status = ir_norm_need_parameter(args, 1, "scale", out_type);
-    if (status == MDOT_OK) status = ir_norm_need_parameter(args, 2, "bias", out_type);
-    if (status == MDOT_OK) out_type->dtype = ir_operand_type(args, 1).dtype;
-    return status;
+    BS_TRY(ir_operand_need(args, 0, "input", -1, out_type));
+    BS_TRY(ir_operand_need_floats(args, 0, "input"));
+    BS_TRY(ir_operand_axis(args, "axis", -1, out_type->rank, out_axis));
+    BS_TRY(ir_norm_need_parameter(args, 1, "scale", out_type));
+    BS_TRY(ir_norm_need_parameter(args, 2, "bias", out_type));
+    out_type->dtype = ir_operand_type(args, 1).dtype;
+    return MDOT_OK;
 }
 
 /* Type of the statistics: one number per row. ONNX gives them the type of stash_type, f32 by default. */

@@ -152,12 +152,12 @@ static mdot_status check_operands(const ir_operands *args, const recurrent *r, i
     ir_dim biases[] = {d, ir_dim_number(2 * gates * r->hidden)}, peepholes[] = {d, ir_dim_number(3 * r->hidden)};
     ir_dim states[] = {d, r->batch, h}, states_batch_first[] = {r->batch, d, h};
     const ir_dim *state = batch_first ? states_batch_first : states;
-    mdot_status status = check_operand(args, 3, "biases", 2, biases);
-    if (status == MDOT_OK) status = check_operand(args, 4, "lengths", 1, &r->batch);
-    if (status == MDOT_OK) status = check_operand(args, 5, "initial hidden states", 3, state);
-    if (ir_node_opcode(args->node) != IR_OP_LSTM) return status;
-    if (status == MDOT_OK) status = check_operand(args, 6, "initial cell states", 3, state);
-    return status == MDOT_OK ? check_operand(args, 7, "peepholes", 2, peepholes) : status;
+    BS_TRY(check_operand(args, 3, "biases", 2, biases));
+    BS_TRY(check_operand(args, 4, "lengths", 1, &r->batch));
+    BS_TRY(check_operand(args, 5, "initial hidden states", 3, state));
+    if (ir_node_opcode(args->node) != IR_OP_LSTM) return MDOT_OK;
+    BS_TRY(check_operand(args, 6, "initial cell states", 3, state));
+    return check_operand(args, 7, "peepholes", 2, peepholes);
 }
 
 static mdot_status read_operands(const ir_operands *args, recurrent *r)
@@ -227,14 +227,14 @@ static mdot_status read_recurrence(const ir_operands *args, ir_type *out_all)
     if (!agree || !ir_dim_is(weights.dim[1], own_index))
         return ir_malformed(args, "the shapes of the weights do not match the input");
     ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h}, peephole = ir_dim_number(3 * hidden);
-    mdot_status status = check_operand(args, 2, "candidate weights", 2, square);
-    if (status == MDOT_OK) status = check_operand(args, 3, "biases", 1, &h);
-    if (status == MDOT_OK) status = check_operand(args, 4, "lengths", 1, &x.dim[1]);
-    if (status == MDOT_OK) status = check_operand(args, 5, "initial hidden states", 2, state);
-    if (status == MDOT_OK) status = check_operand(args, 6, "initial cell states", 2, state);
-    if (status == MDOT_OK) status = check_operand(args, 7, "peepholes", 1, &peephole);
-    if (status == MDOT_OK) *out_all = (ir_type){x.dtype, 3, {x.dim[0], x.dim[1], h}};
-    return status;
+    BS_TRY(check_operand(args, 2, "candidate weights", 2, square));
+    BS_TRY(check_operand(args, 3, "biases", 1, &h));
+    BS_TRY(check_operand(args, 4, "lengths", 1, &x.dim[1]));
+    BS_TRY(check_operand(args, 5, "initial hidden states", 2, state));
+    BS_TRY(check_operand(args, 6, "initial cell states", 2, state));
+    BS_TRY(check_operand(args, 7, "peepholes", 1, &peephole));
+    *out_all = (ir_type){x.dtype, 3, {x.dim[0], x.dim[1], h}};
+    return MDOT_OK;
 }
 
 mdot_status ir_check_recurrence(const ir_node *node, ir_inputs input, mdot_error *err)

@@ -226,9 +226,8 @@ mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, ir_inputs i
     const ir_wide *bias = ir_tensor_input(node, input, 3), *lengths = ir_tensor_input(node, input, 4);
     const ir_wide *peephole = ir_tensor_input(node, input, 7);
     direction d = {.steps = x->dims[0], .batch = x->dims[1], .hidden = weights->dims[0], .x = x->f};
-    mdot_status status = ir_read_recurrent(node, 0, &d.how, err);
+    BS_TRY(ir_read_recurrent(node, 0, &d.how, err));
     int64_t columns = d.how.gates * d.hidden, states = d.batch * d.hidden;
-    if (status != MDOT_OK) return status;
     d.x_item = columns;
     d.x_step = d.batch * columns;
     d.weights = (matrix){weights->f, 1, weights->dims[1]};
@@ -244,13 +243,12 @@ mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, ir_inputs i
     d.y = ir_node_wants(node, 0) ? out[0]->f : NULL;
     d.y_step = states;
     d.y_item = d.hidden;
-    if (d.next == NULL || d.h == NULL || d.c == NULL) {
-        status = ir_fail_memory(node, err);
-    } else {
+    bool allocated = d.next != NULL && d.h != NULL && d.c != NULL;
+    if (allocated) {
         copy_all(d.h, ir_tensor_input(node, input, 5), states);
         copy_all(d.c, ir_tensor_input(node, input, 6), states);
         run_direction(&d);
     }
     ir_arena_destroy(scratch);
-    return status;
+    return allocated ? MDOT_OK : ir_fail_memory(node, err);
 }

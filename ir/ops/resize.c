@@ -167,22 +167,16 @@ static mdot_status read_shape(const ir_operands *args, ir_resize *out_resize, ir
     ir_resize r = {0};
     ir_type type = ir_operand_type(args, 0);
     const ir_attr *attr = ir_node_ints(args->node, "axes");
-    mdot_status status = read_attributes(args, &r);
+    BS_TRY(read_attributes(args, &r));
     r.count = attr != NULL && attr->count <= type.rank ? attr->count : type.rank;
-    for (int i = 0; i < r.count && status == MDOT_OK; i++) {
+    for (int i = 0; i < r.count; i++) {
         r.axes[i].axis = i;
         if (r.count != type.rank || attr != NULL)
-            status = ir_normalize_axis(args->node, attr->ints[i], type.rank, &r.axes[i].axis, args->err);
-        if (status == MDOT_OK) r.axes[i].in = type.dim[r.axes[i].axis];
+            BS_TRY(ir_normalize_axis(args->node, attr->ints[i], type.rank, &r.axes[i].axis, args->err));
+        r.axes[i].in = type.dim[r.axes[i].axis];
     }
-    if (status != MDOT_OK) return status;
-    if (is_given(args, SIZES))
-        status = read_sizes(args, &r);
-    else if (is_given(args, SCALES))
-        status = read_scales(args, &r);
-    else
-        status = ir_malformed(args, "scales or sizes are required");
-    if (status != MDOT_OK) return status;
+    if (!is_given(args, SIZES) && !is_given(args, SCALES)) return ir_malformed(args, "scales or sizes are required");
+    BS_TRY(is_given(args, SIZES) ? read_sizes(args, &r) : read_scales(args, &r));
     for (int i = 0; i < r.count; i++) type.dim[r.axes[i].axis] = r.axes[i].out;
     *out_resize = r;
     *out_type = type;
@@ -191,8 +185,8 @@ static mdot_status read_shape(const ir_operands *args, ir_resize *out_resize, ir
 
 mdot_status ir_resize_read(const ir_operands *args, ir_resize *out_resize, ir_type *out_type)
 {
-    mdot_status status = read_shape(args, out_resize, out_type);
-    return status == MDOT_OK ? read_region(args, out_resize) : status;
+    BS_TRY(read_shape(args, out_resize, out_type));
+    return read_region(args, out_resize);
 }
 
 mdot_status ir_result_resize(const ir_operands *args, ir_type *out_type)

@@ -61,17 +61,15 @@ typedef struct slice_bounds { /* Slice's inputs; absent `axes` and `steps` have 
 static mdot_status read_bounds(const ir_operands *args, slice_bounds *out)
 {
     int ends, axes, steps;
-    mdot_status status = ir_operand_dims(args, 1, "starts", out->start, &out->count);
-    if (status == MDOT_OK) status = ir_operand_dims(args, 2, "ends", out->end, &ends);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_dims(args, 1, "starts", out->start, &out->count));
+    BS_TRY(ir_operand_dims(args, 2, "ends", out->end, &ends));
     axes = steps = out->count;
     for (int i = 0; i < out->count; i++) {
         out->axis[i] = i;
         out->step[i] = 1;
     }
-    if (ir_operand_given(args, 3)) status = ir_operand_ints(args, 3, "axes", out->axis, &axes);
-    if (status == MDOT_OK && ir_operand_given(args, 4)) status = ir_operand_ints(args, 4, "steps", out->step, &steps);
-    if (status != MDOT_OK) return status;
+    if (ir_operand_given(args, 3)) BS_TRY(ir_operand_ints(args, 3, "axes", out->axis, &axes));
+    if (ir_operand_given(args, 4)) BS_TRY(ir_operand_ints(args, 4, "steps", out->step, &steps));
     if (ends != out->count || axes != out->count || steps != out->count)
         return ir_malformed(args, "%d starts, %d ends, %d axes, %d steps", out->count, ends, axes, steps);
     return MDOT_OK;
@@ -264,12 +262,10 @@ static mdot_status read_pads(const ir_operands *args, int rank, ir_dim *out_befo
     int64_t axes[IR_MAX_KNOWN];
     int pad_count, axis_count = rank;
     unsigned mask;
-    mdot_status status = ir_operand_dims(args, 1, "pads", pads, &pad_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(ir_operand_dims(args, 1, "pads", pads, &pad_count));
     for (int i = 0; i < rank; i++) axes[i] = i;
-    if (ir_operand_given(args, 3)) status = ir_operand_ints(args, 3, "axes", axes, &axis_count);
-    if (status == MDOT_OK) status = ir_axes_mask(args->node, axes, axis_count, rank, &mask, args->err);
-    if (status != MDOT_OK) return status;
+    if (ir_operand_given(args, 3)) BS_TRY(ir_operand_ints(args, 3, "axes", axes, &axis_count));
+    BS_TRY(ir_axes_mask(args->node, axes, axis_count, rank, &mask, args->err));
     if (pad_count != 2 * axis_count)
         return ir_malformed(args, "expected two pads per axis: %d pads for %d axes", pad_count, axis_count);
     for (int i = 0; i < rank; i++) out_before[i] = out_after[i] = ir_dim_number(0);

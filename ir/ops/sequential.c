@@ -194,12 +194,12 @@ static mdot_status read_scatter(const ir_operands *args, ir_type *out_data, ir_t
     reduction how = REDUCE_NONE;
     ir_type count;
     if (ir_operand_given(args, 3)) BS_TRY(ir_operand_need(args, 3, "count", 1, &count));
-    mdot_status status = ir_operand_need(args, 0, "data", -1, out_data);
-    if (status == MDOT_OK) status = ir_operand_need(args, 1, "indices", -1, out_indices);
-    if (status == MDOT_OK) status = ir_operand_need(args, 2, "updates", -1, out_updates);
-    if (status == MDOT_OK) status = ir_operand_need_integers(args, 1, "tensor of indices");
-    if (status == MDOT_OK) status = ir_operand_need_same(args, 2, 0);
-    return status != MDOT_OK ? status : read_reduction(args, &how);
+    BS_TRY(ir_operand_need(args, 0, "data", -1, out_data));
+    BS_TRY(ir_operand_need(args, 1, "indices", -1, out_indices));
+    BS_TRY(ir_operand_need(args, 2, "updates", -1, out_updates));
+    BS_TRY(ir_operand_need_integers(args, 1, "tensor of indices"));
+    BS_TRY(ir_operand_need_same(args, 2, 0));
+    return read_reduction(args, &how);
 }
 
 mdot_status ir_result_scatter_elements(const ir_operands *args, ir_type *out_type)

@@ -124,10 +124,10 @@ mdot_status ir_read_trees(const ir_operands *args, ir_trees *out)
 {
     int64_t width;
     *out = (ir_trees){.from = *args};
-    mdot_status status = read_attributes(args, out);
-    if (status == MDOT_OK) status = read_shapes(args, out);
-    if (status == MDOT_OK) status = check_trees(out, &width);
-    return status == MDOT_OK ? check_nodes(out, width) : status;
+    BS_TRY(read_attributes(args, out));
+    BS_TRY(read_shapes(args, out));
+    BS_TRY(check_trees(out, &width));
+    return check_nodes(out, width);
 }
 
 mdot_status ir_result_trees(const ir_operands *args, ir_type *out_type)
