@@ -240,16 +240,14 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
     if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
-    mdot_status status = read_options(requested, &options, &adapters, err);
-    if (status != MDOT_OK) return status;
-    if (size_bytes >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0) {
-        mdot_job *job = NULL;
-        status = refuse_adapters(name, &options, err);
-        if (status == MDOT_OK) status = mdot_job_parse(bytes, size_bytes, &job, err);
-        return status == MDOT_OK ? finish(name, &options, job, out_job, err) : status;
-    }
+    BS_TRY(read_options(requested, &options, &adapters, err));
     if (size_bytes > 0 && *(const char *)bytes == '{')
         return build_from_bytes(bytes, size_bytes, name, &options, out_job, err);
     BS_TRY(refuse_adapters(name, &options, err));
+    if (size_bytes >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0) {
+        mdot_job *job = NULL;
+        BS_TRY(mdot_job_parse(bytes, size_bytes, &job, err));
+        return finish(name, &options, job, out_job, err);
+    }
     return fe_read_onnx_bytes(bytes, size_bytes, name, &options, out_job, err);
 }

@@ -138,17 +138,15 @@ mdot_status fe_ml_write_label_encoder(const ml_writer *w)
     if (has_strings(w, "classes_strings")) return refuse_strings(w, "classes_strings");
     if (has_strings(w, "default_string") && has_strings(w, "values_strings"))
         return refuse_strings(w, "default_string");
-    mdot_status status = read_numbers(w, "keys", &keys);
-    if (status == MDOT_OK) status = read_numbers(w, "values", &values);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_numbers(w, "keys", &keys));
+    BS_TRY(read_numbers(w, "values", &values));
     if (keys.count == 0 || keys.count != values.count)
         return fe_ml_fail(w, MDOT_MALFORMED, "it has %lld keys and %lld values", (long long)keys.count,
                           (long long)values.count);
     const int64_t int_default = ir_node_int(w->node, "default_int64", -1);
     const double real_default = ir_node_float(w->node, "default_float", -0.0);
     const ir_attr *tensor = ir_node_attr(w->node, "default_tensor");
-    if (tensor != NULL) status = read_numbers(w, "default", &fallback);
-    if (status != MDOT_OK) return status;
+    if (tensor != NULL) BS_TRY(read_numbers(w, "default", &fallback));
     if (tensor == NULL && values.dtype == MDOT_DTYPE_I64)
         fallback = (number_list){.dtype = MDOT_DTYPE_I64, .ints = &int_default, .count = 1};
     else if (tensor == NULL)
@@ -168,15 +166,14 @@ mdot_status fe_ml_write_imputer(const ml_writer *w)
 {
     number_list imputed = {0};
     const int64_t *ints;
-    mdot_status status = fe_ml_floats(w, "imputed_value_floats", &imputed.reals, &imputed.count);
+    BS_TRY(fe_ml_floats(w, "imputed_value_floats", &imputed.reals, &imputed.count));
     imputed.dtype = MDOT_DTYPE_F32;
-    const bool is_int = status == MDOT_OK && imputed.count == 0;
+    const bool is_int = imputed.count == 0;
     if (is_int) {
-        status = fe_ml_ints(w, "imputed_value_int64s", &ints, &imputed.count);
+        BS_TRY(fe_ml_ints(w, "imputed_value_int64s", &ints, &imputed.count));
         imputed.ints = ints;
         imputed.dtype = MDOT_DTYPE_I64;
     }
-    if (status != MDOT_OK) return status;
     if (imputed.count == 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no imputed values");
     ir_value *x = fe_ml_cast(w, w->node->inputs[0], imputed.dtype), *wanted;
     double replaced = ir_node_float(w->node, "replaced_value_float", 0);
@@ -257,11 +254,10 @@ mdot_status fe_ml_write_svm_regressor(const ml_writer *w)
     int64_t coefficient_count, vector_count, rho_count, count = ir_node_int(w->node, "n_supports", 0);
     ml_transform transform = ML_NONE;
     ir_value *values = NULL, *sum;
-    mdot_status status = fe_ml_read_transform(w, &transform);
-    if (status == MDOT_OK) status = fe_ml_floats(w, "coefficients", &coefficients, &coefficient_count);
-    if (status == MDOT_OK) status = fe_ml_floats(w, "support_vectors", &vectors, &vector_count);
-    if (status == MDOT_OK) status = fe_ml_floats(w, "rho", &rho, &rho_count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_read_transform(w, &transform));
+    BS_TRY(fe_ml_floats(w, "coefficients", &coefficients, &coefficient_count));
+    BS_TRY(fe_ml_floats(w, "support_vectors", &vectors, &vector_count));
+    BS_TRY(fe_ml_floats(w, "rho", &rho, &rho_count));
     if (count > 0 && (coefficient_count != count || vector_count == 0 || vector_count % count != 0))
         return fe_ml_fail(w, MDOT_MALFORMED, "it has %lld support vectors, but %lld coefficients and %lld elements",
                           (long long)count, (long long)coefficient_count, (long long)vector_count);
@@ -269,9 +265,8 @@ mdot_status fe_ml_write_svm_regressor(const ml_writer *w)
     if (transform != ML_NONE)
         return fe_ml_fail(w, MDOT_UNSUPPORTED,
                           "a post_transform of one target; use NONE, and put an operator behind it");
-    if (count > 0) status = kernel_values(w, vectors, count, vector_count / count, &values);
+    if (count > 0) BS_TRY(kernel_values(w, vectors, count, vector_count / count, &values));
     if (count <= 0) values = fe_ml_cast(w, w->node->inputs[0], MDOT_DTYPE_F32); /* coefficients of the columns */
-    if (status != MDOT_OK) return status;
     sum = fe_ml_add2(w, IR_OP_MatMul, values, support_vectors(w, coefficients, 1, coefficient_count, true));
     if (rho_count > 0) sum = fe_ml_add2(w, IR_OP_Add, sum, fe_ml_scalar(w, "rho", rho[0]));
     if (ir_node_int(w->node, "one_class", 0) != 0)

@@ -46,21 +46,20 @@ static mdot_status read_lists(builder *b)
     static const char *const names[] = {"nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids",
                                         "nodes_trueleafs",  "nodes_falseleafs",  "nodes_missing_value_tracks_true",
                                         "leaf_targetids",   "tree_roots"};
-    mdot_status status = fe_ml_read_tensor(w, "nodes_splits", &b->splits);
-    if (status == MDOT_OK) status = fe_ml_read_tensor(w, "leaf_weights", &b->weights);
-    if (status == MDOT_OK) status = fe_ml_read_tensor(w, "membership_values", &b->members);
+    BS_TRY(fe_ml_read_tensor(w, "nodes_splits", &b->splits));
+    BS_TRY(fe_ml_read_tensor(w, "leaf_weights", &b->weights));
+    BS_TRY(fe_ml_read_tensor(w, "membership_values", &b->members));
     b->node_count = b->splits.count;
-    for (size_t k = 0; k < sizeof lists / sizeof *lists && status == MDOT_OK; k++) {
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         lists[k]->name = names[k];
-        status = fe_ml_ints(w, names[k], &lists[k]->at, &lists[k]->count);
+        BS_TRY(fe_ml_ints(w, names[k], &lists[k]->at, &lists[k]->count));
         int64_t wanted = lists[k] == &b->targets ? b->weights.count : b->node_count;
         bool may_differ = lists[k] == &b->roots || (lists[k] == &b->missing && lists[k]->count == 0);
-        if (status == MDOT_OK && !may_differ && lists[k]->count != wanted)
-            status = fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' has %lld elements, but '%s' has %lld", names[k],
-                                (long long)lists[k]->count, lists[k] == &b->targets ? "leaf_weights" : "nodes_splits",
-                                (long long)wanted);
+        if (!may_differ && lists[k]->count != wanted)
+            return fe_ml_fail(w, MDOT_MALFORMED, "attribute '%s' has %lld elements, but '%s' has %lld", names[k],
+                              (long long)lists[k]->count, lists[k] == &b->targets ? "leaf_weights" : "nodes_splits",
+                              (long long)wanted);
     }
-    if (status != MDOT_OK) return status;
     const ir_attr *modes = ir_node_attr(w->node, "nodes_modes");
     bool has_modes = modes != NULL && modes->kind == IR_ATTR_TENSOR && modes->tensor->data != NULL &&
                      modes->tensor->dtype == MDOT_DTYPE_U8;
@@ -204,16 +203,15 @@ mdot_status fe_ml_write_tree_ensemble(const ml_writer *w)
                           "aggregate_function %lld or post_transform %lld is unknown; known are 0 to 3, and 0 to 4",
                           (long long)aggregate, (long long)number);
     ml_transform transform = (ml_transform)number;
-    mdot_status status = fe_ml_check_target_count(w, f.target_count);
-    if (status == MDOT_OK) status = fe_ml_check_tree_transform(w, &f, transform);
-    if (status == MDOT_OK) status = read_lists(&b);
-    if (status == MDOT_OK && b.weights.count == 0) status = fe_ml_fail(w, MDOT_MALFORMED, "it has no leaf_weights");
-    if (status == MDOT_OK) status = find_members(&b);
-    if (status == MDOT_OK) status = build(&b);
+    BS_TRY(fe_ml_check_target_count(w, f.target_count));
+    BS_TRY(fe_ml_check_tree_transform(w, &f, transform));
+    BS_TRY(read_lists(&b));
+    if (b.weights.count == 0) return fe_ml_fail(w, MDOT_MALFORMED, "it has no leaf_weights");
+    BS_TRY(find_members(&b));
+    BS_TRY(build(&b));
     f.aggregate = aggregates[aggregate];
     f.dtype = b.splits.is_double || b.weights.is_double ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32;
-    if (status == MDOT_OK) status = fe_ml_write_tree_sums(w, &f, aggregate == 0, &no_base, f.dtype, &sums);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_write_tree_sums(w, &f, aggregate == 0, &no_base, f.dtype, &sums));
     if (f.dtype == MDOT_DTYPE_F64 && (transform == ML_SOFTMAX_ZERO || transform == ML_PROBIT))
         return fe_ml_fail(w, MDOT_UNSUPPORTED, "post_transform %lld is supported for f32 only", (long long)number);
     ir_value *result = fe_ml_transform_scores(w, transform, sums);

@@ -193,23 +193,21 @@ static mdot_status read_weights(const ml_writer *w, const char *prefix, const no
     }
     int_list trees = {.name = names[0]}, nodes = {.name = names[1]}, targets = {.name = names[2]};
     ml_reals weights = {.name = names[3]};
-    mdot_status status = read_ints(w, &trees);
-    if (status == MDOT_OK) status = read_ints(w, &nodes);
-    if (status == MDOT_OK) status = read_ints(w, &targets);
-    if (status == MDOT_OK) status = read_reals(w, &weights);
-    if (status == MDOT_OK) status = need_count(w, nodes.name, nodes.count, trees.name, trees.count);
-    if (status == MDOT_OK) status = need_count(w, targets.name, targets.count, trees.name, trees.count);
-    if (status == MDOT_OK) status = need_count(w, weights.name, weights.count, trees.name, trees.count);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_ints(w, &trees));
+    BS_TRY(read_ints(w, &nodes));
+    BS_TRY(read_ints(w, &targets));
+    BS_TRY(read_reals(w, &weights));
+    BS_TRY(need_count(w, nodes.name, nodes.count, trees.name, trees.count));
+    BS_TRY(need_count(w, targets.name, targets.count, trees.name, trees.count));
+    BS_TRY(need_count(w, weights.name, weights.count, trees.name, trees.count));
     *out_double = weights.is_double;
     f->weight_count = trees.count;
     f->weights = IR_NEW_ARRAY(w->u->graph->arena, forest_weight, f->weight_count);
     if (f->weights == NULL) return fe_out_of_memory(w->u->context);
-    for (int64_t k = 0; k < f->weight_count && status == MDOT_OK; k++) {
+    for (int64_t k = 0; k < f->weight_count; k++) {
         f->weights[k] = (forest_weight){.target = targets.at[k], .value = weights.at[k]};
-        status = find_node(w, map, trees.at[k], nodes.at[k], nodes.name, &f->weights[k].node);
+        BS_TRY(find_node(w, map, trees.at[k], nodes.at[k], nodes.name, &f->weights[k].node));
     }
-    if (status != MDOT_OK) return status;
     qsort(f->weights, (size_t)f->weight_count, sizeof *f->weights, compare_weights);
     for (int64_t k = 0; k < f->weight_count; k++) {
         forest_node *leaf = &f->nodes[f->weights[k].node];
@@ -224,19 +222,17 @@ static mdot_status read_forest(const ml_writer *w, const char *prefix, forest *f
     node_lists lists;
     node_map map = {0};
     bool has_double_weights = false;
-    mdot_status status = read_node_lists(w, &lists);
-    if (status == MDOT_OK) status = map_nodes(w, &lists, &map);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_node_lists(w, &lists));
+    BS_TRY(map_nodes(w, &lists, &map));
     f->aggregate = "SUM";
     f->node_count = lists.trees.count;
     f->nodes = IR_NEW_ARRAY(w->u->graph->arena, forest_node, f->node_count);
     if (f->nodes == NULL) return fe_out_of_memory(w->u->context);
-    for (int64_t i = 0; i < f->node_count && status == MDOT_OK; i++)
-        status = read_node(w, &lists, &map, i, &f->nodes[i]);
-    if (status == MDOT_OK) status = find_roots(w, &map, f);
-    if (status == MDOT_OK) status = read_weights(w, prefix, &map, f, &has_double_weights);
+    for (int64_t i = 0; i < f->node_count; i++) BS_TRY(read_node(w, &lists, &map, i, &f->nodes[i]));
+    BS_TRY(find_roots(w, &map, f));
+    BS_TRY(read_weights(w, prefix, &map, f, &has_double_weights));
     f->dtype = lists.values.is_double || has_double_weights ? MDOT_DTYPE_F64 : MDOT_DTYPE_F32;
-    return status;
+    return MDOT_OK;
 }
 
 /* Numbers as a vector of the forest's type. */
@@ -294,14 +290,13 @@ mdot_status fe_ml_write_tree_regressor(const ml_writer *w)
     if (k == 4)
         return fe_ml_fail(w, MDOT_UNSUPPORTED,
                           "aggregate_function \"%s\" is unknown; known are SUM, AVERAGE, MIN and MAX", aggregate);
-    mdot_status status = fe_ml_check_target_count(w, f.target_count);
-    if (status == MDOT_OK) status = fe_ml_read_transform(w, &transform);
-    if (status == MDOT_OK) status = fe_ml_check_tree_transform(w, &f, transform);
-    if (status == MDOT_OK) status = read_forest(w, "target", &f);
-    if (status == MDOT_OK) status = read_reals(w, &base);
+    BS_TRY(fe_ml_check_target_count(w, f.target_count));
+    BS_TRY(fe_ml_read_transform(w, &transform));
+    BS_TRY(fe_ml_check_tree_transform(w, &f, transform));
+    BS_TRY(read_forest(w, "target", &f));
+    BS_TRY(read_reals(w, &base));
     if (k > 1) f.aggregate = aggregates[k];
-    if (status == MDOT_OK) status = fe_ml_write_tree_sums(w, &f, k == 1, &base, MDOT_DTYPE_F32, &sums);
-    if (status != MDOT_OK) return status;
+    BS_TRY(fe_ml_write_tree_sums(w, &f, k == 1, &base, MDOT_DTYPE_F32, &sums));
     ir_value *result = fe_ml_transform_scores(w, transform, sums);
     return fe_ml_finish(w, &result, 1);
 }

@@ -78,9 +78,8 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
     field f = {.begin = *at};
     const unsigned char *p = *at;
     uint64_t tag, size = 0;
-    mdot_status status = need(s, p, end, 2 * VARINT_MAX_BYTES); /* the tag, and a number or a length behind it */
-    if (status == MDOT_OK) status = read_varint(s, &p, end, &tag);
-    if (status != MDOT_OK) return status;
+    BS_TRY(need(s, p, end, 2 * VARINT_MAX_BYTES)); /* the tag, and a number or a length behind it */
+    BS_TRY(read_varint(s, &p, end, &tag));
     if (tag > UINT32_MAX || tag >> 3 == 0) return malformed(s, f.begin, "a field's number is out of range");
     f.number = (uint32_t)(tag >> 3);
     f.wire = (wire_type)(tag & 7);
@@ -88,14 +87,14 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
     switch (f.wire) {
     case WIRE_VARINT: {
         uint64_t ignored;
-        status = read_varint(s, &p, end, &ignored);
+        BS_TRY(read_varint(s, &p, end, &ignored));
         size = (uint64_t)(p - f.value);
         break;
     }
     case WIRE_64BIT: size = 8; break;
     case WIRE_32BIT: size = 4; break;
     case WIRE_LENGTH:
-        status = read_varint(s, &p, end, &size);
+        BS_TRY(read_varint(s, &p, end, &size));
         f.value = p;
         break;
     default:
@@ -104,7 +103,6 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
                              "%s: not an ONNX file: its first field is a group or has an unknown wire type", s->file);
         return malformed(s, f.begin, "a field is a group or has an unknown wire type; ONNX lacks groups");
     }
-    if (status != MDOT_OK) return status;
     if (size > (uint64_t)(end - f.value)) return malformed(s, f.begin, "a field exceeds the message that contains it");
     f.end = f.value + size;
     *at = f.end;
