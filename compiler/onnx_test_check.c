@@ -265,12 +265,11 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
                         mdot_error *err)
 {
     mdotc_check_options o = {0};
-    mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
-    if (status == MDOT_OK) status = bs_check_struct(&report_type, out_report, err);
-    if (status == MDOT_OK && directory == NULL) status = BS_INVALID(err, "mdotc_check requires a directory");
-    if (status == MDOT_OK) status = co_check_tolerance("relative tolerance", o.relative_tolerance, err);
-    if (status == MDOT_OK) status = co_check_tolerance("absolute tolerance", o.absolute_tolerance, err);
-    if (status != MDOT_OK) return status;
+    if (options != NULL) BS_TRY(bs_read_struct(&options_type, options, &o, err));
+    BS_TRY(bs_check_struct(&report_type, out_report, err));
+    if (directory == NULL) return BS_INVALID(err, "mdotc_check requires a directory");
+    BS_TRY(co_check_tolerance("relative tolerance", o.relative_tolerance, err));
+    BS_TRY(co_check_tolerance("absolute tolerance", o.absolute_tolerance, err));
     test t = {.directory = directory, .options = &o, .report = MDOT_INIT(mdotc_check_report)};
     t.relative_tolerance = t.options->relative_tolerance > 0 ? t.options->relative_tolerance : 1e-4;
     t.absolute_tolerance = t.options->absolute_tolerance > 0 ? t.options->absolute_tolerance : 1e-6;
@@ -281,6 +280,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
         return mdot_fail(err, MDOT_IO, "TMPDIR is too long: %s", root);
     t.arena = ir_arena_create(0);
     if (t.arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    mdot_status status;
     if (mkdtemp(folder) == NULL) {
         status = mdot_fail(err, MDOT_IO, "cannot create a folder for temporary files: %s: %s", folder, strerror(errno));
     } else {

@@ -353,12 +353,11 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
     }
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
-        mdot_status status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, b, &bucket);
+        BS_TRY(mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, b, &bucket));
         bool is_tested = v->provided == NULL;
         for (size_t i = 0; i < v->provided_count; i++)
             is_tested = is_tested || co_verify_holds(&v->provided[i], shortest, bucket.max_length);
-        if (status == MDOT_OK && is_tested) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
-        if (status != MDOT_OK) return status;
+        if (is_tested) BS_TRY(verify_bucket(v, shortest, bucket.max_length, &passed, err));
         shortest = bucket.max_length + 1;
     }
     *out_passed = passed;
