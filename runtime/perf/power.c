@@ -10,8 +10,8 @@
  *
  * The first part does not depend on the clock, and GDDR takes more of it than HBM. The second part is work at the
  * lowest voltage, and the third one rises with the voltage near the highest clocks. Caches and the path to memory slow
- * down with the clock, so that the time of the whole GPU grows as 1/f. The rest of a step waits for the host, which
- * has no limit.
+ * down with the clock, so that the time of the whole GPU grows as 1/f. The demand is that while the GPU works: a slower
+ * host never shortens a step.
  *
  * Where tensor cores need more power than the board has, their clock has fallen already, and the rate is proportional
  * to the limit to the power VOLTAGE, as in the predictor's prior. Llama 3 8B on H100s of 500 W (torchtitan) confirms
@@ -53,13 +53,7 @@ static const curve *curve_of(const mdot_gpu *gpu)
     return is_largest || rt_gpu_is_from_amd(gpu) ? &HBM : &GDDR;
 }
 
-/* The sum of both utilisations at the predicted time. */
-static double utilisation(const rt_roofline_terms *terms, double step_ms)
-{
-    return (terms->compute_ms + terms->memory_ms) / step_ms;
-}
-
-/* Power as a part of the board's limit, if there were no limit. */
+/* Power as a part of the board's limit, if there were no limit. `used`: the sum of both utilisations */
 static double demand(const rt_configuration *configuration, double used)
 {
     bool before_volta = configuration->gpu.compute_capability < VOLTA_CAPABILITY;
@@ -136,11 +130,11 @@ static double clock_at(double part, const curve *c)
     return high;
 }
 
-double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms)
+double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double busy_ms)
 {
     const mdot_gpu *gpu = &configuration->gpu;
     if (configuration->c.power_limit == 0 || gpu->watts == 0) return 1;
-    double used = utilisation(terms, step_ms);
+    double used = (terms->compute_ms + terms->memory_ms) / busy_ms;
     double part = configuration->c.power_limit / (gpu->watts * demand(configuration, used));
     double busy = fmin(used / BUSY_UTILISATION, 1), slowdown = 1 / clock_at(part, curve_of(gpu));
     double on_cores = terms->compute_ms / (terms->compute_ms + terms->memory_ms);
@@ -151,7 +145,7 @@ double rt_average_watts(const rt_configuration *configuration, const rt_roofline
 {
     double board = configuration->gpu.watts;
     if (board == 0) return 0;
-    double wanted = board * demand(configuration, utilisation(terms, step_ms));
+    double wanted = board * demand(configuration, (terms->compute_ms + terms->memory_ms) / step_ms);
     double limit = configuration->c.power_limit > 0 ? configuration->c.power_limit : board;
     return soft_min(wanted, limit);
 }

@@ -78,8 +78,8 @@ double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *r
                          double backward_ms);
 
 /* Factor of at least 1 by which a step gets longer because of the configuration's power limit; 1 without a limit.
- * `step_ms` is the time at the GPU's own limit. */
-double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);
+ * `busy_ms` is the GPU's time at its own limit, without waiting for the host. */
+double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double busy_ms);
 
 /* Factor of at least 1 on the learned time of matmuls in half precision, on GPUs whose power limits tensor cores more
  * than an H100's. */

@@ -162,9 +162,14 @@ static double passes_ms(const rt_step_parts *parts)
     return pass_ms(parts, RT_PASS_FORWARD) + pass_ms(parts, RT_PASS_BACKWARD);
 }
 
+static double gpu_ms(const rt_step_parts *parts, double micro_steps)
+{
+    return micro_steps * passes_ms(parts) + parts->optimizer_ms;
+}
+
 double rt_overlapped_ms(const rt_step_parts *parts, double micro_steps)
 {
-    double gpu = micro_steps * passes_ms(parts) + parts->optimizer_ms, host = micro_steps * parts->host_ms;
+    double gpu = gpu_ms(parts, micro_steps), host = micro_steps * parts->host_ms;
     double longer = fmax(gpu, host), ratio = longer > 0 ? fmin(gpu, host) / longer : 0, squared = ratio * ratio;
     return longer * sqrt(sqrt(1 + squared * squared)) + micro_steps * parts->wait_ms;
 }
@@ -320,7 +325,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
 
 double rt_host_share(const rt_step_parts *parts, double micro_steps)
 {
-    double gpu = micro_steps * passes_ms(parts) + parts->optimizer_ms, host = micro_steps * parts->host_ms;
+    double gpu = gpu_ms(parts, micro_steps), host = micro_steps * parts->host_ms;
     if (!(host > 0)) return ratio_of(micro_steps * parts->wait_ms, gpu + micro_steps * parts->wait_ms);
     double ratio = gpu / host, squared = ratio * ratio;
     return 1 / (1 + squared * squared);
@@ -448,7 +453,8 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
     }
     if (requested->configuration.c.power_limit == 0) return corrected;
     rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
-    double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);
+    double busy_ms = gpu_ms(&corrected.parts, requested->micro_steps);
+    double slowdown = rt_power_slowdown(&requested->configuration, &terms, busy_ms);
     if (slowdown > 1 + NEGLIGIBLE_CHANGE) slow_down(&corrected, requested->micro_steps, slowdown);
     return corrected;
 }

@@ -1,5 +1,5 @@
 /* test_update_time.c — the optimizer's update in a step: more work never shortens it, and tables with sparse gradients
- * cost the rows that the step looks up. */
+ * cost the rows that the step looks up. A slower host never shortens a step under a power limit. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
@@ -83,6 +83,28 @@ static void more_work_in_the_update_never_shortens_a_step(void **state)
     (void)state;
 }
 
+static void slower_hosts_never_shorten_a_step_under_a_power_limit(void **state)
+{
+    mdot_job *job = make_job(false);
+    int limited = 0;
+    for (int64_t batch = 8; batch <= 512; batch *= 2)
+        for (double limit = 80; limit <= 400; limit *= 1.25) {
+            mdot_configuration c = {.batch = batch, .precision = MDOT_PRECISION_AMP};
+            double last = correct(job, c, 0.01).step_ms;
+            c.power_limit = limit;
+            limited += correct(job, c, 0.01).step_ms > 1.01 * last;
+            for (double host = 0.01; host < 1000; host *= 1.2) {
+                double step = correct(job, c, host).step_ms;
+                if (step < last * (1 - 1e-12))
+                    fail_msg("batch %d, %g W, host %g ms: %.9g and %.9g", (int)batch, limit, host, last, step);
+                last = step;
+            }
+        }
+    assert_compare(limited, >, 20);
+    mdot_job_destroy(job);
+    (void)state;
+}
+
 /* Beside a frozen table, a sparse one adds this many tensors of the rows, at most of the table. */
 static void sparse_updates_move_the_picked_rows(void **state)
 {
@@ -114,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_work_in_the_update_never_shortens_a_step),
+        cmocka_unit_test(slower_hosts_never_shorten_a_step_under_a_power_limit),
         cmocka_unit_test(sparse_updates_move_the_picked_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
