@@ -146,6 +146,22 @@ def test_a_recurrence_reads_its_state_in_every_step_at_any_batch():
     assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent between steps
 
 
+def test_old_gradients_of_a_layer_normalization_cost_its_rows():
+    from mdot_lab.predictor.model import Roofline
+
+    def of(width: int, version: float, batch: float = 2.0, frozen: bool = False, kind: str = "LayerNormalization") -> float:
+        elements = 100 * width
+        load = torch.tensor([[5.0 * elements, 4 * elements, 4 * elements, *[elements] * 3, *[0 if frozen else elements] * 3,
+                              *[0.0] * tables.PHASE_LOAD_COUNT, 2 * width]])
+        operators = Operators(torch.tensor([tables.operator_type_row(kind)]), _setting(extent=width), load)
+        work = features.work(*normalisation.split(operators), torch.tensor([[batch]]), ONE)
+        return Roofline().summing_ms(work.summed_rows, torch.tensor(version), torch.tensor(1695.0)).item()
+
+    assert of(64, 110) == pytest.approx(200 * 25e-6, rel=0.02)      # 25 ns a row
+    assert of(64, 110) == pytest.approx(of(768, 110)) == pytest.approx(of(64, 108)) == pytest.approx(of(64, 110, 4) / 2)
+    assert [of(64, 111), of(64, 209), of(64, 110, frozen=True), of(64, 110, kind="Softmax")] == [0, 0, 0, 0]
+
+
 def test_layouts_leave_rows_unchanged_and_autocast_keeps_some_types_in_fp32():
     assert (_work("Conv", 1.0).has_layout.item(), _work("Linear", 1.0).has_layout.item()) == (1, 0)
     assert (_work("Softmax", 1.0).is_kept_in_fp32.item(), _work("Relu", 1.0).is_kept_in_fp32.item()) == (1, 0)

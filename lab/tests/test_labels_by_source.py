@@ -20,8 +20,9 @@ def test_a_label_is_asked_as_it_was_measured(check, make_label):
                        is_compiled=True, recomputes=0.5)
     assert check.settings(label) == {"batch": 2, "layout": "nchw", "precision": "bf16", "torch": "2.6", "attention": "eager",
                                      "compiled": True, "checkpoint": "selective", "optimizer": "sgd-plain"}
-    older = make_label("torchvision.vgg", 12, 1.0, kind="backward", software="pt17", precision="fp16", run="multigpu")
-    assert (check.settings(older)["torch"], check.settings(older)["precision"]) == ("1.7", "bf16")
+    for gpu, precision in (("A100-SXM-40GB", "bf16"), ("TITAN-V", "mixed-fp16")):      # which emulates bf16
+        older = make_label("torchvision.vgg", 12, 1.0, kind="backward", software="pt17", precision="fp16", run="multigpu", gpu=gpu)
+        assert (check.settings(older)["torch"], check.settings(older)["precision"]) == ("1.7", precision)
 
 
 def test_boards_that_differ_from_their_model_are_described(check, make_label, monkeypatch):

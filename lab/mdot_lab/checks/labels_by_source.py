@@ -4,7 +4,7 @@
         [--torchvision pytorch-gpu-benchmark] [--model PREDICTOR.mdot] [--by gpu]
 
 Each prediction has the label's precision, software, attention kernels, recomputation and optimizer. Half precision throughout
-is asked as bf16. A label that leaves the optimizer open is predicted with plain SGD. A board that differs from the label's GPU
+is asked as bf16, or as mixed-fp16 on GPU models that emulate bf16. A label that leaves the optimizer open is predicted with plain SGD. A board that differs from the label's GPU
 model is asked by separate spec values (BOARDS). Labels of inference are skipped. Needs the package mdot and the graphs of
 `predictor graphs`.
 """
@@ -20,8 +20,9 @@ from typing import Any, Callable
 import mdot
 import numpy as np
 
-from mdot_lab.predictor import published, splits
+from mdot_lab.predictor import published, splits, tables
 from mdot_lab.predictor.conditions import version
+from mdot_lab.predictor.decode_inputs import FIRST_WITH_BF16
 from mdot_lab.predictor.labels import INFER, SELECTIVE, Label, read_torchvision
 from mdot_lab.predictor.measured_2026 import TORCHTITAN
 from mdot_lab.predictor.metrics import errors
@@ -34,7 +35,9 @@ CHECKPOINTS = {0.0: "nothing", SELECTIVE: "selective", 1.0: "blocks"}
 def settings(label: Label) -> dict[str, Any]:
     """The label's configuration in mdot's words."""
     major, minor = divmod(int(version(label.software)), 100)
-    return {"batch": label.batch, "layout": label.layout, "precision": PRECISIONS.get(label.precision, label.precision),
+    emulates = label.precision == "fp16" and tables.gpu(label.gpu)["compute_capability"] < FIRST_WITH_BF16
+    precision = "mixed-fp16" if emulates else PRECISIONS.get(label.precision, label.precision)
+    return {"batch": label.batch, "layout": label.layout, "precision": precision,
             "torch": f"{major}.{minor}", "attention": "flash" if label.is_fused else "eager", "compiled": label.is_compiled,
             "checkpoint": CHECKPOINTS[label.recomputes], "optimizer": label.optimizer or "sgd-plain"}
 

@@ -82,11 +82,12 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from mdot_lab.predictor import dataset, final_model, layout_refit, restored
+    from mdot_lab.predictor import dataset, final_model, partial_refit, restored
 
     model = restored.read(options.weights)
-    for member in model.members if options.nhwc else ():
-        layout_refit.refit(member, dataset.Dataset.load_file(options.nhwc))
+    for refit, path in ((partial_refit.nhwc, options.nhwc), (partial_refit.old_versions, options.old_versions)):
+        for member in model.members if path else ():
+            refit(member, dataset.Dataset.load_file(path))
     final_model.save(model, options.out)
     return 0
 
@@ -178,6 +179,8 @@ def _parser() -> argparse.ArgumentParser:
     restoring.add_argument("--weights", type=Path, required=True, help="folder of the ONNX files")
     restoring.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
     restoring.add_argument("--nhwc", type=Path, metavar="DATA", help="fit what NHWC adds again, to the labels of this data set")
+    restoring.add_argument("--old-versions", type=Path, metavar="DATA",
+                           help="fit the corrections before PyTorch 1.11 again, to the labels of this data set")
     restoring.set_defaults(run=_restore)
 
     exporting_cv = commands.add_parser("export-cv",

@@ -20,6 +20,8 @@ VERSIONS = (110, 111, 112, 113, 200, 204, 209)
 NEWEST = VERSIONS[-1]
 NHWC_VERSIONS = (111, 112, 113, 200, 204)
 """The versions that were also measured in NHWC."""
+SUMS_FAST = 111
+"""The version with another kernel for the parameters' gradients of LayerNormalization (Roofline.SUMMING_CYCLES)."""
 PACKS_MORE = 112
 """The version whose cuDNN has other NHWC kernels for grouped convolutions (features.group_features)."""
 NEW_COMPILER = 200

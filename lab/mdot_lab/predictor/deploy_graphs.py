@@ -94,6 +94,7 @@ class Rows(NamedTuple):
     is_kernel: Tensor       # moves its operands at least once forward
     is_kept_in_fp32: Tensor
     cast: Tensor            # parameters that autocast converts
+    summed_rows: Tensor     # rows of a LayerNormalization with parameters
     count: Tensor
     kinds: Tensor           # 0 or 1: operator kinds whose time fraction the interval and the range check read
     profile: Tensor         # from EmbeddingDistance; may be negative
@@ -108,7 +109,7 @@ class Rows(NamedTuple):
 
 TAILS_AT = Rows._fields.index("tails")
 KINDS = 6
-ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, PHASES, 1, 1, 1, 1, 1, 1, 1, 1, 1, KINDS)
+ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, PHASES, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, KINDS)
 """Widths of all parts except the tails and the profile."""
 
 
@@ -181,7 +182,7 @@ class Encode(nn.Module):
         rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, sample.converted, work.serial,
                     features.padding(bare.setting), torch.cat([tails * runs for _, tails in heads], dim=1), norm.elements,
                     work.norm_per_plane, work.is_convolution, work.is_matmul, work.is_winograd, is_kernel, work.is_kept_in_fp32,
-                    work.cast, count, kinds, self.shipped.distance_model.profiles(encoded[0]))
+                    work.cast, sample.summed_rows, count, kinds, self.shipped.distance_model.profiles(encoded[0]))
         costs = [cost for member in members
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
                               self._on_vectors(member.roofline, work))]
@@ -280,6 +281,8 @@ class Evaluate(nn.Module):
                 part = torch.maximum(part, least) + (Roofline.SERIAL_MS * rows.serial[phase] + tails[phase])[:, None]
                 if phase != 1:
                     part = part + cast_ms
+                if phase == PHASES - 1:
+                    part = part + roofline.summing_ms(rows.summed_rows[0, :, None] * c.batch, c.torch, c.boost_mhz)
                 is_run = 1.0 if phase == FORWARD else is_train
                 if phase < PARTS - PHASES:
                     norm_bytes = normalisation.MOVED[phase] * norm_elements

@@ -67,6 +67,7 @@ class Work(NamedTuple):
     idle: Tensor            # [P, 3], the fallback kernel's factor on FLOPs per phase
     converted: Tensor       # [P, 3], fp32 bytes that conversions move in NHWC and half precision
     compulsory: Tensor      # [P, 3], least fp32 bytes that a separate kernel moves
+    summed_rows: Tensor     # [P, 1], rows over which a LayerNormalization sums its parameters' gradients
     cast: Tensor            # [P, 1], parameters converted by autocast to half precision, and gradients back
 
 
@@ -187,6 +188,12 @@ def converted(operators: Operators, load: Tensor) -> Tensor:
     padded = is_padded * (read * odd_read + written * odd(channels_out, VECTOR_CHANNELS)) * (load[:, 0::3] > 0).to(read.dtype)
     both = torch.cat([read + written, read + written, torch.zeros_like(read)], dim=1)
     return PADDING_PASSES * padded + NORMALISATION_PASSES * where_type(operators.type, CONVERTED_NORMALISATIONS) * both
+
+
+def summed_rows(operators: Operators, load: Tensor) -> Tensor:
+    """[P, 1]: Work.summed_rows. `load`: of the samples, [P, PHASE_LOAD_COUNT]"""
+    rows = load[:, 2:3] / (FP32_BYTES * column(operators.setting, "extent").clamp(min=1))
+    return where_type(operators.type, ("LayerNormalization",)) * (load[:, 6:7] > 0).to(rows.dtype) * rows
 
 
 def is_kernel(types: Tensor) -> Tensor:
@@ -334,7 +341,8 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, has_maps: Ten
                 # convolutions with computed weights, one group per sample, are converted to NCHW first
                 grouping=group_features(operators.setting) * learns, lacks_kernel=lacks_kernel * learns,
                 converted=converted(operators, operators.load[:, :half] * batch) * has_layout,
-                compulsory=_compulsory(operators, moved), cast=operators.load[:, -1:] * is_matmul)
+                compulsory=_compulsory(operators, moved),
+                summed_rows=summed_rows(operators, operators.load[:, :half] * batch), cast=operators.load[:, -1:] * is_matmul)
 
 
 def configuration_features(setting: Tensor) -> Tensor:

@@ -104,7 +104,9 @@ class Rates(NamedTuple):
     watts: Tensor
 
 
-FIRST_WITH_TF32 = 8.0
+FIRST_WITH_HALF, FIRST_WITH_TF32 = 7.0, 8.0
+"""Compute capabilities from which on the tensor cores have a type. The ratio of two rates would let a higher fp32 rate take them
+away."""
 
 
 class Roofline(nn.Module):
@@ -137,6 +139,10 @@ class Roofline(nn.Module):
     """Fraction of a BatchNormalization's bytes moved when the input is read once."""
     CAST_BYTES = 6.0
     """Bytes that autocast moves for each parameter: it reads fp32 and writes half precision, and the reverse for gradients."""
+    SUMMING_CYCLES = 42.0
+    """Cycles for a row of LayerNormalization before conditions.SUMS_FAST, where one thread block adds up 32 columns of the
+    gradients of scale and shift, row after row, however wide a row is: 25 ns on an RTX 3090 for rows up to 128, 384 and 768 wide,
+    by non-negative least squares on 589 networks in NCHW (22 to 24 in NHWC), and 24 to 27 without any family."""
     SHARE_AT_FIRST = ((-3.0, 0.05, 3.0, 3.0, 3.0, 1.0, 1.0, 1.5, 0.05, 0.05), (-3.0, 0.05, 2.0, 1.0, 3.0, 1.0, 1.0, 0.05, 3.0, 3.0))
     """Logit and slopes of the share at first, in the order of features.group_features, before PACKS_MORE and from it on: 8
     channels in 32 groups have a kernel, 64 channels or 2 groups do not. Slopes are positive: more channels, fewer groups, changed
@@ -183,8 +189,7 @@ class Roofline(nn.Module):
         """Milliseconds per FLOP in a dense matmul on vector units and on tensor cores, and two bounds: one that
         Winograd may undercut, and one that nothing may. Idle units have 0. The slower unit decides. fp32 uses vector
         units, and takes at least the time in TF32. Caches, whose rate grows with memory bandwidth, add time."""
-        has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
-        has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
+        has_half, has_tf32 = ((2 * (rates.compute_capability - first) + 1).clamp(0, 1) for first in (FIRST_WITH_HALF, FIRST_WITH_TF32))
         all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
         peaks = [self.peak_ms(*of_unit, rates) for of_unit in zip(all_tflops, self.tflops_per_watt)]
         supply = 1 / (rates.gbps * 1e9 * torch.exp(self.tflops_per_gbps))
@@ -266,6 +271,10 @@ class Roofline(nn.Module):
         few channels leave multiprocessors idle."""
         is_plane = (per_plane * normalisation.MOST_CHANNELS).clamp(0, 1)
         return torch.maximum(per_plane, is_plane / (sm_count * torch.exp(self.norm_blocks)))
+
+    def summing_ms(self, rows: Tensor, torch_version: Tensor, boost_mhz: Tensor) -> Tensor:
+        """Time of the weight gradient behind correction and bound, for Work.summed_rows."""
+        return rows * ((1 - conditions.at_least(torch_version, conditions.SUMS_FAST)) * self.SUMMING_CYCLES / (boost_mhz * 1e3))
 
     def waiting(self, work: Work) -> Tensor:
         """[P, PARTS]: wait between recurrence steps, without a correction."""

@@ -86,7 +86,8 @@ def operator_times(model: Predictor, batch: Batch) -> OperatorTimes:
     fixed = roofline.waiting(batch.work)
     casts = roofline.cast_ms(batch.work, c)
     nothing = torch.zeros_like(casts)
-    fixed = fixed + torch.cat([casts, nothing, casts, nothing, nothing], dim=1)
+    summing = roofline.summing_ms(batch.work.summed_rows, c.torch, c.gpu_column("boost_mhz"))
+    fixed = fixed + torch.cat([casts, nothing, casts + summing, nothing, nothing], dim=1)
     total = prior * times
     if not model.options.use_correction:
         none = total.new_zeros(len(batch.step_ms), 1)
