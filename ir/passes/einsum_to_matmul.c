@@ -143,13 +143,8 @@ static void rewrite_as_matmul(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_reshape(b, product, dims, rank), perm));
 }
 
-static void rewrite(ir_builder *b, ir_node *node)
+void ir_rule_einsum_to_matmul(ir_builder *b, ir_node *node)
 {
     rewrite_as_matmul(b, node);
     if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
-}
-
-mdot_status ir_pass_einsum_to_matmul(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite(graph, rewrite, out_changed, err);
 }

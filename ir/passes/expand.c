@@ -15,7 +15,7 @@ static void refuse_dropout(ir_builder *b, ir_node *node)
         b->graph->name, node->name);
 }
 
-static const ir_rule rule_of[IR_OP_COUNT] = {
+const ir_rule ir_rules_expand[IR_OP_COUNT] = {
     [IR_OP_Dropout] = refuse_dropout,
     [IR_OP_Softmax] = ir_expand_softmax,
     [IR_OP_LogSoftmax] = ir_expand_softmax,
@@ -45,8 +45,3 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_RNN] = ir_expand_recurrent,
     [IR_OP_RotaryEmbedding] = ir_expand_rotary_embedding,
 };
-
-mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
-}

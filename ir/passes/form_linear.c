@@ -116,14 +116,9 @@ static void fused_mat_mul(ir_builder *b, ir_node *node)
     }
 }
 
-static const ir_rule rule_of[IR_OP_COUNT] = {
+const ir_rule ir_rules_form_linear[IR_OP_COUNT] = {
     [IR_OP_MatMul] = mat_mul,
     [IR_OP_Add] = add,
     [IR_OP_Gemm] = gemm,
     [IR_OP_FusedMatMul] = fused_mat_mul,
 };
-
-mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
-}

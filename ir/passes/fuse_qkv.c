@@ -87,7 +87,7 @@ static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
     return ir_build_constant(b, MDOT_DTYPE_F32, &columns, 1, whole);
 }
 
-static void merge(ir_builder *b, ir_node *node)
+void ir_rule_fuse_qkv(ir_builder *b, ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_Attention] || node->inputs[0]->type.rank != 3) return;
     group g = linears_of(node, 0);
@@ -108,9 +108,4 @@ static void merge(ir_builder *b, ir_node *node)
     ir_value *parts[MAX_PARTS];
     if (whole == NULL || !ir_build_split(b, whole, whole->type.rank - 1, widths, g.count, parts)) return;
     for (int i = 0; i < g.count; i++) ir_replace(b, g.linears[i]->outputs[0], parts[i]);
-}
-
-mdot_status ir_pass_fuse_qkv(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite(graph, merge, out_changed, err);
 }

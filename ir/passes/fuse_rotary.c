@@ -52,7 +52,7 @@ static ir_value *half_of(ir_builder *b, ir_value *factor, int64_t source, int64_
     return ir_build_slice(b, factor, last_index, source, source + half);
 }
 
-static void recognise(ir_builder *b, ir_node *node)
+void ir_rule_fuse_rotary(ir_builder *b, ir_node *node)
 {
     ir_match m;
     if (node->op != &ir_ops[IR_OP_Add] || !ir_dtype_is_float(b->dtype)) return;
@@ -73,9 +73,4 @@ static void recognise(ir_builder *b, ir_node *node)
     crossed = ir_build_mul(b, one, half_of(b, sine, half, half));
     parts[1] = ir_build_add(b, kept, crossed);
     ir_replace(b, node->outputs[0], ir_build_concat(b, last_index, parts, 2));
-}
-
-mdot_status ir_pass_fuse_rotary(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite(graph, recognise, out_changed, err);
 }

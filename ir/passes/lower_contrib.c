@@ -122,7 +122,7 @@ static void fused_gemm(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], result);
 }
 
-static const ir_rule rule_of[IR_OP_COUNT] = {
+const ir_rule ir_rules_lower_contrib[IR_OP_COUNT] = {
     [IR_OP_MSGelu] = bias_gelu,
     [IR_OP_BiasGelu] = bias_gelu,
     [IR_OP_FastGelu] = bias_gelu,
@@ -135,8 +135,3 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_MSAttention] = ir_contrib_attention,
     [IR_OP_MultiHeadAttention] = ir_contrib_multi_head_attention,
 };
-
-mdot_status ir_pass_lower_contrib(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
-}

@@ -137,14 +137,9 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_MatMulInteger] = multiply,
 };
 
-static void write_out(ir_builder *b, ir_node *node)
+void ir_rule_lower_quantised(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
     if (rule != NULL) rule(b, node);
     if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
-}
-
-mdot_status ir_pass_lower_quantised(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite(graph, write_out, out_changed, err);
 }

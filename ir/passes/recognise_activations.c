@@ -76,7 +76,7 @@ static void recognise_hard(ir_builder *b, ir_value *result)
         replace(b, result, IR_OP_HardSigmoid, &m, IR_ATTRS(IR_FLOAT("alpha", 1.0 / 6), IR_FLOAT("beta", 0.5)));
 }
 
-static void recognise(ir_builder *b, ir_node *node)
+void ir_rule_recognise_activations(ir_builder *b, ir_node *node)
 {
     ir_value *result = node->outputs[0];
     ir_match m;
@@ -93,9 +93,4 @@ static void recognise(ir_builder *b, ir_node *node)
         replace(b, result, IR_OP_Mish, &m, IR_NO_ATTRS);
     else
         recognise_hard(b, result);
-}
-
-mdot_status ir_pass_recognise_activations(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite(graph, recognise, out_changed, err);
 }

@@ -64,13 +64,8 @@ static void affine(ir_builder *b, ir_node *node)
     }
 }
 
-static const ir_rule rule_of[IR_OP_COUNT] = {
+const ir_rule ir_rules_recognise_group_norms[IR_OP_COUNT] = {
     [IR_OP_Reshape] = core,
     [IR_OP_Mul] = affine,
     [IR_OP_Add] = affine,
 };
-
-mdot_status ir_pass_recognise_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
-}

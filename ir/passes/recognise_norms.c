@@ -184,13 +184,8 @@ static void sum(ir_builder *b, ir_node *node)
     if (!recognise_factored(b, node->outputs[0])) absorb_bias(b, node);
 }
 
-static const ir_rule rule_of[IR_OP_COUNT] = {
+const ir_rule ir_rules_recognise_norms[IR_OP_COUNT] = {
     [IR_OP_Div] = quotient,
     [IR_OP_Mul] = product,
     [IR_OP_Add] = sum,
 };
-
-mdot_status ir_pass_recognise_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite_by_opcode(graph, rule_of, out_changed, err);
-}

@@ -95,7 +95,7 @@ static bool cancel(ir_builder *b, ir_node *node)
     return is_pair && undoes(&second, &first) && ir_replace(b, node->outputs[0], node->inputs[0]->def->inputs[0]);
 }
 
-static void bring_behind(ir_builder *b, ir_node *node)
+void ir_rule_sink_transposes(ir_builder *b, ir_node *node)
 {
     permutation perm;
     int readers_left = MOST_READERS;
@@ -110,9 +110,4 @@ static void bring_behind(ir_builder *b, ir_node *node)
     ir_value *moved =
         ir_build_with(b, ir_node_opcode(node), operands, node->input_count, node->attrs, node->attr_count);
     ir_replace(b, node->outputs[0], ir_build_transpose(b, moved, perm.at));
-}
-
-mdot_status ir_pass_sink_transposes(ir_graph *graph, bool *out_changed, mdot_error *err)
-{
-    return ir_rewrite(graph, bring_behind, out_changed, err);
 }
