@@ -240,13 +240,6 @@ static const char *without_place(const char *message)
     return reason != NULL ? reason + strlen("): ") : message;
 }
 
-static bool is_used(const ir_node *node)
-{
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != NULL && node->outputs[i]->use_count) return true;
-    return false;
-}
-
 static void infer(inferrer *state, ir_node *node)
 {
     ir_graph *graph = state->job->graph;
@@ -256,7 +249,7 @@ static void infer(inferrer *state, ir_node *node)
     if (is_if(node)) select_branch(state, node);
     if (node->op == NULL) fe_job_split_list(b, node);
     if (node->op == NULL) fe_job_reduce_embedding_bags(b, node);
-    if (b->status != MDOT_OK || !is_used(node)) return;
+    if (b->status != MDOT_OK || ir_node_is_dead(node)) return;
     if (fe_job_op_role_of(node) == FE_JOB_OP_STOP && node->input_count == 1 && node->inputs[0] != NULL) {
         stop_gradient(state, node);
         return;
@@ -334,9 +327,9 @@ static void visit_all(fe_job *job, visit_fn visit)
         state.builder.name = node->name;
         state.builder.first_new = graph->value_count;
         state.builder.changed = false;
-        if (is_used(node)) visit(&state, node);
+        if (!ir_node_is_dead(node)) visit(&state, node);
         next_node = node->next;
-        if (!is_used(node)) ir_graph_remove_node(graph, node);
+        if (ir_node_is_dead(node)) ir_graph_remove_node(graph, node);
     }
     job->status = state.builder.status;
     if (job->status == MDOT_OK) ir_graph_remove_dead(graph);
