@@ -64,7 +64,6 @@ typedef struct cg_key_rows {
 } cg_key_rows;
 cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
                          LLVMValueRef to);
-bool cg_attention_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k);
 /* Stores the values of keys 2 i and 2 i + 1, interleaved by channel, in row i of `to`; zero for a key after the
  * last. */
 void cg_interleave_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,

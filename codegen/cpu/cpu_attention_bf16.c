@@ -20,18 +20,13 @@ LLVMValueRef cg_query_bf16(cg_emitter *e, const cg_attention_head *head, LLVMVal
     return LLVMBuildBitCast(e->builder, cg_f32_to_bf16(e, wide), words, "");
 }
 
-bool cg_attention_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
-{
-    return cg_stored_dtype(target, &plan->buffers[k->k.buffer]) != MDOT_DTYPE_BF16;
-}
-
 cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
                          LLVMValueRef target)
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer);
     LLVMValueRef first = cg_at(e, stored, head->key, cg_imul(e, first_key, head->key_stride));
-    if (!cg_attention_copies_keys(e->target, head->plan, k)) return (cg_key_rows){first, head->key_stride};
+    if (stored == e->i16) return (cg_key_rows){first, head->key_stride};
     cg_loop key, channel;
     cg_loop_begin(e, &key, cg_int(e, 0), key_count, 1, 0, NULL, false);
     LLVMValueRef row = cg_at(e, stored, first, cg_imul(e, key.index, head->key_stride));
