@@ -40,23 +40,20 @@ double co_distance(double actual, double expected)
 static void compare_float(const ir_wide *actual, const ir_wide *expected, double relative, double absolute,
                           co_difference *d)
 {
-    double largest = 0;
     for (int64_t i = 0; i < expected->count; i++) {
         double reference = expected->f[i], difference = co_distance(actual->f[i], reference);
         double size = isfinite(reference) ? fabs(reference) : 0;
         double excess = difference / (absolute + relative * size);
-        if (size > largest) largest = size;
         d->absolute = fmax(d->absolute, difference);
         d->relative = fmax(d->relative, difference / fmax(1, size));
         if (excess > d->excess) d->excess = excess, d->index = i;
     }
-    d->scaled = d->absolute / fmax(1e-3, largest);
 }
 
 mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
                        double absolute_tolerance, co_difference *out_difference, mdot_error *err)
 {
-    const co_difference different = {INFINITY, INFINITY, INFINITY, INFINITY, 0};
+    const co_difference different = {INFINITY, INFINITY, INFINITY, 0};
     *out_difference = different;
     if (actual->dtype != expected->dtype || actual->count != expected->count || actual->rank != expected->rank)
         return MDOT_OK;

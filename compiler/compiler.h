@@ -94,7 +94,6 @@ mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int6
 typedef struct co_difference {
     double absolute; /* max |got - want| */
     double relative; /* max of |got - want| / max(1, |want|), element by element */
-    double scaled;   /* max |got - want| / max(1e-3, max |want|) */
     double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|); fails above 1 */
     int64_t index;   /* index of the element of `excess` */
 } co_difference;
