@@ -40,6 +40,14 @@ static rt_grouping grouping_of(const mdot_job_operator *op)
     return groups == op->setting[MDOT_SETTING_CHANNELS_IN] ? RT_GROUPING_DEPTHWISE : RT_GROUPING_SOME;
 }
 
+/* How often the backward pass runs the operator again. */
+static uint8_t recomputations_of(const mdot_job_operator *op)
+{
+    bool recomputed = op->flags & MDOT_OPERATOR_RECOMPUTED, once_more = op->flags & MDOT_OPERATOR_ONCE_MORE;
+    bool twice_more = op->flags & MDOT_OPERATOR_TWICE_MORE;
+    return (uint8_t)(recomputed + once_more + 2 * twice_more);
+}
+
 /* `bytes` are those at batch 1. */
 static double fused_at(const mdot_job_operator *op, double bytes, const rt_shard *shard)
 {
@@ -53,27 +61,26 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
     mdot_job_operator buffer;
     const mdot_job_operator *op = rt_sharded_operator(job, sharding, index, shard, &buffer);
     double part = sharding->role[index] == RT_ROLE_SHARDED ? 1 / shard->tensor : 1;
-    rt_roofline_inputs inputs = {
-        .count = 1,
-        .score_bytes = rt_score_bytes(op),
-        .fused_bytes = part * fused_at(op, fusing[index].saved, shard),
-        .kernel_bytes = {part * fusing[index].forward, part * fusing[index].backward},
-        .weights = op->parameters + op->frozen_parameters,
-        .frozen_weights = op->frozen_parameters,
-        .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
-        .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
-        .rate = (uint8_t)rate_of(op, sharding->position[index]),
-        .work = (uint8_t)rt_work_of(op),
-        .grouping = (uint8_t)grouping_of(op),
-        .position = sharding->position[index],
-        .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
-        .uses_tensor_cores = rt_uses_tensor_cores(op),
-        .is_in_block = op->block > 0,
-        .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
-        .is_loss = rt_is_loss(op),
-        .is_selected = op->known && !rt_uses_tensor_cores(op),
-        .recomputations = (uint8_t)((op->flags & MDOT_OPERATOR_RECOMPUTED) + op->flags / MDOT_OPERATOR_ONCE_MORE % 4),
-        .ran_in_other_type = rt_ran_in_other_type(op)};
+    rt_roofline_inputs inputs = {.count = 1,
+                                 .score_bytes = rt_score_bytes(op),
+                                 .fused_bytes = part * fused_at(op, fusing[index].saved, shard),
+                                 .kernel_bytes = {part * fusing[index].forward, part * fusing[index].backward},
+                                 .weights = op->parameters + op->frozen_parameters,
+                                 .frozen_weights = op->frozen_parameters,
+                                 .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
+                                 .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
+                                 .rate = (uint8_t)rate_of(op, sharding->position[index]),
+                                 .work = (uint8_t)rt_work_of(op),
+                                 .grouping = (uint8_t)grouping_of(op),
+                                 .position = sharding->position[index],
+                                 .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
+                                 .uses_tensor_cores = rt_uses_tensor_cores(op),
+                                 .is_in_block = op->block > 0,
+                                 .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
+                                 .is_loss = rt_is_loss(op),
+                                 .is_selected = op->known && !rt_uses_tensor_cores(op),
+                                 .recomputations = recomputations_of(op),
+                                 .ran_in_other_type = rt_ran_in_other_type(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         inputs.sample[phase] = (rt_flops_and_bytes){sample->flops, sample->bytes_read + sample->bytes_written};
