@@ -51,6 +51,12 @@ def compare(dispatched: Totals, job: Job, batch: float) -> tuple[WorkCheck, str 
     return check, f"work-differs: the job has {' and '.join(texts)}, which the program dispatched at batch {batch}{where}"
 
 
+def _recomputations(flags: int) -> int:
+    """How often the backward pass runs an operator again: bits RECOMPUTED, ONCE_MORE and TWICE_MORE of mdot_job.h."""
+    recomputed, once_more, twice_more = (flags >> bit & 1 for bit in (0, 5, 6))
+    return recomputed + once_more + 2 * twice_more
+
+
 def _repeated(dispatched: Totals, job: Job, batch: float) -> dict[str, float]:
     """The dispatched FLOPs of each module, times the job's repetitions of its products."""
     found: dict[str, list[float]] = {}
@@ -59,7 +65,7 @@ def _repeated(dispatched: Totals, job: Job, batch: float) -> dict[str, float]:
             flops = op.per_sample["forward"].flops * batch + op.per_step["forward"].flops
             sums = found.setdefault(op.module or "", [0.0, 0.0])
             sums[0] += flops
-            sums[1] += flops * ((op.flags & 1) + (op.flags >> 5 & 3))
+            sums[1] += flops * _recomputations(op.flags)
     return {path: dispatched[0].get(path, 0.0) * again / flops for path, (flops, again) in found.items() if again > 0}
 
 
