@@ -18,9 +18,23 @@ const cli_command *const cli_commands[] = {&cli_predict,      &cli_plan,    &cli
 #define ABOUT_COMPILING "It also compiles the trained Transformers that make these predictions."
 #else /* target mdot_cli_without_compiler */
 #define ABOUT_COMPILING "This command lacks the compiler of predictors: compile, verify and check."
-static const char *const compiler_commands[] = {"compile", "verify", "check", NULL};
+static const char in_compiler[] =
+    "`mdot %s` needs the compiler, which this command lacks. In Python, mdot.%s does the same after `pip install "
+    "'mdot-predict[compiler]'`; the Debian package mdot and a build from source have the complete command";
 #endif
-static const char *const python_commands[] = {"export", "record-trace", "explain-trace", "record-overhead", NULL};
+
+/* Commands of other programs, and messages about them, in which %s is the command. */
+static const char in_python[] = "`mdot %s` needs Python: use `python3 -m mdot %s`, which the wheel mdot-predict has";
+static const char in_store[] = "the store of measured steps has a program of its own: use `mdot-store`, which the "
+                               "Debian package mdot-cluster, the wheel mdot-store and the folder cluster/ of the "
+                               "source have";
+static const char *const elsewhere[][2] = {
+#ifndef MDOT_HAVE_COMPILER
+    {"compile", in_compiler},       {"verify", in_compiler},     {"check", in_compiler},
+#endif
+    {"export", in_python},          {"record-trace", in_python}, {"explain-trace", in_python},
+    {"record-overhead", in_python}, {"store", in_store},
+};
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
 static const cli_variable environment[] = {
@@ -66,27 +80,9 @@ const cli_command *cli_find_command(const char *name)
     }
     bs_suggest_add(&suggestion, "--help");
     bs_suggest_add(&suggestion, "--version");
-#ifndef MDOT_HAVE_COMPILER
-    for (const char *const *missing = compiler_commands; *missing != NULL; missing++) {
-        if (strcmp(name, *missing) != 0) continue;
-        cli_message(NULL,
-                    "`mdot %s` needs the compiler, which this command lacks. In Python, mdot.%s does the same after "
-                    "`pip install 'mdot-predict[compiler]'`; the Debian package mdot and a build from source have the "
-                    "complete command",
-                    name, name);
-        return NULL;
-    }
-#endif
-    for (const char *const *command = python_commands; *command != NULL; command++) {
-        if (strcmp(name, *command) != 0) continue;
-        cli_message(NULL, "`mdot %s` needs Python: use `python3 -m mdot %s`, which the wheel mdot-predict has", name,
-                    name);
-        return NULL;
-    }
-    if (strcmp(name, "store") == 0) {
-        cli_message(NULL,
-                    "the store of measured steps has a program of its own: use `mdot-store`, which the Debian package "
-                    "mdot-cluster, the wheel mdot-store and the folder cluster/ of the source have");
+    for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
+        if (strcmp(name, elsewhere[i][0]) != 0) continue;
+        cli_message(NULL, elsewhere[i][1], name, name);
         return NULL;
     }
     if (is_predict_option(name)) {
