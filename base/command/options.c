@@ -130,10 +130,11 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     char wrong[BS_SUGGEST_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
     const cli_command *wider = known_option(l->command, wrong) == NULL ? l->command->wider : NULL;
-    for (; wider != NULL; wider = wider->wider)
-        if (known_option(wider, wrong) != NULL)
-            return cli_refuse(l->command->name, "unknown option --%s (`mdot %s` has --%s)", wrong, wider->name,
-                              known_option(wider, wrong));
+    for (; wider != NULL; wider = wider->wider) {
+        const char *known = known_option(wider, wrong);
+        if (known == NULL) continue;
+        return cli_refuse(l->command->name, "unknown option --%s (`mdot %s` has --%s)", wrong, wider->name, known);
+    }
     bs_suggest suggestion = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
         if (option->help != NULL) bs_suggest_add(&suggestion, option->name);
