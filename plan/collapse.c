@@ -2,7 +2,8 @@
  * would give short vectors.
  *
  * Loops a and b = a + 1, with b's extent E, are one loop n = a E + b if every expression uses them only as (Z + a) E
- * + b. Horner's form gives a dense access this shape; it becomes Z E + n. Any other use of a or b prevents the merge.
+ * + b or as Z + a (E S) + b S, with a number S. The first is Horner's form of a dense access, and the second that of a
+ * transposed one; they become Z E + n and Z + n S. Any other use of a or b prevents the merge.
  */
 #include "plan/emitters.h"
 
@@ -36,18 +37,8 @@ static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e);
 static const pl_expr *rewrite_operands(rewrite *r, const pl_expr *e)
 {
     const pl_expr *arg[3] = {NULL};
-    bool changed = false;
-    for (int k = 0; k < pl_expr_operand_count(e->op); k++) {
-        arg[k] = rewrite_expr(r, e->arg[k]);
-        if (arg[k] == NULL) return NULL;
-        changed = changed || arg[k] != e->arg[k];
-    }
-    if (!changed) return e;
-    pl_expr *copy = IR_NEW(r->b->arena, pl_expr);
-    if (copy == NULL) return NULL;
-    *copy = *e;
-    for (int k = 0; k < pl_expr_operand_count(e->op); k++) copy->arg[k] = arg[k];
-    return copy;
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++) arg[k] = rewrite_expr(r, e->arg[k]);
+    return pl_with_operands(r->b->arena, e, arg);
 }
 
 /* Z E. For Z = Y F with the outer loop's extent F, returns Y (F E), which is Horner's form again. */
@@ -59,6 +50,24 @@ static const pl_expr *scale_outer(rewrite *r, const pl_expr *outer)
     return pl_binary(r->b->arena, PL_MUL, outer, r->extent);
 }
 
+/* S of the term loop * S; 0: the expression is another one. */
+static int64_t stride_of_term(const pl_expr *e, int loop)
+{
+    if (e->op == PL_MUL && is_index(e->arg[0], loop) && e->arg[1]->op == PL_CONST) return e->arg[1]->n;
+    return is_index(e, loop) ? 1 : 0;
+}
+
+/* Z + n S for Z + a (E S) + b S. NULL: another form. */
+static const pl_expr *rewrite_strides(rewrite *r, const pl_expr *e)
+{
+    int64_t both, stride = e->op == PL_ADD ? stride_of_term(e->arg[1], r->loop + 1) : 0;
+    if (stride == 0 || r->extent->op != PL_CONST || __builtin_mul_overflow(stride, r->extent->n, &both)) return NULL;
+    bool has_more = e->arg[0]->op == PL_ADD;
+    if (stride_of_term(has_more ? e->arg[0]->arg[1] : e->arg[0], r->loop) != both) return NULL;
+    const pl_expr *sum = pl_binary(r->b->arena, PL_MUL, pl_index(r->b->arena, r->loop), pl_int(r->b, stride));
+    return has_more ? pl_binary(r->b->arena, PL_ADD, rewrite_expr(r, e->arg[0]->arg[0]), sum) : sum;
+}
+
 static const pl_expr *rewrite_new(rewrite *r, const pl_expr *e)
 {
     ir_arena *arena = r->b->arena;
@@ -67,7 +76,8 @@ static const pl_expr *rewrite_new(rewrite *r, const pl_expr *e)
         return e->i > r->loop ? pl_index(arena, e->i - 1) : e;
     }
     const pl_expr *outer = outer_part(r, e);
-    if (outer == NULL) return rewrite_operands(r, e);
+    const pl_expr *strided = outer == NULL ? rewrite_strides(r, e) : NULL;
+    if (outer == NULL) return strided != NULL ? strided : rewrite_operands(r, e);
     return pl_binary(arena, PL_ADD, scale_outer(r, rewrite_expr(r, outer)), pl_index(arena, r->loop));
 }
 

@@ -215,6 +215,17 @@ bool pl_expr_uses_index(const pl_expr *expr, int loop)
     return false;
 }
 
+const pl_expr *pl_with_operands(ir_arena *arena, const pl_expr *e, const pl_expr *const arg[3])
+{
+    pl_expr copy = *e;
+    bool changed = false;
+    for (int k = 0; k < pl_expr_operand_count(e->op); changed = changed || arg[k] != e->arg[k], k++)
+        if ((copy.arg[k] = arg[k]) == NULL) return NULL;
+    pl_expr *result = changed ? IR_NEW(arena, pl_expr) : NULL;
+    if (result != NULL) *result = copy;
+    return changed ? result : e;
+}
+
 bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride)
 {
     int64_t a, b;

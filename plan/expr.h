@@ -96,6 +96,7 @@ const pl_expr *pl_unary(ir_arena *arena, pl_expr_op op, const pl_expr *a);
 const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const pl_expr *b);
 const pl_expr *pl_select(ir_arena *arena, const pl_expr *cond, const pl_expr *yes, const pl_expr *no);
 const pl_expr *pl_cast(ir_arena *arena, const pl_expr *a, mdot_dtype dtype); /* returns `a` itself if nothing changes */
+const pl_expr *pl_with_operands(ir_arena *arena, const pl_expr *e, const pl_expr *const arg[3]); /* likewise */
 
 /* The stride of an index expression in one loop variable, with all others fixed. True if the expression is affine in
  * that variable with a compile-time coefficient; the stride is in elements, and 0 means independence. Backends use it

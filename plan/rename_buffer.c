@@ -12,23 +12,13 @@ typedef struct renaming {
 static const pl_expr *rename_expr(renaming *r, const pl_expr *e)
 {
     const pl_expr *arg[3] = {NULL};
-    bool changed = e->op == PL_LOAD && e->i == r->from;
     for (int k = 0; k < r->done_count; k++)
         if (r->b->rewrites[k].from == e) return r->b->rewrites[k].to;
-    for (int k = 0; k < pl_expr_operand_count(e->op); k++) {
-        arg[k] = rename_expr(r, e->arg[k]);
-        if (arg[k] == NULL) return NULL;
-        changed = changed || arg[k] != e->arg[k];
-    }
     if (pl_expr_operand_count(e->op) == 0) return e;
-    pl_expr *copy = changed ? IR_NEW(r->b->arena, pl_expr) : NULL;
-    if (changed && copy == NULL) return NULL;
-    if (changed) {
-        *copy = *e;
-        for (int k = 0; k < pl_expr_operand_count(e->op); k++) copy->arg[k] = arg[k];
-        if (e->op == PL_LOAD && e->i == r->from) copy->i = r->to;
-    }
-    const pl_expr *result = changed ? copy : e;
+    for (int k = 0; k < pl_expr_operand_count(e->op); k++) arg[k] = rename_expr(r, e->arg[k]);
+    const pl_expr *result = pl_with_operands(r->b->arena, e, arg);
+    if (result != NULL && e->op == PL_LOAD && e->i == r->from)
+        result = pl_load(r->b->arena, r->to, e->dtype, result->arg[0]);
     if (r->done_count < PL_MAX_REWRITES) r->b->rewrites[r->done_count++] = (pl_rewrite){e, result};
     return result;
 }

@@ -72,6 +72,27 @@ static void assert_refused(const char *notation, const char *node, const char *r
     ir_arena_destroy(arena);
 }
 
+/* Dimensions that stay adjacent in a transpose are one loop, because a short inner loop would give short vectors. */
+static void adjacent_dimensions_of_transposes_are_one_loop(void **state)
+{
+    (void)state;
+    for (int code = 0; code < 256; code++) {
+        int p[] = {code / 64, code / 16 % 4, code / 4 % 4, code % 4}, loops = 1;
+        if ((1 << p[0] | 1 << p[1] | 1 << p[2] | 1 << p[3]) != 15) continue;
+        for (int i = 1; i < 4; i++) loops += p[i] != p[i - 1] + 1;
+        char notation[256];
+        snprintf(notation, sizeof notation,
+                 "x = input f32[L,3,4,5]\nt = Transpose(x) {perm=[%d, %d, %d, %d]}\ny = Neg(t)\nreturn y\n", p[0], p[1],
+                 p[2], p[3]);
+        ir_arena *arena = ir_arena_create(0);
+        const pl_plan *made = plan(notation, arena);
+        assert_int_equal(made->kernel_count, 1);
+        if (made->kernels[0].nest.loop_count != loops)
+            fail_msg("%d loops instead of %d: %s", made->kernels[0].nest.loop_count, loops, notation);
+        ir_arena_destroy(arena);
+    }
+}
+
 static void operators_without_a_kernel_are_refused_by_name(void **state)
 {
     (void)state;
@@ -407,6 +428,7 @@ static void the_interpreter_names_out_of_bounds_accesses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adjacent_dimensions_of_transposes_are_one_loop),
         cmocka_unit_test(operators_without_a_kernel_are_refused_by_name),
         cmocka_unit_test(further_results_of_a_norm_are_refused),
         cmocka_unit_test(attention_beyond_its_kernel_is_refused),
