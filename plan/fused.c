@@ -88,7 +88,8 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     } else if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) {
         return reject(b, node, "the input must be a matrix");
     }
-    pl_weight_use use = pl_taps_of(&linear, &(pl_taps){0}) ? PL_TAPS : PL_MATRIX;
+    pl_taps taps;
+    pl_weight_use use = !pl_taps_of(&linear, &taps) ? PL_MATRIX : taps.step == 1 ? PL_TAPS : PL_TAPS_BY_TWO;
     linear.weight = pl_constant_buffer(b, weight->constant, weight->name, use);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);

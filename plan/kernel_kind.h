@@ -64,11 +64,12 @@ static inline bool pl_is_split_extent(ir_dim extent)
 /* A linear with a constant number of rows is divided among calls if it has more rows than this. */
 enum { PL_LINEAR_UNSPLIT_ROWS = 96 };
 
-/* 3x3 windows of images that move by one position: the element at position (y, x), tap (i, j) and channel c is at
- * (y + i) * y_stride + (x + j) * x_stride + c from the image's first element. */
+/* 3x3 windows of images that move by one position or two: the element at position (y, x), tap (i, j) and channel c is
+ * at (step * y + i) * y_stride + (step * x + j) * x_stride + c from the image's first element. */
 typedef struct pl_taps {
     int64_t height, width; /* positions of an image, both even */
     int64_t channels;      /* of a tap */
+    int64_t step;
     int64_t y_stride, x_stride;
     ir_dim image_stride;
 } pl_taps;

@@ -61,28 +61,29 @@ bool pl_taps_of(const pl_linear *k, pl_taps *out)
 {
     enum { GRAIN = 16 };             /* channels of the widest vector */
     enum { FEWEST_POSITIONS = 16 };  /* per image: with fewer, most tile rows would be surplus */
-    enum { MOST_CHANNELS = 256 };    /* the transformed elements of a block take 393 KB */
-    enum { MOST_WEIGHTS = 1 << 14 }; /* of a tap: the transformed weights take 1 MB, and stay in the L2 cache */
+    enum { MOST_CHANNELS = 512 };    /* the transformed elements of a block take 983 KB */
+    enum { MOST_WEIGHTS = 1 << 18 }; /* of a tap; 1 << 15 if windows move by two, because the others gain too little */
+    enum { LARGE = 1 << 14, FEWEST_IF_LARGE = 64 }; /* few positions would only wait for larger weights */
     if (k->windows == NULL) return false;
     const pl_window_dims *rows = &k->windows->rows, *columns = &k->windows->columns;
     int x = rows->count - 1, y = x - 1;
     if (y < 0 || columns->count < 2 || !ir_dim_is(columns->extent[0], 3)) return false;
     if (!is_even_number(rows->extent[x]) || !is_even_number(rows->extent[y])) return false;
-    if (!ir_dim_is_number(rows->stride[x]) || !ir_dim_is_number(rows->stride[y])) return false;
-    if (!ir_dim_equal(rows->stride[y], columns->stride[0])) return false;
+    if (!ir_dim_is_number(columns->stride[0]) || !ir_dim_is_number(columns->stride[1])) return false;
+    bool is_adjacent = columns->count == 2; /* the taps of a row */
     *out = (pl_taps){.height = rows->extent[y].offset,
                      .width = rows->extent[x].offset,
                      .channels = k->k / 9,
-                     .y_stride = rows->stride[y].offset,
-                     .x_stride = rows->stride[x].offset,
+                     .y_stride = columns->stride[0].offset,
+                     .x_stride = is_adjacent ? k->k / 9 : columns->stride[1].offset,
                      .image_stride = y > 0 ? rows->stride[0] : ir_dim_number(0)};
-    if (columns->count == 2) { /* taps of a row are adjacent */
-        if (!ir_dim_is(columns->extent[1], 3 * out->channels) || out->x_stride != out->channels) return false;
-    } else if (!ir_dim_is(columns->extent[1], 3) || !ir_dim_equal(columns->stride[1], rows->stride[x])) {
-        return false;
-    }
+    out->step = ir_dim_is(rows->stride[y], out->y_stride) ? 1 : 2;
+    if (!ir_dim_is(rows->stride[y], out->step * out->y_stride)) return false;
+    if (!ir_dim_is(rows->stride[x], out->step * out->x_stride)) return false;
+    if (!ir_dim_is(columns->extent[1], is_adjacent ? 3 * out->channels : 3)) return false;
+    int64_t weights = out->channels * k->columns, fewest = weights > LARGE ? FEWEST_IF_LARGE : FEWEST_POSITIONS;
     return k->k % 9 == 0 && out->channels % GRAIN == 0 && k->columns % GRAIN == 0 && out->channels <= MOST_CHANNELS &&
-           out->channels * k->columns <= MOST_WEIGHTS && out->height * out->width >= FEWEST_POSITIONS;
+           weights <= (out->step == 1 ? MOST_WEIGHTS : MOST_WEIGHTS >> 3) && out->height * out->width >= fewest;
 }
 
 static bool is_matrix_operand(const pl_buffer *buffer)

@@ -18,7 +18,7 @@ typedef enum pl_buffer_kind { PL_INPUT, PL_OUTPUT, PL_WEIGHT, PL_SCRATCH } pl_bu
 /* How kernels read a constant. PL_ELEMENTS: one element at a time, so it is dense. PL_MATRIX: only as a K × columns
  * operand of matrix kernels (a vector is a matrix of one row); each backend chooses the layout that it needs. PL_TAPS:
  * such a matrix of a linear with 3x3 windows (pl_taps_of), so a backend may store the weights transformed. */
-typedef enum pl_weight_use { PL_ELEMENTS, PL_MATRIX, PL_TAPS, PL_WEIGHT_USE_COUNT } pl_weight_use;
+typedef enum pl_weight_use { PL_ELEMENTS, PL_MATRIX, PL_TAPS, PL_TAPS_BY_TWO, PL_WEIGHT_USE_COUNT } pl_weight_use;
 
 /* How kernels read a buffer in images with 16-bit precision. Matrix kernels (pl_is_matrix) round the factors of their
  * products; all other reads use full values. This decides the buffer's element type. Images that compute in f32

@@ -24,7 +24,7 @@ static void put_buffer(FILE *t, int number, const pl_buffer *b)
     fprintf(t, "b%d %s ", number, kinds[b->kind]);
     put_type(t, &b->type);
     fprintf(t, " \"%s\"", b->name);
-    if (b->kind == PL_WEIGHT && b->use != PL_ELEMENTS) fprintf(t, b->use == PL_TAPS ? " taps" : " matrix");
+    if (b->kind == PL_WEIGHT && b->use != PL_ELEMENTS) fprintf(t, b->use >= PL_TAPS ? " taps" : " matrix");
     if (pl_is_half(b))
         fprintf(t, " half");
     else if (b->reads & PL_READ_HALF && b->kind != PL_INPUT)

@@ -4,10 +4,13 @@
  * u = G g Gᵀ (cg_pack_taps), the four sums are Aᵀ [Σ u · (Bᵀ d B)] A, where the sum runs over the channels. That
  * takes 16 multiplications per channel instead of 36. Aᵀ and Bᵀ contain only 0, 1 and -1.
  *
+ * Windows that move by two cover 5x5 elements. In each dimension, two taps on the even ones take 3 multiplications
+ * instead of 4, and one tap on the odd ones adds 2 to the same sums. Together: 25 in 9 sums of up to 4 terms.
+ *
  *   for each block of SQUARES squares
  *     for each square, vector of channels    Bᵀ d B, to scratch
  *     for each strip of columns
- *       for each of the 16 elements          a matmul of squares × channels × columns (register_tile.c), to scratch
+ *       for each sum, block of its terms     a matmul of squares × channels × columns (register_tile.c), to scratch
  *       for each square, vector of columns   Aᵀ m A and the bias, in place
  *       for each square, vector of columns   if a sum is infinite or NaN: the sums of all taps instead
  *       for each position, vector            the epilogue
@@ -24,23 +27,27 @@
 #include "codegen/cpu/tiles.h"
 #include "plan/kernel_kind.h"
 
-enum { SQUARES = 24 }; /* a multiple of all tile heights; 64 transformed channels take 96 KB */
-enum { SIDE = 4, ELEMENTS = SIDE * SIDE, SUMS = 4 };
+enum { SQUARES = 30 };  /* a multiple of all tile heights; 64 transformed channels take 123 or 192 KB */
+enum { K_BLOCK = 128 }; /* a strip of its weights stays in the L1 cache */
+enum { SIDE = 4, MOST_ELEMENTS = 25, SUMS = 4 };
 
 typedef struct winograd {
     const cg_linear_block *l;
     pl_taps taps;
+    bool by_two;
+    int side, sum_side;              /* of a square's elements and sums */
     LLVMValueRef first, count;       /* squares of the block */
-    LLVMValueRef input, sums, panel; /* scratch: [ELEMENTS][SQUARES][channels], [ELEMENTS][SQUARES][width]; weights of
-                                       * the strip */
+    LLVMValueRef input, sums, panel; /* scratch: [sum][SQUARES][term][channels], [sum][SQUARES][width]; weights of the
+                                      * strip */
     LLVMValueRef column;             /* first of the strip */
     int64_t width;                   /* of the strip */
-    LLVMValueRef element;            /* of the current matmul */
+    LLVMValueRef sum, before, terms; /* of the current matmul: the sum, the terms of those before it, and its own */
+    LLVMValueRef k_first, k_count;   /* its block of terms times channels */
 } winograd;
 
 bool cg_has_transformed_taps(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    return plan->buffers[k->weight].use == PL_TAPS && target->layout->taps != NULL;
+    return plan->buffers[k->weight].use >= PL_TAPS && target->layout->taps[0] != NULL;
 }
 
 static int64_t strip_columns(const pl_linear *k, const cg_cpu_target *target)
@@ -51,7 +58,7 @@ static int64_t strip_columns(const pl_linear *k, const cg_cpu_target *target)
 
 int64_t cg_linear_winograd_scratch(const pl_linear *k, const cg_cpu_target *target)
 {
-    return (int64_t)ELEMENTS * SQUARES * (k->k / 9 + strip_columns(k, target)) * 4;
+    return (int64_t)MOST_ELEMENTS * SQUARES * (k->k / 9 + strip_columns(k, target)) * 4;
 }
 
 /* A square's position in the image, and the image number. */
@@ -73,8 +80,8 @@ static LLVMValueRef elements_of(cg_emitter *e, const winograd *w, const square *
 {
     const pl_matrix *a = &w->l->k->a;
     LLVMValueRef distance = cg_imul(e, s->image, cg_dim(e, w->taps.image_stride));
-    distance = cg_iadd(e, distance, cg_imul(e, s->y, cg_int(e, w->taps.y_stride)));
-    distance = cg_iadd(e, distance, cg_imul(e, s->x, cg_int(e, w->taps.x_stride)));
+    distance = cg_iadd(e, distance, cg_imul(e, s->y, cg_int(e, w->taps.step * w->taps.y_stride)));
+    distance = cg_iadd(e, distance, cg_imul(e, s->x, cg_int(e, w->taps.step * w->taps.x_stride)));
     return cg_at(e, e->f32, w->l->buffers[a->buffer], cg_iadd(e, cg_dim(e, a->offset), distance));
 }
 
@@ -89,42 +96,50 @@ static LLVMValueRef sums_at(cg_emitter *e, const winograd *w, LLVMValueRef index
     return cg_at(e, e->f32, w->sums, cg_iadd(e, cg_imul(e, index, cg_int(e, w->width)), column));
 }
 
-/* Multiplies four values by Bᵀ. */
-static void transform_input(cg_emitter *e, LLVMValueRef *v, int step)
+/* Multiplies the values of a side by Bᵀ. */
+static void transform_input(cg_emitter *e, const winograd *w, LLVMValueRef *v, int step)
 {
     LLVMValueRef a = v[0], b = v[step], c = v[2 * step], d = v[3 * step];
     v[0] = cg_fsub(e, a, c);
+    v[3 * step] = w->by_two ? cg_fsub(e, v[4 * step], c) : cg_fsub(e, b, d);
+    if (w->by_two) v[4 * step] = d;
+    if (w->by_two) return;
     v[step] = cg_fadd(e, b, c);
     v[2 * step] = cg_fsub(e, c, b);
-    v[3 * step] = cg_fsub(e, b, d);
 }
 
 static void emit_input(cg_emitter *e, const winograd *w)
 {
     int lanes = e->target->lanes;
     LLVMTypeRef type = cg_vector(e, e->f32, lanes);
-    LLVMValueRef v[ELEMENTS];
+    LLVMValueRef v[MOST_ELEMENTS];
+    int64_t side = w->side, elements = side * side, channels = w->taps.channels;
     cg_loop index, channel;
     cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
     square s = square_at(e, w, cg_iadd(e, w->first, index.index));
     LLVMValueRef source = elements_of(e, w, &s);
-    LLVMValueRef target = cg_at(e, e->f32, w->input, cg_imul(e, index.index, cg_int(e, w->taps.channels)));
-    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, w->taps.channels), lanes, 0, NULL, false);
+    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, channels), lanes, 0, NULL, false);
     LLVMValueRef address = cg_at(e, e->f32, source, channel.index);
-    for (int i = 0; i < ELEMENTS; i++) v[i] = load_element(e, w, address, i / SIDE, i % SIDE, type);
-    for (int i = 0; i < SIDE; i++) transform_input(e, v + i, SIDE);
-    for (int i = 0; i < SIDE; i++) transform_input(e, v + SIDE * i, 1);
-    for (int i = 0; i < ELEMENTS; i++) {
-        LLVMValueRef ahead = cg_iadd(e, channel.index, cg_int(e, i * SQUARES * w->taps.channels));
-        cg_store(e, v[i], cg_at(e, e->f32, target, ahead), 4 * (unsigned)lanes);
+    for (int i = 0; i < elements; i++) v[i] = load_element(e, w, address, i / side, i % side, type);
+    for (int i = 0; i < side; i++) transform_input(e, w, v + i, side);
+    for (int i = 0; i < side; i++) transform_input(e, w, v + side * i, 1);
+    for (int i = 0; i < elements; i++) {
+        int place = cg_tap_place(w->by_two, i / side, i % side), sum = 0;
+        while (cg_tap_sum_begin(w->by_two, sum + 1) <= place) sum++;
+        int begin = cg_tap_sum_begin(w->by_two, sum), terms = cg_tap_sum_begin(w->by_two, sum + 1) - begin;
+        LLVMValueRef before = cg_imul(e, index.index, cg_int(e, terms * channels));
+        LLVMValueRef ahead = cg_iadd(e, channel.index, cg_int(e, (begin * SQUARES + place - begin) * channels));
+        cg_store(e, v[i], cg_at(e, e->f32, w->input, cg_iadd(e, before, ahead)), 4 * (unsigned)lanes);
     }
     cg_loop_end(e, &channel, NULL);
     cg_loop_end(e, &index, NULL);
 }
 
-/* Multiplies four values by Aᵀ: two results. */
-static void transform_sums(cg_emitter *e, const LLVMValueRef *v, int step, LLVMValueRef out[2])
+/* Multiplies the values of a side by Aᵀ: two results. */
+static void transform_sums(cg_emitter *e, const winograd *w, const LLVMValueRef *v, int step, LLVMValueRef out[2])
 {
+    for (int i = 0; i < 2 && w->by_two; i++) out[i] = cg_fadd(e, v[i * step], v[(i + 1) * step]);
+    if (w->by_two) return;
     LLVMValueRef inner = cg_fadd(e, v[step], v[2 * step]), difference = cg_fsub(e, v[step], v[2 * step]);
     out[0] = cg_fadd(e, v[0], inner);
     out[1] = cg_fsub(e, difference, v[3 * step]);
@@ -170,19 +185,19 @@ static LLVMValueRef is_not_zero(cg_emitter *e, LLVMValueRef zeros)
 static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
 {
     int lanes = e->target->lanes;
-    LLVMValueRef m[ELEMENTS], by_row[2 * SIDE], two[2], four[SUMS];
+    LLVMValueRef m[MOST_ELEMENTS], by_row[2 * SIDE], two[2], four[SUMS];
     LLVMValueRef zeros = cg_const(e, cg_vector(e, e->f32, lanes), 0);
     cg_loop index, column;
     cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 1, &zeros, false);
     cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), lanes, 1, index.carried, false);
     LLVMValueRef address = sums_at(e, w, index.index, column.index), bias = bias_at(e, w, column.index);
-    for (int i = 0; i < ELEMENTS; i++) m[i] = load_sum(e, w, address, i);
-    for (int j = 0; j < SIDE; j++) {
-        transform_sums(e, m + j, SIDE, two);
+    for (int i = 0; i < w->sum_side * w->sum_side; i++) m[i] = load_sum(e, w, address, i);
+    for (int j = 0; j < w->sum_side; j++) {
+        transform_sums(e, w, m + j, w->sum_side, two);
         by_row[j] = two[0];
         by_row[SIDE + j] = two[1];
     }
-    for (int i = 0; i < 2; i++) transform_sums(e, by_row + SIDE * i, 1, four + 2 * i);
+    for (int i = 0; i < 2; i++) transform_sums(e, w, by_row + SIDE * i, 1, four + 2 * i);
     for (int i = 0; i < SUMS; i++) {
         four[i] = cg_fadd(e, four[i], bias);
         store_sum(e, w, address, i, four[i]);
@@ -218,7 +233,8 @@ static LLVMValueRef middle_tap(cg_emitter *e, const winograd *w, LLVMValueRef so
 static LLVMValueRef tap_at(cg_emitter *e, const winograd *w, LLVMValueRef source, int i, int j)
 {
     static const int first[] = {0, 1, 3};
-    int element = SIDE * first[i] + first[j];
+    int element = cg_tap_place(w->by_two, first[i], first[j]);
+    if (w->by_two) return load_weight(e, w, source, element);
     if (i == 1 && j == 1) return middle_tap(e, w, source);
     LLVMValueRef value = load_weight(e, w, source, element);
     if (i != 1 && j != 1) return value;
@@ -240,7 +256,8 @@ static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVM
     for (int t = 0; t < 9; t++) {
         LLVMValueRef tap = tap_at(e, w, panel, t / 3, t % 3);
         for (int i = 0; i < SUMS; i++) {
-            LLVMValueRef element = load_element(e, w, d, t / 3 + i / 2, t % 3 + i % 2, e->f32);
+            int y = t / 3 + i / 2 * (int)w->taps.step, x = t % 3 + i % 2 * (int)w->taps.step;
+            LLVMValueRef element = load_element(e, w, d, y, x, e->f32);
             sum[i] = cg_fma(e, cg_splat(e, element, lanes), tap, sum[i]);
         }
     }
@@ -268,22 +285,28 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 {
     const winograd *w = context;
     int lanes = e->target->lanes;
-    LLVMValueRef channels = cg_int(e, w->taps.channels), width = cg_int(e, w->width);
+    LLVMTypeRef type = cg_vector(e, e->f32, lanes);
+    LLVMValueRef width = cg_int(e, w->width), channels = cg_int(e, w->taps.channels), at[CG_MAX_TILE_ROWS];
     cg_tile tile = {.rows = rows->count, .vectors = (int)(w->width / lanes)};
     cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel_step = CG_PANEL_COLUMNS};
-    LLVMValueRef block = cg_imul(e, w->element, cg_int(e, SQUARES));
-    LLVMValueRef input = cg_at(e, e->f32, w->input, cg_imul(e, block, channels));
-    LLVMValueRef sums = cg_at(e, e->f32, w->sums, cg_imul(e, block, width));
-    operands.panel = cg_at(e, e->f32, w->panel, cg_imul(e, w->element, cg_int(e, w->taps.channels * CG_PANEL_COLUMNS)));
-    for (int i = 0; i < rows->count; i++) operands.row[i] = cg_row_pointer(e, e->f32, rows, i, input, channels);
-    for (int i = 0; i < tile.rows * tile.vectors; i++) tile.acc[i] = cg_const(e, cg_vector(e, e->f32, lanes), 0);
-    cg_tile_accumulate(e, &tile, &operands, channels, NULL);
+    LLVMValueRef before = cg_imul(e, w->before, channels), panel_row = cg_iadd(e, before, w->k_first);
+    LLVMValueRef input = cg_at(e, e->f32, w->input, cg_iadd(e, cg_imul(e, before, cg_int(e, SQUARES)), w->k_first));
+    LLVMValueRef sums = cg_at(e, e->f32, w->sums, cg_imul(e, w->sum, cg_int(e, SQUARES * w->width)));
+    LLVMValueRef starts = LLVMBuildICmp(e->builder, LLVMIntEQ, w->k_first, cg_int(e, 0), "");
+    operands.panel = cg_at(e, e->f32, w->panel, cg_imul(e, panel_row, cg_int(e, CG_PANEL_COLUMNS)));
     for (int i = 0; i < rows->count; i++) {
-        LLVMValueRef target = cg_row_pointer(e, e->f32, rows, i, sums, width);
-        for (int j = 0; j < tile.vectors; j++) {
-            LLVMValueRef address = cg_at(e, e->f32, target, cg_int(e, (int64_t)j * lanes));
-            cg_store(e, tile.acc[i * tile.vectors + j], address, 4 * (unsigned)lanes);
-        }
+        operands.row[i] = cg_row_pointer(e, e->f32, rows, i, input, cg_imul(e, w->terms, channels));
+        at[i] = cg_row_pointer(e, e->f32, rows, i, sums, width);
+    }
+    for (int i = 0; i < tile.rows * tile.vectors; i++) {
+        LLVMValueRef address = cg_at(e, e->f32, at[i / tile.vectors], cg_int(e, (int64_t)(i % tile.vectors) * lanes));
+        LLVMValueRef sum = cg_load(e, type, address, 4 * (unsigned)lanes);
+        tile.acc[i] = cg_select(e, starts, cg_const(e, type, 0), sum);
+    }
+    cg_tile_accumulate(e, &tile, &operands, w->k_count, NULL);
+    for (int i = 0; i < tile.rows * tile.vectors; i++) {
+        LLVMValueRef address = cg_at(e, e->f32, at[i / tile.vectors], cg_int(e, (int64_t)(i % tile.vectors) * lanes));
+        cg_store(e, tile.acc[i], address, 4 * (unsigned)lanes);
     }
 }
 
@@ -308,20 +331,39 @@ static void emit_results(cg_emitter *e, const winograd *w)
     cg_loop_end(e, &index, NULL);
 }
 
+/* The first term of a sum; those of windows that move by two are the bytes of a constant. */
+static LLVMValueRef term_of_sum(cg_emitter *e, const winograd *w, LLVMValueRef sum)
+{
+    uint64_t table = 0;
+    if (!w->by_two) return sum;
+    for (int s = 0; s < 10; s++) table |= (uint64_t)cg_tap_sum_begin(true, s) << (6 * s);
+    LLVMValueRef shifted = LLVMBuildLShr(e->builder, cg_int(e, (int64_t)table), cg_imul(e, sum, cg_int(e, 6)), "");
+    return LLVMBuildAnd(e->builder, shifted, cg_int(e, 63), "");
+}
+
 static void emit_strip(cg_emitter *e, winograd *w, LLVMValueRef column, int64_t width)
 {
     const pl_linear *k = w->l->k;
     LLVMValueRef panel_column = cg_round_down(e, column, CG_PANEL_COLUMNS), inside = cg_isub(e, column, panel_column);
-    LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, ELEMENTS * w->taps.channels)), inside);
-    cg_loop element;
+    LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, w->side * w->side * w->taps.channels)), inside);
+    cg_loop sum, block;
     cg_if infinite;
     w->column = column;
     w->width = width;
     w->panel = cg_at(e, e->f32, w->l->buffers[k->weight], offset);
-    cg_loop_begin(e, &element, cg_int(e, 0), cg_int(e, ELEMENTS), 1, 0, NULL, false);
-    w->element = element.index;
+    cg_loop_begin(e, &sum, cg_int(e, 0), cg_int(e, w->sum_side * w->sum_side), 1, 0, NULL, false);
+    w->sum = sum.index;
+    w->before = term_of_sum(e, w, sum.index);
+    w->terms = cg_int(e, 1);
+    if (w->by_two) w->terms = cg_isub(e, term_of_sum(e, w, cg_iadd(e, sum.index, cg_int(e, 1))), w->before);
+    LLVMValueRef terms = cg_imul(e, w->terms, cg_int(e, w->taps.channels)), most = cg_int(e, K_BLOCK);
+    bool is_whole = w->taps.channels % K_BLOCK == 0, is_one_block = !w->by_two && w->taps.channels <= K_BLOCK;
+    if (!is_one_block) cg_loop_begin(e, &block, cg_int(e, 0), terms, K_BLOCK, 0, NULL, false);
+    w->k_first = is_one_block ? cg_int(e, 0) : block.index;
+    w->k_count = is_whole ? most : is_one_block ? terms : cg_imin(e, cg_isub(e, terms, block.index), most);
     cg_for_rows(e, w->count, NULL, 0, emit_tile, w);
-    cg_loop_end(e, &element, NULL);
+    if (!is_one_block) cg_loop_end(e, &block, NULL);
+    cg_loop_end(e, &sum, NULL);
     LLVMValueRef zeros = emit_sums(e, w);
     cg_if_begin(e, &infinite, is_not_zero(e, zeros));
     emit_infinite_sums(e, w);
@@ -334,6 +376,9 @@ void cg_linear_winograd(cg_emitter *e, cg_linear_block *l, bool is_split)
     const pl_linear *k = l->k;
     winograd w = {.l = l};
     pl_taps_of(k, &w.taps);
+    w.by_two = w.taps.step == 2;
+    w.side = w.by_two ? 5 : SIDE;
+    w.sum_side = w.by_two ? 3 : SIDE;
     int64_t strip = strip_columns(k, e->target), whole = k->columns / strip * strip;
     LLVMValueRef squares = LLVMBuildUDiv(e->builder, cg_dim(e, k->rows), cg_int(e, SUMS), "");
     cg_range slice = {cg_int(e, 0), squares};
@@ -342,7 +387,7 @@ void cg_linear_winograd(cg_emitter *e, cg_linear_block *l, bool is_split)
     l->out_stride = cg_dim(e, k->out.row_stride);
     l->out = cg_at(e, l->out_type, l->buffers[k->out.buffer], cg_dim(e, k->out.offset));
     w.input = l->stage;
-    w.sums = cg_at(e, e->f32, w.input, cg_int(e, ELEMENTS * SQUARES * w.taps.channels));
+    w.sums = cg_at(e, e->f32, w.input, cg_int(e, w.side * w.side * SQUARES * w.taps.channels));
     cg_loop block, column;
     cg_loop_begin(e, &block, slice.from, slice.to, SQUARES, 0, NULL, true);
     w.first = block.index;

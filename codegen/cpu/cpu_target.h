@@ -35,17 +35,34 @@ static inline int64_t cg_bf16_padding(int64_t k) { return (CG_BF16_ROWS - k % CG
  * G g Gᵀ, where g are the taps of channel c, and G is {1, 0, 0}, {1/2, 1/2, 1/2}, {1/2, -1/2, 1/2}, {0, 0, 1}. */
 extern const cg_packing cg_pack_taps;
 
+/* The same for windows that move by two (PL_TAPS_BY_TWO): 25 C rows. G is {1, 0, 0}, {0, 1, 0}, {1, 0, 1},
+ * {0, 0, 1}, {0, 1, 0}. In each dimension, elements 0 and 1 are terms of one sum, as are 3 and 4. Their rows adjoin. */
+extern const cg_packing cg_pack_taps_by_two;
+
+/* The place of element (i, j) among those of a channel, and that of a sum's first term. */
+static inline int cg_tap_place(bool by_two, int i, int j)
+{
+    static const uint8_t place[5][5] = {
+        {0, 1, 4, 6, 7}, {2, 3, 5, 8, 9}, {10, 11, 12, 13, 14}, {15, 16, 19, 21, 22}, {17, 18, 20, 23, 24}};
+    return by_two ? place[i][j] : 4 * i + j;
+}
+static inline int cg_tap_sum_begin(bool by_two, int sum)
+{
+    static const uint8_t begin[] = {0, 4, 6, 10, 12, 13, 15, 19, 21, 25};
+    return by_two ? begin[sum] : sum;
+}
+
 /* The packings that a target's kernels read: for matrices that the plan keeps in full precision, for those that it
- * keeps in 16 bits (pl_is_half), and for 3x3 taps; NULL: taps are packed like other matrices. */
+ * keeps in 16 bits (pl_is_half), and for 3x3 taps by one and by two; NULL: taps are packed like other matrices. */
 typedef struct cg_layout {
-    const cg_packing *f32, *bf16, *taps;
+    const cg_packing *f32, *bf16, *taps[2];
 } cg_layout;
 extern const cg_layout cg_layout_f32, cg_layout_bf16;
 
 /* The packing of a constant with use MATRIX or TAPS in a layout. */
 static inline const cg_packing *cg_packing_of(const cg_layout *layout, const pl_buffer *buffer)
 {
-    if (buffer->use == PL_TAPS && layout->taps != NULL) return layout->taps;
+    if (buffer->use >= PL_TAPS && layout->taps[0] != NULL) return layout->taps[buffer->use - PL_TAPS];
     return pl_is_half(buffer) ? layout->bf16 : layout->f32;
 }
 

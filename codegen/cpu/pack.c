@@ -78,56 +78,68 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
 
 const cg_packing cg_pack_bf16 = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
 
-static int64_t taps_bytes(const ir_tensor *matrix)
+enum { MOST_ELEMENTS = 5 }; /* of a dimension */
+
+static int64_t elements_bytes(const ir_tensor *matrix, int64_t elements)
 {
     int64_t bytes = panel_bytes(matrix);
-    return bytes > INT64_MAX / 16 ? -1 : bytes < 0 ? bytes : bytes / 9 * 16;
+    return bytes > INT64_MAX / elements ? -1 : bytes < 0 ? bytes : bytes / 9 * elements;
 }
 
 /* Multiplies three adjacent weights by G's rows. The outer weights are summed first, so a 0 between them gives equal
  * numbers. */
-static void transform_three(const double g[3], double out[4])
+static void transform_three(const double g[3], bool by_two, double out[MOST_ELEMENTS])
 {
     double outer = g[0] + g[2];
     out[0] = g[0];
-    out[1] = (outer + g[1]) / 2;
-    out[2] = (outer - g[1]) / 2;
+    out[1] = by_two ? g[1] : (outer + g[1]) / 2;
+    out[2] = by_two ? outer : (outer - g[1]) / 2;
     out[3] = g[2];
+    out[4] = g[1];
 }
 
-static void transform_taps(const double taps[3][3], double out[4][4])
+static void transform_taps(const double taps[3][3], bool by_two, double out[MOST_ELEMENTS][MOST_ELEMENTS])
 {
-    double by_column[4][3], row[4];
+    double by_column[MOST_ELEMENTS][3], row[MOST_ELEMENTS];
     for (int j = 0; j < 3; j++) {
-        transform_three((double[]){taps[0][j], taps[1][j], taps[2][j]}, row);
-        for (int i = 0; i < 4; i++) by_column[i][j] = row[i];
+        transform_three((double[]){taps[0][j], taps[1][j], taps[2][j]}, by_two, row);
+        for (int i = 0; i < MOST_ELEMENTS; i++) by_column[i][j] = row[i];
     }
-    for (int i = 0; i < 4; i++) transform_three(by_column[i], out[i]);
+    for (int i = 0; i < MOST_ELEMENTS; i++) transform_three(by_column[i], by_two, out[i]);
 }
 
-static void pack_taps(const ir_tensor *matrix, void *out)
+static void pack_elements(const ir_tensor *matrix, bool by_two, void *out)
 {
     assert(matrix->dtype == MDOT_DTYPE_F32);
     matrix_shape shape = shape_of(matrix);
-    int64_t channels = shape.k / 9, panel = 16 * channels * CG_PANEL_COLUMNS;
+    int side = by_two ? 5 : 4;
+    int64_t channels = shape.k / 9, panel = side * side * channels * CG_PANEL_COLUMNS;
     const float *source = matrix->data;
     float *target = out;
-    if (shape.columns % CG_PANEL_COLUMNS != 0) memset(out, 0, (size_t)taps_bytes(matrix));
+    if (shape.columns % CG_PANEL_COLUMNS != 0) memset(out, 0, (size_t)elements_bytes(matrix, side * side));
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t column = 0; column < shape.columns; column++) {
-            double taps[3][3], transformed[4][4];
+            double taps[3][3], transformed[MOST_ELEMENTS][MOST_ELEMENTS];
             for (int t = 0; t < 9; t++) taps[t / 3][t % 3] = source[(t * channels + c) * shape.columns + column];
-            transform_taps((const double(*)[3])taps, transformed);
+            transform_taps((const double(*)[3])taps, by_two, transformed);
             float *first =
                 target + column / CG_PANEL_COLUMNS * panel + c * CG_PANEL_COLUMNS + column % CG_PANEL_COLUMNS;
-            for (int t = 0; t < 16; t++) first[t * channels * CG_PANEL_COLUMNS] = (float)transformed[t / 4][t % 4];
+            for (int t = 0; t < side * side; t++)
+                first[cg_tap_place(by_two, t / side, t % side) * channels * CG_PANEL_COLUMNS] =
+                    (float)transformed[t / side][t % side];
         }
     }
 }
 
+static int64_t taps_bytes(const ir_tensor *matrix) { return elements_bytes(matrix, 16); }
+static void pack_taps(const ir_tensor *matrix, void *out) { pack_elements(matrix, false, out); }
 const cg_packing cg_pack_taps = {.name = "taps", .matrix_bytes = taps_bytes, .pack_matrix = pack_taps};
 
-const cg_layout cg_layout_f32 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_panels, .taps = &cg_pack_taps};
+static int64_t by_two_bytes(const ir_tensor *matrix) { return elements_bytes(matrix, 25); }
+static void pack_by_two(const ir_tensor *matrix, void *out) { pack_elements(matrix, true, out); }
+const cg_packing cg_pack_taps_by_two = {.name = "by two", .matrix_bytes = by_two_bytes, .pack_matrix = pack_by_two};
+
+const cg_layout cg_layout_f32 = {&cg_pack_panels, &cg_pack_panels, {&cg_pack_taps, &cg_pack_taps_by_two}};
 const cg_layout cg_layout_bf16 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_bf16};
 
 int64_t cg_packed_bytes(const cg_packing *packing, const ir_tensor *tensor, pl_weight_use use)

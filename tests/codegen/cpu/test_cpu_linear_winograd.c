@@ -17,6 +17,7 @@
     "r = input f32[" x "]\n" before "w = weights f32[" weights "]\nc = Conv(x, w) {" attributes "}\n" behind           \
     "return y\n"
 #define PADDED "pads=[1, 1, 1, 1]"
+#define BY_TWO PADDED ", strides=[2, 2]"
 
 /* Is the graph's only linear one with transformed taps? */
 static bool has_taps(const char *notation)
@@ -29,21 +30,32 @@ static bool has_taps(const char *notation)
         if (plan->kernels[i].kind != PL_LINEAR) continue;
         const pl_linear *k = &plan->kernels[i].linear;
         linears++;
-        assert_int_equal(plan->buffers[k->weight].use == PL_TAPS, pl_taps_of(k, &found));
-        taps += plan->buffers[k->weight].use == PL_TAPS;
+        bool is_found = pl_taps_of(k, &found);
+        pl_weight_use use = !is_found ? PL_MATRIX : found.step == 1 ? PL_TAPS : PL_TAPS_BY_TWO;
+        assert_int_equal(plan->buffers[k->weight].use, use);
+        taps += is_found;
     }
     ir_arena_destroy(arena);
     assert_int_equal(linears, 1);
     return taps == 1;
 }
 
-static void windows_that_move_by_one_have_transformed_taps(void **state)
+static void windows_that_move_by_one_or_two_have_transformed_taps(void **state)
 {
     (void)state;
     assert_true(has_taps(CONV("L,16,8,6", "16,16,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n")));
     assert_true(has_taps(CONV("L,16,8,6", "32,16,3,3", "x = Relu(r)\n", "pads=[2, 0, 0, 2]", "y = Relu(c)\n")));
+    assert_true(has_taps(CONV("L,16,8,16", "16,16,3,3", "x = Relu(r)\n", BY_TWO, "y = Relu(c)\n")));
+    assert_true(has_taps(CONV("L,16,15,11", "32,16,3,3", "x = Relu(r)\n", BY_TWO, "y = Relu(c)\n")));
+    assert_true(has_taps(CONV("L,512,8,8", "512,512,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n")));
     static const char *const others[] = {
-        CONV("L,16,8,6", "16,16,3,3", "x = Relu(r)\n", "pads=[1, 1, 1, 1], strides=[2, 2]", "y = Relu(c)\n"),
+        CONV("L,16,8,16", "16,16,3,3", "x = Relu(r)\n", PADDED ", strides=[1, 2]", "y = Relu(c)\n"),
+        CONV("L,16,8,16", "16,16,3,3", "x = Relu(r)\n", PADDED ", strides=[2, 1]", "y = Relu(c)\n"),
+        CONV("L,16,24,24", "16,16,3,3", "x = Relu(r)\n", PADDED ", strides=[3, 3]", "y = Relu(c)\n"),
+        CONV("L,16,32,32", "16,16,3,3", "x = Relu(r)\n", PADDED ", strides=[4, 4]", "y = Relu(c)\n"),
+        CONV("L,16,10,16", "16,16,3,3", "x = Relu(r)\n", BY_TWO, "y = Relu(c)\n"),
+        CONV("L,16,12,12", "16,16,3,3", "x = Relu(r)\n", "dilations=[2, 2], " BY_TWO, "y = Relu(c)\n"),
+        CONV("L,256,16,16", "144,256,3,3", "x = Relu(r)\n", BY_TWO, "y = Relu(c)\n"),
         CONV("L,16,8,6", "16,16,3,3", "x = Relu(r)\n", "pads=[2, 2, 2, 2], dilations=[2, 2]", "y = Relu(c)\n"),
         CONV("L,16,7,6", "16,16,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
         CONV("L,16,8,5", "16,16,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
@@ -53,8 +65,9 @@ static void windows_that_move_by_one_have_transformed_taps(void **state)
         CONV("L,16,8,6", "16,16,3,1", "x = Relu(r)\n", "pads=[1, 0, 1, 0]", "y = Relu(c)\n"),
         CONV("L,16,8,6", "16,16,5,5", "x = Relu(r)\n", "pads=[2, 2, 2, 2]", "y = Relu(c)\n"),
         CONV("L,16,4,2", "16,16,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
-        CONV("L,272,8,6", "16,272,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
+        CONV("L,528,8,6", "16,528,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
         CONV("L,256,8,6", "80,256,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
+        CONV("L,512,8,8", "528,512,3,3", "x = Relu(r)\n", PADDED, "y = Relu(c)\n"),
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_false(has_taps(others[i]));
 }
@@ -68,11 +81,18 @@ static void sums_of_every_size_agree(void **state)
                                            {"L,16,8,6", "48,16,3,3", PADDED},
                                            {"L,48,6,10", "80,48,3,3", PADDED},
                                            {"L,32,6,4", "144,32,3,3", "pads=[0, 2, 2, 0]"},
+                                           {"L,144,4,4", "16,144,3,3", PADDED},
+                                           {"L,128,8,8", "16,128,3,3", BY_TWO},
+                                           {"L,16,8,8", "16,16,3,3", BY_TWO},
+                                           {"L,48,7,16", "80,48,3,3", BY_TWO},
+                                           {"L,80,12,8", "144,80,3,3", "pads=[0, 2, 2, 0], strides=[2, 2]"},
+                                           {"2,32,24,26", "16,32,3,3", "pads=[2, 2, 2, 2], strides=[2, 2]"},
                                            {"2,16,12,14", "16,16,3,3", "pads=[2, 2, 2, 2]"}};
     char notation[512];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(notation, sizeof notation,
-                 "x = input f32[%s]\nw = weights f32[%s]\ny = Conv(x, w) {%s}\nz = input f32[L]\nu = Neg(z)\n"
+                 "x = input f32[%s]\nw0 = weights f32[%s]\nquarter = constant f32[] [0.25]\nw = Mul(w0, quarter)\n"
+                 "y = Conv(x, w) {%s}\nz = input f32[L]\nu = Neg(z)\n"
                  "return y, u\n",
                  cases[i][0], cases[i][1], cases[i][2]);
         assert_code_agrees_everywhere(notation, lengths);
@@ -91,6 +111,10 @@ static void epilogues_and_groups_agree(void **state)
     assert_code_agrees("x = input f32[L,32,6,6]\nw = weights f32[32,16,3,3]\nb = weights f32[32]\n"
                        "c = Conv(x, w, b) {group=2, " PADDED "}\ny = Relu(c)\nreturn y\n",
                        lengths);
+    assert_code_agrees("x = input f32[L,32,12,8]\nw = weights f32[32,16,3,3]\nb = weights f32[32]\n"
+                       "c = Conv(x, w, b) {group=2, " BY_TWO "}\nd = Relu(c)\nv = weights f32[32,32,3,3]\n"
+                       "e = Conv(d, v, b) {" PADDED "}\nf = Add(e, d)\ny = Gelu(f)\nreturn y\n",
+                       lengths);
 }
 
 /* A tap of 0 times infinity is NaN. */
@@ -100,6 +124,9 @@ static void taps_of_zero_are_kept(void **state)
     static const int64_t lengths[] = {1, 2, 0};
     assert_code_agrees("r = input f32[L,16,6,8]\np = Relu(r)\nx = Log(p)\nw0 = weights f32[16,16,3,3]\n"
                        "w1 = Relu(w0)\nw = Sqrt(w1)\ny = Conv(x, w) {" PADDED "}\nreturn y\n",
+                       lengths);
+    assert_code_agrees("r = input f32[L,16,12,16]\np = Relu(r)\nx = Log(p)\nw0 = weights f32[16,16,3,3]\n"
+                       "w1 = Relu(w0)\nw = Sqrt(w1)\ny = Conv(x, w) {" BY_TWO "}\nreturn y\n",
                        lengths);
 }
 
@@ -113,12 +140,12 @@ static void infinite_and_nan_elements_reach_their_own_windows(void **state)
         "p = Relu(r)\nx = Log(p)\n", "x = Sqrt(r)\n",
         "limit = constant f32[] [0.9]\nmost = constant f32[] [3e38]\nis = Greater(r, limit)\nx = Where(is, most, r)\n"};
     char notation[512];
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+    for (size_t i = 0; i < 2 * (sizeof before / sizeof *before); i++) {
         snprintf(notation, sizeof notation,
-                 "r = input f32[L,16,6,8]\n%sw0 = weights f32[16,16,3,3]\nsmall = constant f32[] [0.01]\n"
-                 "w1 = Mul(w0, w0)\nw2 = Mul(w1, small)\nw = Add(w2, small)\nc = Conv(x, w) {" PADDED
-                 "}\ny = Identity(c)\nreturn y\n",
-                 before[i]);
+                 "r = input f32[L,16,%s]\n%sw0 = weights f32[16,16,3,3]\nsmall = constant f32[] [0.01]\n"
+                 "w1 = Mul(w0, w0)\nw2 = Mul(w1, small)\nw = Add(w2, small)\nc = Conv(x, w) {%s}\n"
+                 "y = Identity(c)\nreturn y\n",
+                 i % 2 == 0 ? "6,8" : "12,15", before[i / 2], i % 2 == 0 ? PADDED : BY_TWO);
         assert_code_agrees(notation, lengths);
     }
 }
@@ -126,7 +153,7 @@ static void infinite_and_nan_elements_reach_their_own_windows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_that_move_by_one_have_transformed_taps),
+        cmocka_unit_test(windows_that_move_by_one_or_two_have_transformed_taps),
         cmocka_unit_test(sums_of_every_size_agree),
         cmocka_unit_test(epilogues_and_groups_agree),
         cmocka_unit_test(taps_of_zero_are_kept),

@@ -78,25 +78,31 @@ static void pairs_pack_two_rows_per_word_padded_at_the_front(void **state)
 }
 
 /* G g Gᵀ for every channel and column, from the definition of G. */
-static void check_taps(int64_t channels, int64_t columns)
+static void check_taps(int64_t channels, int64_t columns, bool by_two)
 {
-    static const double g[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+    static const double by_one_g[][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+    static const double by_two_g[][3] = {{1, 0, 0}, {0, 1, 0}, {1, 0, 1}, {0, 0, 1}, {0, 1, 0}};
+    const cg_packing *packing = by_two ? &cg_pack_taps_by_two : &cg_pack_taps;
+    const double(*g)[3] = by_two ? by_two_g : by_one_g;
+    int64_t side = by_two ? 5 : 4, elements = side * side;
+    pl_weight_use use = by_two ? PL_TAPS_BY_TWO : PL_TAPS;
     int64_t dims[] = {3, 3, channels, columns}, panels = (columns + 63) / 64;
     float *data = malloc((size_t)(9 * channels * columns) * sizeof *data);
     for (int64_t i = 0; i < 9 * channels * columns; i++) data[i] = (float)(i * i % 251) - 100;
     ir_tensor tensor = tensor_of(MDOT_DTYPE_F32, 4, dims, data);
-    int64_t bytes = cg_packed_bytes(&cg_pack_taps, &tensor, PL_TAPS);
-    assert_int_equal(bytes, panels * 64 * 16 * channels * 4);
+    int64_t bytes = cg_packed_bytes(packing, &tensor, use);
+    assert_int_equal(bytes, panels * 64 * elements * channels * 4);
     float *out = malloc((size_t)bytes);
     memset(out, 0xFF, (size_t)bytes);
-    cg_pack(&cg_pack_taps, &tensor, PL_TAPS, out);
-    for (int64_t row = 0; row < 16 * channels; row++)
+    cg_pack(packing, &tensor, use, out);
+    for (int64_t row = 0; row < elements * channels; row++)
         for (int64_t c = 0; c < panels * 64; c++) {
-            int64_t element = row / channels, channel = row % channels;
+            int64_t element = row / channels, channel = row % channels, y = element / side, x = element % side;
+            int64_t place = cg_tap_place(by_two, (int)y, (int)x) * channels + channel;
             double sum = 0;
             for (int t = 0; t < 9 && c < columns; t++)
-                sum += g[element / 4][t / 3] * g[element % 4][t % 3] * data[(t * channels + channel) * columns + c];
-            assert_compare(out[(c / 64 * 16 * channels + row) * 64 + c % 64], ==, (float)sum);
+                sum += g[y][t / 3] * g[x][t % 3] * data[(t * channels + channel) * columns + c];
+            assert_compare(out[(c / 64 * elements * channels + place) * 64 + c % 64], ==, (float)sum);
         }
     free(out);
     free(data);
@@ -105,9 +111,11 @@ static void check_taps(int64_t channels, int64_t columns)
 static void taps_are_transformed_in_both_dimensions(void **state)
 {
     (void)state;
-    check_taps(1, 1);
-    check_taps(3, 64);
-    check_taps(2, 70);
+    for (int i = 0; i < 2; i++) {
+        check_taps(1, 1, i == 1);
+        check_taps(3, 64, i == 1);
+        check_taps(2, 70, i == 1);
+    }
 }
 
 static void vector_is_a_matrix_of_one_row(void **state)
@@ -162,6 +170,7 @@ static void sizes_that_overflow_are_refused(void **state)
     const int64_t taps[] = {9, INT64_MAX / 9 / 4 / 2};
     matrix = tensor_of(MDOT_DTYPE_F32, 2, taps, NULL);
     assert_int_equal(cg_packed_bytes(&cg_pack_taps, &matrix, PL_TAPS), -1);
+    assert_int_equal(cg_packed_bytes(&cg_pack_taps_by_two, &matrix, PL_TAPS_BY_TWO), -1);
 }
 
 int main(void)

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,18 +159,23 @@ static void linear_with_a_residual_is_sliced(void **state)
 static void three_by_three_windows_are_sliced_by_squares(void **state)
 {
     (void)state;
-    static const char windows[] = "r = input f32[L,6,6,16]\np = Relu(r)\nx = Log(p)\nw = weights f32[144,16]\n"
-                                  "h = mdot.Windows(x) {axis=2, size=3, stride=1, dilation=1}\n"
-                                  "v = mdot.Windows(h) {axis=1, size=3, stride=1, dilation=1}\n"
-                                  "t = Transpose(v) {perm=[0, 1, 3, 2, 4, 5]}\ns = constant i64[4] [-1, 4, 4, 144]\n"
-                                  "m = Reshape(t, s)\ny = mdot.Linear(m, w)\nreturn y\n";
-    ir_arena *arena = ir_arena_create(0);
-    const pl_plan *plan = plan_of(graph_of(windows, arena));
-    int taps = 0;
-    for (int b = 0; b < plan->buffer_count; b++) taps += plan->buffers[b].use == PL_TAPS;
-    ir_arena_destroy(arena);
-    assert_int_equal(taps, 1);
-    check_slices(windows, PL_LINEAR, true);
+    for (int stride = 1; stride <= 2; stride++) {
+        char windows[512];
+        snprintf(windows, sizeof windows,
+                 "r = input f32[L,%d,%d,16]\np = Relu(r)\nx = Log(p)\nw = weights f32[144,16]\n"
+                 "h = mdot.Windows(x) {axis=2, size=3, stride=%d, dilation=1}\n"
+                 "v = mdot.Windows(h) {axis=1, size=3, stride=%d, dilation=1}\n"
+                 "t = Transpose(v) {perm=[0, 1, 3, 2, 4, 5]}\ns = constant i64[4] [-1, 4, 4, 144]\n"
+                 "m = Reshape(t, s)\ny = mdot.Linear(m, w)\nreturn y\n",
+                 3 * stride + 3, 3 * stride + 3, stride, stride);
+        ir_arena *arena = ir_arena_create(0);
+        const pl_plan *plan = plan_of(graph_of(windows, arena));
+        int taps = 0;
+        for (int b = 0; b < plan->buffer_count; b++) taps += plan->buffers[b].use >= PL_TAPS;
+        ir_arena_destroy(arena);
+        assert_int_equal(taps, 1);
+        check_slices(windows, PL_LINEAR, true);
+    }
 }
 
 static void linear_of_one_row_is_not_split(void **state)
