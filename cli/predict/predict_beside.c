@@ -63,6 +63,13 @@ static mdot_status load_partner(const predict_request *r, mdot_context *context,
     return status;
 }
 
+static bool is_like_measured(const mdot_gpu_load *load)
+{
+    double f = log(load->fp32_tflops), m = log(load->memory_gbps);
+    return fmin(hypot(f - log(4.37), m - log(240)),
+                fmin(hypot(f - log(9.3), m - log(732)), hypot(f - log(15.7), m - log(900)))) < .5;
+}
+
 mdot_status predict_beside(const predict_request *r, mdot_context *context, predict_answers *answers, mdot_error *err)
 {
     mdot_predictor *interference = NULL;
@@ -76,6 +83,9 @@ mdot_status predict_beside(const predict_request *r, mdot_context *context, pred
     if (status == MDOT_OK && cli_gpu_count(&answers->configurations[0]) > 1 && !r->reading.quiet)
         cli_message("predict", "warning: --beside was measured with jobs on one GPU: on several, a job waits for its "
                                "slowest GPU, and exchanges of both jobs share the links");
+    if (status == MDOT_OK && !is_like_measured(&loads[0]) && !r->reading.quiet)
+        cli_message("predict", "warning: --beside was measured on K80, P100 and V100; other GPUs are assumed to slice "
+                               "time, with a wide interval: measure a pair before you rely on it");
     for (int side = 0; status == MDOT_OK && side < 2; side++) {
         answers->beside[side] = (mdot_beside)MDOT_INIT(mdot_beside);
         status = mdot_predict_beside(pairs, &loads[side], &loads[1 - side], &answers->beside[side], err);
@@ -90,12 +100,6 @@ static double gain_of(const predict_answers *answers)
     return 1 / answers->beside[0].slowdown + 1 / answers->beside[1].slowdown;
 }
 
-static void print_side(const char *name, const mdot_beside *side)
-{
-    printf("  %s   %.*f ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", name, predict_decimals(side->step_ms),
-           side->step_ms, side->slowdown, side->lower_slowdown, side->upper_slowdown);
-}
-
 void predict_print_beside(const predict_request *r, const predict_answers *answers)
 {
     cli_text name;
@@ -103,8 +107,9 @@ void predict_print_beside(const predict_request *r, const predict_answers *answe
     double usable = (double)answers->predictions[0].usable_bytes / CLI_GIB, gain = gain_of(answers);
     printf("\n  beside      %s, batch %" PRId64 ", on the same GPU\n", cli_printable(&name, r->beside_path),
            answers->beside_batch);
-    print_side("this job ", own);
-    print_side("the other", partner);
+    for (const mdot_beside *b = own; b <= partner; b++)
+        printf("  %s   %.*f ms, slowdown %.2f, 90 %% interval %.2f to %.2f\n", b == own ? "this job " : "the other",
+               predict_decimals(b->step_ms), b->step_ms, b->slowdown, b->lower_slowdown, b->upper_slowdown);
     printf("  together    %.1f of %.1f GiB usable: %s\n", own->reserved_bytes / CLI_GIB, usable,
            own->fits ? "fit" : "do not fit");
     printf("  packing     %s: both do %.2f times the work of one after the other; %.2f to %.2f by the intervals\n",
@@ -115,20 +120,14 @@ void predict_print_beside(const predict_request *r, const predict_answers *answe
            1 / own->lower_slowdown + 1 / partner->lower_slowdown);
 }
 
-static void print_json_side(const mdot_beside *side)
-{
-    printf("{\"step_ms\": %.9g, \"slowdown\": %.9g, \"lower_slowdown\": %.9g, \"upper_slowdown\": %.9g}", side->step_ms,
-           side->slowdown, side->lower_slowdown, side->upper_slowdown);
-}
-
 void predict_json_beside(const predict_request *r, const predict_answers *answers)
 {
     printf(", \"beside\": {\"job\": ");
     cli_json_string(stdout, r->beside_path);
-    printf(", \"batch\": %" PRId64 ", \"own\": ", answers->beside_batch);
-    print_json_side(&answers->beside[0]);
-    printf(", \"partner\": ");
-    print_json_side(&answers->beside[1]);
+    printf(", \"batch\": %" PRId64, answers->beside_batch);
+    for (const mdot_beside *b = answers->beside; b <= &answers->beside[1]; b++)
+        printf(", \"%s\": {\"step_ms\": %.9g, \"slowdown\": %.9g, \"lower_slowdown\": %.9g, \"upper_slowdown\": %.9g}",
+               b == answers->beside ? "own" : "partner", b->step_ms, b->slowdown, b->lower_slowdown, b->upper_slowdown);
     printf(", \"reserved_bytes\": %.0f, \"fits\": %s, \"gain\": %.9g}", answers->beside[0].reserved_bytes,
            answers->beside[0].fits ? "true" : "false", gain_of(answers));
 }
