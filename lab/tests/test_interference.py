@@ -19,8 +19,9 @@ def made(jobs: int = 14) -> Pairs:
     index = np.array([(a, b) for a in range(jobs) for b in range(a, jobs)])
     bandwidth = 0.3 * np.log1p(loads[:, 4])
     logs = 0.4 + bandwidth[index] + 0.5 * bandwidth[index[:, ::-1]]
-    names = index.astype(str)
-    return Pairs(loads[index], np.exp(logs), names, names, np.array(["v100"] * len(index)))
+    names, found, cards = index.astype(str), loads[index], random.integers(0, 3, len(index))
+    found[..., process.RATES] = np.array([(4, 240), (9, 700), (15, 900)])[cards][:, None]
+    return Pairs(found, np.exp(logs), names, names, np.array(["k80", "p100", "v100"])[cards])
 
 
 def test_left_out_pairs_follow_the_law() -> None:
@@ -68,9 +69,24 @@ def test_folds_leave_out_whole_groups() -> None:
 def test_far_from_the_data_the_prior_and_a_wide_deviation_answer() -> None:
     pairs = made()
     fitted = process.fit(pairs.loads, pairs.slowdowns)
-    near, far = fitted(pairs.loads), fitted(pairs.loads * 1e9)
+    loads = pairs.loads * 1e9
+    loads[..., process.RATES] = pairs.loads[..., process.RATES]
+    near, far = fitted(pairs.loads), fitted(loads)
     assert np.allclose(far[0], fitted.prior, atol=1e-3)
     assert far[1].min() > 2 * np.median(near[1])
+
+
+def test_two_equal_jobs_on_an_unknown_card_are_at_most_twice_as_slow() -> None:
+    pairs = made()
+    fitted = process.fit(pairs.loads, pairs.slowdowns * 4)
+    loads = np.exp(np.random.default_rng(1).normal(0, 2, (500, 2, len(NUMBERS))))
+    loads[..., process.RATES] = 1e4
+    loads[:, 1] = loads[:, 0]
+    mean, deviation = fitted(loads)
+    assert (mean >= 0).all() and mean.max() <= np.log(2) + 1e-9
+    assert np.allclose(mean, process.time_slicing(fitted.law, loads))
+    assert np.allclose(deviation**2, fitted.law_variance)
+    assert (fitted.familiarity(pairs.loads) == 1).all() and fitted.familiarity(loads).max() < 1e-9
 
 
 def test_the_graph_is_the_process() -> None:
@@ -78,6 +94,11 @@ def test_the_graph_is_the_process() -> None:
     fitted = process.fit(pairs.loads, pairs.slowdowns)
     model = export.to_onnx(fitted, 1.7)
     assert export.difference(model, fitted, pairs.loads) < 2e-3
+    random = np.random.default_rng(2)
+    for factor in (1.2, 2, 1e3):
+        loads = pairs.loads[random.permutation(len(pairs.loads))[:30]].copy()
+        loads[..., process.RATES] *= factor
+        assert export.difference(model, fitted, loads) < 2e-3
 
 
 def test_an_idle_partner_costs_nothing() -> None:

@@ -8,7 +8,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from mdot_lab.interference.pairs import NUMBERS
-from mdot_lab.interference.process import BUSY, GATE, HOST, LEAST, Process
+from mdot_lab.interference.process import BUSY, CARD_SCALE, COMPUTE, GATE, HOST, LEAST, LEAST_USE, MEMORY, RATES, Process
 
 
 class Graph:
@@ -37,6 +37,34 @@ def _near(graph: Graph, logs: str, mean: np.ndarray, scale: np.ndarray, centres:
     return graph.node("Exp", whole)
 
 
+def _number(graph: Graph, side: str, index: int) -> str:
+    """One of a load's numbers, [1, 1]."""
+    return graph.node("MatMul", side, graph.constant(np.eye(len(NUMBERS))[:, index:index + 1]))
+
+
+def _time_slicing(graph: Graph, process: Process) -> str:
+    """The law for cards unlike the measured ones, [1, 1]."""
+    one, least = graph.constant(1.0), graph.constant(LEAST_USE)
+    factors = []
+    for side, power in zip(("own", "partner"), process.law[1:], strict=True):
+        use = graph.node("Max", _number(graph, side, COMPUTE), _number(graph, side, MEMORY), least)
+        factors.append(graph.node("Mul", graph.node("Log", graph.node("Min", use, one)), graph.constant(power)))
+    factor = graph.node("Exp", graph.node("Add", graph.node("Add", *factors), graph.constant(process.law[0])))
+    busy = [graph.node("Min", _number(graph, side, BUSY), one) for side in ("own", "partner")]
+    return graph.node("Log", graph.node("Add", graph.node("Mul", graph.node("Mul", *busy), factor), one))
+
+
+def _familiarity(graph: Graph, logs: str, process: Process) -> str:
+    """1 on a measured card, towards 0 far from all of them, [1, 1]."""
+    rates = graph.node("MatMul", logs, graph.constant(np.eye(len(NUMBERS))[:, RATES]))
+    near = _near(graph, rates, np.zeros(2), np.full(2, 1 / CARD_SCALE), process.cards / CARD_SCALE)
+    return graph.node("Min", graph.node("MatMul", near, graph.constant(np.ones((len(process.cards), 1)))), graph.constant(1.0))
+
+
+def _between(graph: Graph, known: str, near: str, far: str) -> str:
+    return graph.node("Add", far, graph.node("Mul", known, graph.node("Sub", near, far)))
+
+
 def to_onnx(process: Process, factor: float) -> onnx.ModelProto:
     """`factor` deviations are half the 90 % interval."""
     graph = Graph()
@@ -60,7 +88,9 @@ def to_onnx(process: Process, factor: float) -> onnx.ModelProto:
     known = graph.node("MatMul", graph.node("Mul", root, root), ones)
     total = graph.constant(float(process.amplitudes.sum()) + process.noise)
     variance = graph.node("Max", graph.node("Sub", total, known), graph.constant(process.noise))
-    deviation = graph.node("Sqrt", variance)
+    familiar = _familiarity(graph, own, process)
+    centre = _between(graph, familiar, graph.node("Relu", centre), _time_slicing(graph, process))
+    deviation = graph.node("Sqrt", _between(graph, familiar, variance, graph.constant(process.law_variance)))
     shifts = graph.node("MatMul", deviation, graph.constant(np.array([[-factor, 0, factor]])))
     logarithms = graph.node("Relu", graph.node("Add", shifts, centre))
     busy = np.zeros((len(NUMBERS), 1))
@@ -73,7 +103,6 @@ def to_onnx(process: Process, factor: float) -> onnx.ModelProto:
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model
-
 
 
 def difference(model: onnx.ModelProto, process: Process, loads: np.ndarray) -> float:

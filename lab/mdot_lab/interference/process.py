@@ -5,6 +5,14 @@ for each number and side. Far from every measured job, the answer returns to the
 to the prior's, so that unfamiliar jobs get wide intervals. The mean is exact: with one kernel for each side, the weights of all
 pairs are a matrix over the distinct loads. The deviation is that of a sparse process with POINTS pairs. A partner that keeps neither GPU nor host busy costs nothing:
 a factor of 1 - exp(-10 * (busy_share + host_share)), which is 1 within 5e-5 for every measured job.
+
+The measured cards were in different machines, whose loaders slowed some jobs more than the GPU did. On a card unlike all of them, by
+its two rates, the answer is that of time slicing, and the deviation is what that law leaves of the measured pairs:
+
+    slowdown = 1 + k * busy_own * busy_partner * utilisation_partner^p / utilisation_own^q
+
+Utilisation is the larger of the compute and memory shares, LEAST_USE to 1. With k <= 1, two equal jobs are at most twice as slow, and no
+job is slower than 1 + LEAST_USE^-q times. CARD_SCALE is the distance, in logarithms of the rates, at which the law takes over.
 """
 
 from __future__ import annotations
@@ -17,7 +25,9 @@ from torch import Tensor
 
 LEAST = 1e-4
 """Smaller numbers count as this before the logarithm."""
-BUSY, HOST, GATE = 1, 5, 10.0
+BUSY, COMPUTE, MEMORY, HOST, GATE = 1, 3, 4, 5, 10.0
+RATES = slice(7, 9)
+LEAST_USE, CARD_SCALE, LAW_STEPS, LAW_RATE, LAW_DECAY = 0.02, 0.25, 400, 0.03, 0.003
 POINTS, SAMPLE, STEPS, RATE = 160, 400, 60, 0.1
 """Inducing points; pairs and steps for the length scales."""
 KIND = torch.float64
@@ -39,15 +49,32 @@ class Process:
     whitening: Tensor
     prior: float
     noise: float
+    law: np.ndarray
+    """log k, and the powers of own and partner's utilisation."""
+    law_variance: float
+    cards: np.ndarray
+    """Logarithms of the measured cards' rates, [cards, 2]."""
 
     def __call__(self, loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of the log slowdown, [pairs, 2] each."""
+        mean, variance = self.of_measured_cards(loads)
+        known = self.familiarity(loads)[:, None]
+        return (known * np.maximum(mean, 0) + (1 - known) * time_slicing(self.law, loads),
+                np.sqrt(known * variance + (1 - known) * self.law_variance))
+
+    def familiarity(self, loads: np.ndarray) -> np.ndarray:
+        """1 on a measured card, towards 0 far from all of them."""
+        rates = np.log(loads[:, 0, RATES])[:, None]
+        return np.minimum(np.exp(-0.5 * ((rates - self.cards) ** 2).sum(2) / CARD_SCALE**2).sum(1), 1)
+
+    def of_measured_cards(self, loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the process."""
         own, partner = self.inputs(loads)
         a, b = _near(own, self.own), _near(partner, self.partner)
         mean = self.prior + a @ self.own_weights + b @ self.partner_weights + self.amplitudes[2] * ((a @ self.weights) * b).sum(1)
         kernel = _kernel(self.amplitudes, own, partner, self.own_points, self.partner_points)
         variance = (self.amplitudes.sum() + self.noise - (kernel @ self.whitening).square().sum(1)).clamp(min=self.noise)
-        return _pairs(mean), _pairs(variance.sqrt())
+        return _pairs(mean), _pairs(variance)
 
     @property
     def own_weights(self) -> Tensor:
@@ -115,11 +142,39 @@ def _choose_points(amplitudes: Tensor, own: Tensor, partner: Tensor) -> Tensor:
     return torch.tensor(chosen)
 
 
+def _shared(loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Product of the busy shares, and the log utilisation of both sides."""
+    busy = np.minimum(loads[:, :, BUSY], 1)
+    used = np.log(np.clip(np.maximum(loads[:, :, COMPUTE], loads[:, :, MEMORY]), LEAST_USE, 1))
+    return busy * busy[:, ::-1], np.stack([used, used[:, ::-1]], axis=-1)
+
+
+def time_slicing(law: np.ndarray, loads: np.ndarray) -> np.ndarray:
+    """Log slowdown by the law, [pairs, 2]."""
+    busy, used = _shared(loads)
+    return np.log1p(busy * np.exp(law[0] + used @ law[1:]))
+
+
+def fit_law(loads: np.ndarray, slowdowns: np.ndarray) -> np.ndarray:
+    """By absolute error, because loaders slow a few jobs manifold."""
+    busy, used = map(torch.tensor, _shared(loads))
+    logs = torch.tensor(np.log(slowdowns))
+    law = torch.tensor([-0.2, 0, 0], dtype=KIND, requires_grad=True)
+    optimizer = torch.optim.Adam([law], LAW_RATE)
+    for _ in range(LAW_STEPS):
+        optimizer.zero_grad()
+        loss = (torch.log1p(busy * torch.exp(law[0] + used @ law[1:])) - logs).abs().mean() + LAW_DECAY * law[1:].square().sum()
+        loss.backward()
+        optimizer.step()
+    found = law.detach().numpy()
+    return np.array([min(found[0], 0), min(found[1], 0), max(found[2], -found[1])])
+
+
 def fit(loads: np.ndarray, slowdowns: np.ndarray) -> Process:
     raw_own, raw_partner = _sides(loads)
     mean, deviation = raw_own.mean(0), raw_own.std(0) + 1e-6
     targets = torch.tensor(np.log(slowdowns), dtype=KIND).T.reshape(-1)
-    prior = float(targets.median())
+    prior, law = float(targets.median()), fit_law(loads, slowdowns)
     count = raw_own.shape[1]
     learnt = _learn_scales((raw_own - mean) / deviation, (raw_partner - mean) / deviation, targets - prior)
     scale_own, scale_partner = (torch.exp(-learnt[side * count:(side + 1) * count]) / deviation for side in (0, 1))
@@ -140,4 +195,6 @@ def fit(loads: np.ndarray, slowdowns: np.ndarray) -> Process:
     weights.index_put_((torch.cat([index[:, 0], index[:, 1]]), torch.cat([index[:, 1], index[:, 0]])), of_pair, accumulate=True)
     logs = torch.tensor(np.log(np.maximum(distinct, LEAST)), dtype=KIND) - mean
     return Process(mean, scale_own, scale_partner, logs * scale_own, logs * scale_partner, weights, own_points, partner_points,
-                   amplitudes, vectors * values.clamp(min=0).sqrt(), prior, noise)
+                   amplitudes, vectors * values.clamp(min=0).sqrt(), prior, noise, law,
+                   float(((time_slicing(law, loads) - np.log(slowdowns)) ** 2).mean()),
+                   np.unique(np.log(loads[:, 0, RATES]), axis=0))
