@@ -271,6 +271,20 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
     parts->wait_ms *= work;
 }
 
+/* A power limit slows the GPU's kernels down, and exchanges hide behind the slower ones. Links, the host and its memory
+ * keep their rates. Returns the factor. */
+static double slow_down(const rt_resolved_configuration *requested, const mdot_job *job, rt_step_parts *parts)
+{
+    if (requested->configuration.c.power_limit == 0) return 1;
+    rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
+    double slowdown = rt_power_slowdown(&requested->configuration, &terms, gpu_ms(parts, requested->micro_steps));
+    if (!(slowdown > 1 + NEGLIGIBLE_CHANGE)) return 1;
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
+        for (int work = 0; work < RT_WORK_COUNT; work++) parts->pass_ms[pass][work] *= slowdown;
+    parts->optimizer_ms *= slowdown;
+    return slowdown;
+}
+
 static rt_correction correct_configuration(const rt_resolved_configuration *requested,
                                            const rt_resolved_configuration *queried, const mdot_job *job,
                                            const rt_step_parts *queried_parts, rt_typical_rooflines *last)
@@ -284,14 +298,17 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     bool types_differ = requested->runs_as_program != queried->runs_as_program;
     bool differs = recompute_differs || types_differ || rt_replaces_fused_kernels(requested, job, queried_parts) ||
                    attention_ratio(requested, job, RT_PASS_FORWARD) != 1 || rt_sparse_update_ms(job, requested) > 0;
-    if (!rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs) return none;
+    bool is_same = !rt_is_corrected(rc, qc) && !precision_differs && !attention_differs && !differs;
+    if (is_same && rc->power_limit == 0) return none;
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);
     convert_passes(requested, queried, job, last, &parts);
     parts.optimizer_ms *=
         ratio_of(rt_optimizer_ms(job, requested, &requested->shard), rt_optimizer_ms(job, queried, &requested->shard));
     parts.optimizer_ms += rt_sparse_update_ms(job, requested);
-    double step = rt_overlapped_ms(&parts, requested->micro_steps);
+    double unlimited = rt_overlapped_ms(&parts, requested->micro_steps), slowdown = slow_down(requested, job, &parts);
+    if (is_same && slowdown == 1) return none;
+    double step = rt_overlapped_ms(&parts, requested->micro_steps), limited = step / unlimited;
     rt_step_parts passes = parts;
     passes.optimizer_ms = 0;
     double passes_step = rt_overlapped_ms(&passes, requested->micro_steps);
@@ -307,7 +324,8 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     step += exchanged + transferred + launched;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     rt_correction corrected = {.step_ms = step,
-                               .interval_factor = exp(INTERVAL_WIDENING * fabs(log(step / counted))),
+                               .interval_factor =
+                                   exp(INTERVAL_WIDENING * (fabs(log(step / limited / counted)) + log(slowdown))),
                                .is_analytic = true,
                                .exchanges = exchanges,
                                .exchanged_ms = exchanged,
@@ -342,19 +360,6 @@ static double launch_log(const rt_resolved_configuration *requested)
     const rt_configuration *c = &requested->configuration;
     if (c->c.framework != MDOT_FRAMEWORK_MEGATRON) return requested->assumes_framework ? HOST_LOG : STATED_LOG;
     return hypot(MEGATRON_LOG, c->gpu.compute_capability > 8 ? NEW_GPU_LOG : 0);
-}
-
-/* A power limit slows the GPU's kernels down. Links, the host and its memory keep their rates. */
-static void slow_down(rt_correction *corrected, double micro_steps, double slowdown)
-{
-    rt_step_parts *parts = &corrected->parts;
-    double others = corrected->step_ms - rt_overlapped_ms(parts, micro_steps);
-    for (int pass = 0; pass < RT_PASS_COUNT; pass++)
-        for (int work = 0; work < RT_WORK_COUNT; work++) parts->pass_ms[pass][work] *= slowdown;
-    parts->optimizer_ms *= slowdown;
-    corrected->step_ms = others + rt_overlapped_ms(parts, micro_steps);
-    corrected->interval_factor *= exp(INTERVAL_WIDENING * log(slowdown));
-    corrected->is_analytic = true;
 }
 
 static double work_ms(const rt_step_parts *parts, rt_work work)
@@ -451,10 +456,5 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
         corrected.host_log = launch * share;
         corrected.slow_host_log = may_be_megatron(requested, job) ? FRAMEWORK_LOG * share : corrected.host_log;
     }
-    if (requested->configuration.c.power_limit == 0) return corrected;
-    rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
-    double busy_ms = gpu_ms(&corrected.parts, requested->micro_steps);
-    double slowdown = rt_power_slowdown(&requested->configuration, &terms, busy_ms);
-    if (slowdown > 1 + NEGLIGIBLE_CHANGE) slow_down(&corrected, requested->micro_steps, slowdown);
     return corrected;
 }

@@ -105,6 +105,26 @@ static void slower_hosts_never_shorten_a_step_under_a_power_limit(void **state)
     (void)state;
 }
 
+static void exchanges_hide_behind_slower_passes(void **state)
+{
+    mdot_job *job = make_job(false);
+    int hidden = 0;
+    for (int64_t batch = 8; batch <= 512; batch *= 2) {
+        mdot_configuration c = {.batch = batch, .precision = MDOT_PRECISION_AMP, .gpu_count = 16};
+        c.node_count = c.data_parallel = 16;
+        double last = correct(job, c, 0.01).exchanged_ms;
+        for (c.power_limit = 400; c.power_limit > 90; c.power_limit /= 1.25) {
+            double exchanged = correct(job, c, 0.01).exchanged_ms;
+            assert_compare(exchanged, <=, last * (1 + 1e-12));
+            hidden += exchanged < 0.99 * last;
+            last = exchanged;
+        }
+    }
+    assert_compare(hidden, >, 5);
+    mdot_job_destroy(job);
+    (void)state;
+}
+
 /* Beside a frozen table, a sparse one adds this many tensors of the rows, at most of the table. */
 static void sparse_updates_move_the_picked_rows(void **state)
 {
@@ -137,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_work_in_the_update_never_shortens_a_step),
         cmocka_unit_test(slower_hosts_never_shorten_a_step_under_a_power_limit),
+        cmocka_unit_test(exchanges_hide_behind_slower_passes),
         cmocka_unit_test(sparse_updates_move_the_picked_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
