@@ -12,7 +12,7 @@ MDOT_BEGIN_DECLARATIONS
 
 enum {
     MDOT_PEAK_MOMENTS_MAX = 16,    /* moments per recorded pass */
-    MDOT_RECORDED_MEMORY_MAX = 12, /* recorded passes per job */
+    MDOT_RECORDED_MEMORY_MAX = 15, /* recorded passes per job */
     MDOT_CHECK_TEXT_BYTES = 512    /* bytes in a work check's text */
 };
 
@@ -33,7 +33,7 @@ typedef struct mdot_recorded_memory {
     mdot_recompute recompute;        /* this pass's recomputation */
     size_t moment_count;             /* 1 to MDOT_PEAK_MOMENTS_MAX */
     const mdot_peak_moment *moments; /* moment_count moments */
-    /* the pass of compiled code (torch.compile), which recomputes some tensors by itself; `recompute` is SELECTIVE */
+    /* the pass of compiled code (torch.compile), which recomputes some tensors by itself: SELECTIVE; or also BLOCKS */
     bool compiled;
 } mdot_recorded_memory;
 

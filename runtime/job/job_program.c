@@ -40,8 +40,8 @@ static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_er
     if ((unsigned)r->recompute > MDOT_RECOMPUTE_SELECTIVE)
         return BS_INVALID(err, "recorded[%zu].recompute is %d; accepted: nothing, blocks, selective", index,
                           (int)r->recompute);
-    if (r->compiled && r->recompute != MDOT_RECOMPUTE_SELECTIVE)
-        return BS_INVALID(err, "recorded[%zu] is compiled: its recompute must be selective", index);
+    if (r->compiled && r->recompute == MDOT_RECOMPUTE_NOTHING)
+        return BS_INVALID(err, "recorded[%zu] is compiled: its recompute must be selective or blocks", index);
     for (size_t i = 0; i < index; i++)
         if (p->recorded[i].precision == r->precision && p->recorded[i].recompute == r->recompute &&
             p->recorded[i].compiled == r->compiled)

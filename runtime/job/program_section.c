@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILED = MDOT_RECOMPUTE_SELECTIVE + 1 }; /* recomputation of compiled code */
+enum { COMPILED = 2 * MDOT_RECOMPUTE_SELECTIVE + 1 }; /* minus the recomputation of compiled code */
 
 static void put_record(rt_writer *w, const rt_program *p, size_t index)
 {
     const mdot_recorded_memory *r = &p->records[index];
     rt_put(w, (uint64_t)r->precision);
-    rt_put(w, r->compiled ? COMPILED : (uint64_t)r->recompute);
+    rt_put(w, r->compiled ? COMPILED - (uint64_t)r->recompute : (uint64_t)r->recompute);
     rt_put(w, (uint64_t)p->analytic_bytes[index]);
     rt_put(w, r->moment_count);
     for (size_t k = 0; k < r->moment_count; k++) {
@@ -85,9 +85,9 @@ static void get_record(rt_reader *r, rt_program *p, size_t index)
 {
     mdot_recorded_memory *record = &p->records[index];
     record->precision = (mdot_precision)rt_get_below(r, MDOT_PRECISION_PYTORCH + 1);
-    uint64_t recompute = rt_get_below(r, COMPILED + 1);
-    record->compiled = recompute == COMPILED;
-    record->recompute = record->compiled ? MDOT_RECOMPUTE_SELECTIVE : (mdot_recompute)recompute;
+    uint64_t recompute = rt_get_below(r, COMPILED);
+    record->compiled = recompute > MDOT_RECOMPUTE_SELECTIVE;
+    record->recompute = (mdot_recompute)(record->compiled ? COMPILED - recompute : recompute);
     p->analytic_bytes[index] = rt_get_count(r);
     record->moment_count = rt_get_below(r, MDOT_PEAK_MOMENTS_MAX + 1);
     for (size_t k = 0; k < record->moment_count; k++) {

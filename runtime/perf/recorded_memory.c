@@ -8,16 +8,19 @@
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 /* The record with the same tensor types and recomputation; otherwise with the same types; otherwise with the same
- * recomputation; otherwise the first. Code that recomputes because it is compiled prefers its own record, in which a
- * program's own checkpoints recompute, too. */
-static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted, bool compiled)
+ * recomputation; otherwise the first. Compiled code prefers its own record, which is selective in place of nothing, and
+ * in which a program's own checkpoints recompute, too. */
+static size_t nearest_record(const rt_program *p, const rt_activation_case *wanted, const mdot_configuration *c)
 {
     size_t nearest = 0;
     int best = 0;
+    static const mdot_recompute own[] = {MDOT_RECOMPUTE_SELECTIVE, MDOT_RECOMPUTE_BLOCKS, MDOT_RECOMPUTE_NOTHING};
     for (size_t i = 0; i < p->program.recorded_count; i++) {
         const mdot_recorded_memory *r = &p->records[i];
         int score = 8 * (rt_activation_type_of(r->precision) == wanted->type) +
-                    (r->compiled && compiled ? 4 : 2 * (r->recompute == wanted->recompute) + !r->compiled);
+                    (r->compiled && c->compiled != 0 && r->recompute == own[c->recompute]
+                         ? 4
+                         : 2 * (r->recompute == wanted->recompute) + !r->compiled);
         if (score <= best) continue;
         best = score;
         nearest = i;
@@ -103,7 +106,7 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     if (p == NULL || p->program.recorded_count == 0) return 0;
     const rt_activation_case *activation_case = &resolved->activation_case;
     const mdot_configuration *c = &resolved->configuration.c;
-    size_t record = nearest_record(p, activation_case, c->compiled != 0 && c->recompute == MDOT_RECOMPUTE_NOTHING);
+    size_t record = nearest_record(p, activation_case, c);
     if (!(p->analytic_bytes[record] > 0)) return 0;
     const mdot_recorded_memory *r = &p->records[record];
     double scale = analytic_bytes(job, resolved, r) / p->analytic_bytes[record];

@@ -159,15 +159,11 @@ static rt_shard shard_of(const mdot_job *job, const rt_configuration *configurat
 /* Compiled code recomputes like a selective checkpoint. A program's own checkpoints take precedence. */
 static rt_activation_case activation_case_of(const mdot_configuration *c, bool has_checkpoints)
 {
-    mdot_recompute recompute = c->recompute;
-    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0 && !has_checkpoints)
-        recompute = MDOT_RECOMPUTE_SELECTIVE;
     rt_activation_case activation_case = {.type = rt_activation_type_of(c->precision), .attention = c->attention};
-    if (c->mode == MDOT_MODE_INFERENCE) {
-        activation_case.is_inference = true;
-        return activation_case;
-    }
-    activation_case.recompute = recompute;
+    activation_case.is_inference = c->mode == MDOT_MODE_INFERENCE;
+    if (activation_case.is_inference) return activation_case;
+    bool is_own = c->recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0 && !has_checkpoints;
+    activation_case.recompute = is_own ? MDOT_RECOMPUTE_SELECTIVE : c->recompute;
     activation_case.loss = c->loss;
     return activation_case;
 }

@@ -127,7 +127,7 @@ static void numbers_have_limits(void **state)
     }
     record.moment_count = 2;
     record.compiled = true;
-    expect_refusal(&p, "recorded[0] is compiled: its recompute must be selective");
+    expect_refusal(&p, "recorded[0] is compiled: its recompute must be selective or blocks");
     record.compiled = false;
     double *const numbers[] = {&many[1].per_sample, &many[1].per_step, &many[1].weight_copies};
     for (size_t i = 0; i < 3; i++) {
@@ -147,7 +147,7 @@ static void numbers_have_limits(void **state)
     mdot_job_destroy(program_fixture_job(&p));
 }
 
-/* A program has one record per precision and recomputation, and one of compiled code. All come back from a file. */
+/* A program has one record per precision and recomputation, and two of compiled code. All come back from a file. */
 static void all_choices_are_accepted(void **state)
 {
     (void)state;
@@ -155,9 +155,9 @@ static void all_choices_are_accepted(void **state)
     mdot_recorded_memory all[MDOT_RECORDED_MEMORY_MAX];
     mdot_job_program p = program_fixture();
     for (int i = 0; i < MDOT_RECORDED_MEMORY_MAX; i++)
-        all[i] = (mdot_recorded_memory){.precision = recorded[i / 4],
-                                        .recompute = i % 4 < 3 ? (mdot_recompute)(i % 4) : MDOT_RECOMPUTE_SELECTIVE,
-                                        .compiled = i % 4 == 3,
+        all[i] = (mdot_recorded_memory){.precision = recorded[i / 5],
+                                        .recompute = (mdot_recompute)(i % 5 < 3 ? i % 5 : 5 - i % 5),
+                                        .compiled = i % 5 >= 3,
                                         .moment_count = 2,
                                         .moments = program_fixture().recorded[0].moments};
     p.recorded = all;
@@ -304,7 +304,7 @@ static void invalid_records_are_refused(void **state)
     mdot_recorded_memory changed[2];
     mdot_peak_moment moment;
     p.recorded_count = MDOT_RECORDED_MEMORY_MAX + 1;
-    expect_refusal(&p, "13 records");
+    expect_refusal(&p, "16 records");
     p = program_fixture();
     p.recorded = changed;
     memcpy(changed, program_fixture().recorded, sizeof changed);

@@ -128,7 +128,8 @@ static void the_nearest_of_several_records_is_used(void **state)
     static const mdot_peak_moment moment[] = {
         {.per_sample = 1000, .gradients = .125}, {.per_sample = 1000, .gradients = .25},
         {.per_sample = 1000, .gradients = .375}, {.per_sample = 1000, .gradients = .5},
-        {.per_sample = 1000, .gradients = .625}, {.per_sample = 1000, .gradients = .75}};
+        {.per_sample = 1000, .gradients = .625}, {.per_sample = 1000, .gradients = .75},
+        {.per_sample = 1000, .gradients = .875}};
     static const mdot_recorded_memory fp32 = {.precision = MDOT_PRECISION_FP32,
                                               .moment_count = 1,
                                               .moments = &moment[0]},
@@ -149,7 +150,12 @@ static void the_nearest_of_several_records_is_used(void **state)
                                                   .recompute = MDOT_RECOMPUTE_SELECTIVE,
                                                   .compiled = true,
                                                   .moment_count = 1,
-                                                  .moments = &moment[5]};
+                                                  .moments = &moment[5]},
+                                      repeated = {.precision = MDOT_PRECISION_FP32,
+                                                  .recompute = MDOT_RECOMPUTE_BLOCKS,
+                                                  .compiled = true,
+                                                  .moment_count = 1,
+                                                  .moments = &moment[6]};
     const struct {
         mdot_recorded_memory records[3];
         mdot_precision precision;
@@ -171,7 +177,11 @@ static void the_nearest_of_several_records_is_used(void **state)
                  {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 0, false},
                  {{compiled, selective, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .125, 0, false},
                  {{fp32, fp32_blocks, selective}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .625, 1, false},
-                 {{compiled, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 1, false}};
+                 {{compiled, fp32_blocks, fp32}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 1, false},
+                 {{compiled, fp32_blocks, repeated}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .875, 1, false},
+                 {{compiled, repeated, fp32_blocks}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_BLOCKS, .25, 0, false},
+                 {{repeated, selective, compiled}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_SELECTIVE, .625, 1, false},
+                 {{repeated, selective, compiled}, MDOT_PRECISION_FP32, MDOT_RECOMPUTE_NOTHING, .75, 1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mdot_job *plain = network(cases[i].has_checkpoints ? 1 : -1), *job = NULL;
         const mdot_job_program p = {.struct_size = sizeof p,
