@@ -39,7 +39,7 @@ class RecordedMemory:
     recompute: str
     moments: tuple[PeakMoment, ...]
     compiled: bool = False
-    """The pass of code that torch.compile compiled; `recompute` is selective."""
+    """The pass of code that torch.compile compiled; `recompute` is selective, or blocks."""
 
 
 @dataclasses.dataclass(frozen=True)

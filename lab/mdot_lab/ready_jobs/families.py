@@ -150,7 +150,7 @@ class Capture:
                 regions = self._module._regions(one, [block.rpartition(".")[0] for block in blocks])
                 if not regions:
                     raise ValueError("the blocks are no modules")
-            begin, extra = m._recomputations(line, regions, m._regions_by_time(regions, line.backward_start))
+            begin, extra = m._recomputations(line, regions, m.regions_by_time(regions, line.backward_start))
             block_at = np.full(line.clock, -1)
             for i, region in enumerate(regions):
                 block_at[region.first : region.last + 1] = i
@@ -181,7 +181,7 @@ class Capture:
         from mdot.trace import moments as m
 
         intervals, blocks, at = list(kept.intervals), list(kept.blocks), list(kept.block_at)
-        region_of = m._regions_by_time(regions, line.backward_start)
+        region_of = m.regions_by_time(regions, line.backward_start)
         for i, region in enumerate(regions):
             shift = len(at) - region.first
             at += [i] * (region.last + 1 - region.first)

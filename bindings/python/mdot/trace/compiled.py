@@ -10,7 +10,9 @@ Operators outside of compiled modules run as in eager mode."""
 
 from __future__ import annotations
 
+import bisect
 import collections
+import copy
 import dataclasses
 import functools
 import heapq
@@ -18,7 +20,7 @@ from typing import Any, Iterable, Sequence
 
 import torch
 
-from mdot.trace.moments import Interval
+from mdot.trace.moments import Interval, Region, recomputations, regions_by_time
 from mdot.trace.timeline import NEVER, Allocation, Call, Kind, Timeline
 
 _SMALLER = 4
@@ -80,14 +82,15 @@ class Step:
         self.readers: list[list[tuple[Call, list[int]]]] = [[] for _ in range(count)]
         self.is_first = [True] * count
         current = {id(allocation): i for i, allocation in enumerate(timeline.allocations)}
-        copies: dict[tuple[Any, int, int], int] = {}
+        copies: dict[Any, int] = {}
         for call in timeline.calls:
             read = [current[id(a)] for a in call.read if id(a) in current]
             made: list[int] = []
             if _name(call).removesuffix("_backward") in _POOLS:
                 read = [j for j in read if not self.is_forward(j) or not self.is_first[j]]
             if _name(call) in _COPIES and call.region > 0 and len(read) == len(call.made) == 1:
-                same = copies.setdefault((call.func, read[0], call.made[0].bytes), current[id(call.made[0])])
+                run = call.checkpoint and (call.checkpoint, call.time < timeline.backward_start)
+                same = copies.setdefault((call.func, read[0], call.made[0].bytes, run), current[id(call.made[0])])
                 if same != current[id(call.made[0])]:
                     self._join(same, current[id(call.made[0])])
                     current[id(call.made[0])] = same
@@ -107,8 +110,20 @@ class Step:
                 self.tensors[i].bytes = self.tensors[i].elements
             self._add_mask(i)
         self.order = sorted(range(len(self.tensors)), key=lambda i: self.tensors[i].start)
+        self._drop_unread()
         self.rebuilt = self._find_rebuilt()
         self.dropped = self._find_fused()
+
+    def _drop_unread(self) -> None:
+        """A second run ends where nobody reads the results."""
+        for i in reversed(self.order):
+            call = self.makers[i]
+            if call is not None and call.checkpoint and call.region and not self.is_forward(i) and not self.readers[i]:
+                for j in self.operands[i]:
+                    for _, made in (one for one in self.readers[j] if one[0] is call and i in one[1]):
+                        made.remove(i)
+                    self.readers[j] = [one for one in self.readers[j] if one[0] is not call or one[1]]
+                self.tensors[i].bytes, self.operands[i] = 0, []
 
     def _add_mask(self, i: int) -> None:
         maker, a = self.makers[i], self.tensors[i]
@@ -355,6 +370,64 @@ class _Flow:
 
 
 # ---- Intervals -------------------------------------------------------------------------------------------------------
+
+
+def with_checkpoints(timeline: Timeline, regions: Sequence[Region]) -> Timeline:
+    """The timeline of the same step with a checkpoint around each region. Operators run again where the backward pass
+    first reads one of its tensors, and the backward pass reads the new results instead."""
+    begin = recomputations(timeline, regions)
+    allocations = timeline.allocations
+    starts, shifts, base = [-1], [0], {}
+    for time, r in sorted((time, r) for r, time in enumerate(begin) if time < NEVER):
+        base[r] = time + shifts[-1]
+        starts.append(time)
+        shifts.append(shifts[-1] + regions[r].last - regions[r].first + 1)
+    at = [r if r in base else -1 for r in regions_by_time(regions, timeline.backward_start)]
+
+    def moved(time: int) -> int:
+        return time + shifts[bisect.bisect_right(starts, time) - 1] if time < NEVER else NEVER
+
+    region_of = {id(a): at[a.start] for a in allocations if a.start < timeline.backward_start and at[a.start] >= 0}
+    results = {id(allocations[i]) for r in base for i in regions[r].results}
+    first = {
+        id(a): dataclasses.replace(a, start=moved(a.start), end=moved(a.end), first_backward_use=moved(a.first_backward_use))
+        for a in allocations
+    }
+    second: dict[int, Allocation] = {}
+    for a in allocations:
+        if (region := region_of.get(id(a), -1)) >= 0:
+            own, offset = first[id(a)], base[region] - regions[region].first
+            last = regions[region].last + offset
+            end = own.end if last < own.end < NEVER else min(a.end + offset, last)
+            second[id(a)] = dataclasses.replace(own, start=a.start + offset, end=end, first_backward_use=NEVER)
+            if a.end < NEVER:
+                own.end, own.first_backward_use = min(a.end, a.last_forward_use), NEVER
+
+    def read(a: Allocation, time: int) -> Allocation:
+        """The first run's tensor, or the second run's."""
+        region = region_of.get(id(a), -1)
+        if region >= 0 and time >= base[region] + (regions[region].last - regions[region].first if id(a) in results else 0):
+            return second[id(a)]
+        own = first[id(a)]
+        if time >= timeline.backward_start > own.start:
+            own.end, own.first_backward_use = max(own.end, time), min(own.first_backward_use, time)
+        return own
+
+    calls = []
+    for call in timeline.calls:
+        time = moved(call.time)
+        calls.append(dataclasses.replace(call, time=time, read=[read(a, time) for a in call.read], made=[read(a, time) for a in call.made]))
+        region = at[call.time] if call.time < timeline.backward_start else -1
+        if region >= 0:
+            calls[-1].checkpoint = region + 1
+            time = base[region] + call.time - regions[region].first
+            sides = [[second[id(a)] if region_of.get(id(a)) == region else read(a, time) for a in side] for side in (call.read, call.made)]
+            calls.append(dataclasses.replace(calls[-1], time=time, read=sides[0], made=sides[1]))
+    made = copy.copy(timeline)
+    made.allocations = [*first.values(), *second.values()]
+    made.calls = sorted(calls, key=lambda call: call.time)
+    made.clock = moved(timeline.clock - 1) + 1
+    return made
 
 
 def as_compiled(timeline: Timeline) -> list[Interval]:

@@ -54,7 +54,7 @@ def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
     """A block's saved tensors are released at its end, and recomputed when the backward pass reaches the block. Its
     results, and tensors from before it that it reads, stay until the next block, or itself, is recomputed from them."""
     intervals: list[Interval] = []
-    region_of = _regions_by_time(regions, timeline.backward_start)
+    region_of = regions_by_time(regions, timeline.backward_start)
     begin, extra = _recomputations(timeline, regions, region_of)
     firsts = [region.first for region in regions]
     for index, a in enumerate(timeline.allocations):
@@ -78,7 +78,12 @@ def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
     return intervals
 
 
-def _regions_by_time(regions: Sequence[Region], count: int) -> list[int]:
+def recomputations(timeline: Timeline, regions: Sequence[Region]) -> list[int]:
+    """For each block, the backward pass's arrival time; NEVER if it needs none of the block's tensors."""
+    return _recomputations(timeline, regions, regions_by_time(regions, timeline.backward_start))[0]
+
+
+def regions_by_time(regions: Sequence[Region], count: int) -> list[int]:
     found = [-1] * count
     for i, region in enumerate(regions):
         for time in range(region.first, min(region.last + 1, count)):

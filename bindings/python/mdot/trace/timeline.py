@@ -8,11 +8,13 @@ storage object is the release. The bytes follow from shapes alone, so that the r
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import enum
 import functools
 import weakref
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator
+from unittest import mock
 
 import torch
 from torch.utils import checkpoint
@@ -139,6 +141,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.calls: list[Call] = []
         self._regions: list[tuple[int, int]] = [(0, 0)]
         """Where compiled modules begin and end, by autograd's numbers of nodes, with the region that follows."""
+        self._reentrant: list[int] = []
+        """The reentrant checkpoints that run, first or again."""
         self.peak = 0
         """The most bytes that were allocated at once."""
         self._live = 0
@@ -251,12 +255,40 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._regions[-1][1]
         return self._regions[bisect.bisect_right(self._regions, (node._sequence_nr(), NEVER)) - 1][1]
 
+    @contextlib.contextmanager
+    def reentrant_checkpoints(self) -> Iterator[None]:
+        """A reentrant checkpoint's second run makes nodes, whose backward operators belong to the region of the first."""
+
+        def noted(original: Any) -> Any:
+            def run(context: Any, *args: Any) -> Any:
+                self._reentrant.append(id(context))
+                before = self._regions[-1][1]
+                self.enter_region(self._region())
+                try:
+                    return original(context, *args)
+                finally:
+                    self.enter_region(before)
+                    self._reentrant.pop()
+
+            return staticmethod(run)
+
+        function = checkpoint.CheckpointFunction
+        with mock.patch.multiple(function, forward=noted(function.forward), backward=noted(function.backward)):
+            yield
+
+    def _checkpoint(self) -> int:
+        """The checkpointed region that runs, first or again; 0: none."""
+        node = torch._C._current_autograd_node() if self.backward_start != NEVER else None
+        if self._reentrant and (node is None or node.name() == "CheckpointFunctionBackward"):
+            return self._reentrant[-1]
+        return _checkpoint()
+
     def _note_call(self, func: Any, operands: list[torch.Tensor], made: list[Allocation]) -> None:
         read = [found for tensor in operands for storage in storages(tensor) if (found := self._alive.get(storage._cdata))]
         if func._schema.is_mutable and not made:
             made = read[:1]
         if made:
-            self.calls.append(Call(func, self.clock, self._region(), read, made, _checkpoint()))
+            self.calls.append(Call(func, self.clock, self._region(), read, made, self._checkpoint()))
 
     def _note_reads(self, name: str, result: Allocation, operands: list[torch.Tensor]) -> None:
         read = [found for tensor in operands for storage in storages(tensor) if (found := self._alive.get(storage._cdata))]

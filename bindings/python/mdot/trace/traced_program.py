@@ -15,7 +15,7 @@ from mdot.program import Program as JobProgram
 from mdot.program import RecordedMemory, WorkCheck
 from mdot.trace.autocast import HALVES
 from mdot.trace.batch import other_than
-from mdot.trace.compiled import as_compiled
+from mdot.trace.compiled import as_compiled, with_checkpoints
 from mdot.trace.fixed_batch import FixedBatch
 from mdot.trace.graph import Graph
 from mdot.trace.known_calls import DataDependent
@@ -221,21 +221,22 @@ def records(
     made = []
     for precision, one in program.runs.items():
         timeline = one.timeline
-        length = timeline.clock
 
-        def add(recompute: str, intervals: list[Interval]) -> None:
-            found = moments(intervals, length, timeline.samples, times.get((precision, recompute), ()))
-            program.times[precision, recompute] = list(found)
-            compiled = recompute == "compiled"
-            made.append(RecordedMemory(precision, "selective" if compiled else recompute, tuple(found.values()), compiled))
+        def add(recompute: str, intervals: list[Interval], compiled: bool = False, length: int = timeline.clock) -> None:
+            key = precision, f"compiled {recompute}" if compiled else recompute
+            found = moments(intervals, length, timeline.samples, times.get(key, ()))
+            program.times[key] = list(found)
+            made.append(RecordedMemory(precision, recompute, tuple(found.values()), compiled))
 
         add("nothing", as_run(timeline))
-        add("compiled", as_compiled(timeline))
+        add("selective", as_compiled(timeline), True)
         if one.recomputed:  # the program chose
             continue
         regions = _regions(one, blocks)
         if regions:
             add("blocks", by_block(timeline, regions))
+            repeated = with_checkpoints(timeline, regions)
+            add("blocks", as_compiled(repeated), True, repeated.clock)
         add("selective", selectively(timeline))
     return tuple(made)
 

@@ -161,6 +161,7 @@ def _run(
         stack.enter_context(changes[0])
         if counts_work:
             stack.enter_context(functions.counted(timeline.work))
+        stack.enter_context(timeline.reentrant_checkpoints())
         stack.enter_context(timeline)
         for change in changes[1:]:
             stack.enter_context(change)
