@@ -134,6 +134,7 @@ typedef enum co_style {
     CO_POSITIVE, /* floats e^x of these, for roots and logarithms */
     CO_UNIT,     /* floats between 0 and 1, for probabilities */
     CO_WIDE,     /* floats eight times as great; integers from 0 to 9 */
+    CO_NARROW,   /* floats a sixteenth as great, for functions that saturate; integers as in CO_WIDE */
     CO_VAST,     /* integers of any size up to 2^20 and of both signs, where no table limits them */
     CO_MASKED    /* the first row of each mask is off */
 } co_style;
@@ -145,8 +146,9 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
 /* The exclusive upper bound of the input's integers; INT64_MAX: no table, dimension or length limits them. */
 int64_t co_index_bound(const ir_graph *typed, int input, int64_t length);
 /* Returns the permitted error, relative to the largest value, if the model itself computes in 16 bits: a few times the
- * coarsest type's spacing. 0 if the model computes in wider types only. */
-double co_rounding(const ir_graph *typed);
+ * coarsest type's spacing. 0 if the model computes in wider types only. *out_quantised includes the steps of quantised
+ * values. */
+double co_rounding(const ir_graph *typed, double *out_quantised);
 /* Per output, one step of the quantised values that it consists of, because right code may round a value between two
  * steps to either. 0: other outputs. False: memory ran out. */
 bool co_find_steps(const ir_graph *typed, ir_arena *arena, double *out_steps);
@@ -168,18 +170,22 @@ typedef struct co_bounds {
     double *error; /* permitted error */
     double *rounding; /* change by 16-bit factors; NULL: the code multiplies in f32 */
     double base;      /* permitted relative to the scale if rounding changes nothing by more */
+    double tight;     /* the same without rounding to quantised steps */
+    double moved;     /* share of elements that rounding changes by more than that */
     double step;      /* permitted for a few elements of quantised outputs (co_find_steps) */
 } co_bounds;
 /* The permitted error is `base` times the scale; or more, if rounding changes the element, its column or its row by
  * more in the model itself. half: index in `rounded`, or -1. *typical collects the median sensitivity over all
  * lengths, for outputs with few elements. *out_vague: share of elements with a bound above a tenth of the scale; such
  * values say little. False: memory ran out. */
-bool co_find_bounds(const co_expected *expected, bool has_channels, int half, double base, double step, double *typical,
-                    ir_arena *arena, co_bounds *out_bounds, double *out_vague);
+bool co_find_bounds(const co_expected *expected, bool has_channels, int half, double base, double step, double tight,
+                    double units, double *typical, ir_arena *arena, co_bounds *out_bounds, double *out_vague);
 
 typedef struct co_worst { /* where the error is the greatest part of what is permitted */
     double share;         /* error over permitted error; passes up to 1 */
     double error, bound;  /* both relative to the scale */
+    double moved;         /* share of elements with an error above `tight` */
+    int64_t length;       /* of the run, from the caller */
 } co_worst;
 /* Integers must equal one of the evaluations. For 16-bit code, the mean square error of each column is limited, too.
  * `skips_nan`: elements that are NaN in the model are left out. Infinite if the type or the shape differs. */

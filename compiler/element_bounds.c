@@ -8,6 +8,9 @@
 /* Code rounds at other places than the evaluators: for example, scales are folded into weights, and sums have another
  * order. Its error may be this many times the sensitivity that one evaluation shows. */
 static const double single_margin = 32, half_margin = 12, mean_square_margin = 4;
+/* A value between two steps may be rounded to either, and moves later ones by some steps. check_moved limits how many
+ * move. */
+static const double steps_off = 8 + 0x1p-7;
 /* A change by more than this share of the scale shows no sensitivity, but a value that f32 decides: for example the
  * scores of a row beside -1e9. There the code must agree with the evaluation in f32. */
 static const double decided = 0.02;
@@ -18,6 +21,7 @@ typedef struct grid {                       /* an output as rows of its last dim
     double *column, *row;                   /* column: greatest magnitude. row: greatest share of that */
     double *sensitive, *factor; /* of each column, relative to the scale; and of each row, relative to its columns */
     double *sample;             /* one column or row */
+    double margin;              /* of changes by noise */
 } grid;
 
 static double magnitude(double value) { return isfinite(value) ? fabs(value) : 0; }
@@ -72,7 +76,7 @@ static double sensitivity(const grid *g, const co_expected *x, int half, int64_t
     double exact = fabs(x->exact->f[i] - single), noise = fabs(x->noisy->f[i] - single), change = 0;
     if (isfinite(exact) && exact <= decided * scale) change = exact;
     if (isfinite(noise)) change = fmax(change, noise);
-    change *= single_margin;
+    change *= g->margin;
     if (half >= 0) {
         double rounded = half_margin * fabs(x->rounded[half]->f[i] - single);
         if (isfinite(rounded)) change = fmax(change, rounded);
@@ -111,14 +115,19 @@ static bool make_grid(grid *g, const ir_wide *values, bool has_channels, ir_aren
            g->sample != NULL;
 }
 
-bool co_find_bounds(const co_expected *x, bool has_channels, int half, double base, double step, double *typical,
-                    ir_arena *arena, co_bounds *out_bounds, double *out_vague)
+bool co_find_bounds(const co_expected *x, bool has_channels, int half, double base, double step, double exact,
+                    double units, double *typical, ir_arena *arena, co_bounds *out_bounds, double *out_vague)
 {
     const ir_wide *values = x->single;
-    co_bounds b = {.base = base, .step = step * (1 + 0x1p-10)};
-    grid g;
+    co_bounds b = {.base = base, .step = steps_off * step, .tight = exact};
+    grid g = {.margin = 2 * single_margin / units};
     *out_vague = 0;
     *out_bounds = b;
+    for (int64_t i = 0; values->f == NULL && i < values->count; i++) {
+        out_bounds->moved += (values->i[i] != x->noisy->i[i]) / (double)values->count;
+        *typical = fmax(*typical, fabs((double)values->i[i] - (double)x->noisy->i[i]));
+    }
+    if (values->f == NULL && step > 0) out_bounds->step += g.margin * *typical;
     if (values->f == NULL || values->count == 0) return true;
     b.scale = IR_NEW_ARRAY(arena, double, values->count);
     b.error = IR_NEW_ARRAY(arena, double, values->count);
@@ -134,7 +143,9 @@ bool co_find_bounds(const co_expected *x, bool has_channels, int half, double ba
     for (int64_t i = 0; i < values->count; i++) {
         double relative = fmax(base, *typical);
         relative = fmax(relative, g.sensitive[i % g.columns] * g.factor[i / g.columns]);
-        relative = fmax(relative, sensitivity(&g, x, half, i));
+        double own = sensitivity(&g, x, half, i);
+        b.moved += (own > exact) / (double)values->count;
+        relative = fmax(relative, own);
         b.scale[i] = scale_of(&g, i);
         b.error[i] = relative * b.scale[i];
         if (half >= 0) b.rounding[i] = fabs(x->rounded[half]->f[i] - values->f[i]);
@@ -167,7 +178,7 @@ static void note(co_worst *w, double error, double bound, double scale)
 {
     double share = error / bound;
     if (share <= w->share && w->bound > 0) return;
-    *w = (co_worst){share, error / scale, bound / scale};
+    *w = (co_worst){share, error / scale, bound / scale, 0, w->length};
 }
 
 /* Errors of rounding in a column vary around zero, while those of wrong weights grow with the values. So the mean
@@ -199,25 +210,29 @@ mdot_status co_find_worst(const co_tensor *actual, const co_expected *x, const c
     const ir_wide *values = x->single;
     bool is_same = actual->dtype == values->dtype && actual->count == values->count && actual->rank == values->rank;
     for (int i = 0; is_same && i < actual->rank; i++) is_same = actual->dims[i] == values->dims[i];
-    *out_worst = (co_worst){INFINITY, INFINITY, bounds->base};
+    co_worst worst = {INFINITY, INFINITY, bounds->base, 1, out_worst->length};
+    *out_worst = worst;
     if (!is_same) return MDOT_OK;
     ir_tensor stored = {.dtype = actual->dtype, .rank = actual->rank, .count = actual->count, .data = actual->data};
     for (int i = 0; i < actual->rank; i++) stored.dims[i] = actual->dims[i];
     ir_arena *arena = ir_arena_create(0);
     const ir_wide *wide = arena != NULL ? ir_wide_from_tensor(arena, &stored) : NULL;
     double *error = arena != NULL ? IR_NEW_ARRAY(arena, double, values->count) : NULL;
-    co_worst worst = {0, 0, bounds->base};
-    int64_t flips = 1 + values->count / 16; /* values between two steps that may still be rounded to either */
+    worst = (co_worst){0, 0, bounds->base, 0, out_worst->length};
+    int64_t moved = 0;
     for (int64_t i = 0; wide != NULL && error != NULL && i < values->count; i++) {
         if (values->f != NULL) {
             error[i] = error_of(wide->f[i], x, i, bounds->error[i], skips_nan);
-            if (error[i] > bounds->error[i] && error[i] <= bounds->step && flips-- > 0) continue;
+            moved += error[i] > bounds->tight * bounds->scale[i];
+            if (error[i] > bounds->error[i] && error[i] <= bounds->step) continue;
             note(&worst, error[i], bounds->error[i], bounds->scale[i]);
-        } else if (wide->i[i] != values->i[i] && wide->i[i] != x->exact->i[i] && wide->i[i] != x->noisy->i[i] &&
-                   !is_open_power(wide->i[i], x->exact->i[i], x->noisy->i[i]) &&
-                   !(bounds->step > 0 && fabs((double)wide->i[i] - (double)values->i[i]) <= bounds->step &&
-                     flips-- > 0)) {
-            worst = (co_worst){INFINITY, INFINITY, bounds->base};
+            continue;
+        }
+        moved += wide->i[i] != values->i[i];
+        if (wide->i[i] != values->i[i] && wide->i[i] != x->exact->i[i] && wide->i[i] != x->noisy->i[i] &&
+            !is_open_power(wide->i[i], x->exact->i[i], x->noisy->i[i]) &&
+            !(bounds->step > 0 && fabs((double)wide->i[i] - (double)values->i[i]) <= bounds->step)) {
+            worst.share = worst.error = INFINITY;
         }
     }
     bool made = wide != NULL && error != NULL;
@@ -225,6 +240,7 @@ mdot_status co_find_worst(const co_tensor *actual, const co_expected *x, const c
         check_mean_squares(values, error, bounds, &worst);
     ir_arena_destroy(arena);
     if (!made) return BS_OUT_OF_MEMORY(err, "the comparison of output \"%s\"", actual->name);
+    worst.moved = values->count > 0 ? (double)moved / (double)values->count : 0;
     *out_worst = worst;
     return MDOT_OK;
 }

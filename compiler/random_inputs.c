@@ -140,6 +140,7 @@ static double draw_float(co_style style, uint64_t *state)
     case CO_POSITIVE: return (float)exp(normal);
     case CO_UNIT: return (float)fmin(fmax(next_uniform(state), 1e-3), 1 - 1e-3);
     case CO_WIDE: return (float)(8 * normal);
+    case CO_NARROW: return (float)(normal / 16);
     default: return (float)normal;
     }
 }
@@ -183,7 +184,7 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
         draw_indices(wide, bound, cursor);
     else if (style == CO_VAST && shape->dtype != MDOT_DTYPE_BOOL)
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = draw_vast(shape->dtype, state);
-    else if (style == CO_WIDE && shape->dtype != MDOT_DTYPE_BOOL)
+    else if ((style == CO_WIDE || style == CO_NARROW) && shape->dtype != MDOT_DTYPE_BOOL)
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = (int64_t)(co_next_random(state) % 10);
     else
         draw_mask(wide, shape, style, state);
@@ -193,19 +194,20 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
 /* Spacings of rounding error that may add up on the way to an output. */
 static const double roundings = 8;
 
-double co_rounding(const ir_graph *typed)
+double co_rounding(const ir_graph *typed, double *out_quantised)
 {
-    double spacing = 0;
+    double spacing = 0, quantised = 0;
     for (const ir_node *node = typed->first; node != NULL; node = node->next) {
         bool quantises = node->op != NULL && (ir_node_opcode(node) == IR_OP_QuantizeLinear ||
                                               ir_node_opcode(node) == IR_OP_DynamicQuantizeLinear);
-        if (quantises) spacing = fmax(spacing, 0x1p-8); /* one step of 8 bits */
+        if (quantises) quantised = 0x1p-8; /* one step of 8 bits */
         for (int i = 0; i < node->output_count; i++) {
             mdot_dtype dtype = node->outputs[i] != NULL ? node->outputs[i]->type.dtype : MDOT_DTYPE_NONE;
             if (dtype == MDOT_DTYPE_F16) spacing = fmax(spacing, 0x1p-10);
             if (dtype == MDOT_DTYPE_BF16) spacing = fmax(spacing, 0x1p-7);
         }
     }
+    *out_quantised = roundings * fmax(spacing, quantised);
     return roundings * spacing;
 }
 

@@ -5,6 +5,12 @@
 
 enum { MAX_VARIANTS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
+typedef struct moved_shares { /* shares of an output that move by more than rounding in f32, added up over runs */
+    double code, model;       /* by the code; by noise in the model */
+    double greatest;          /* the code's greatest share */
+    int runs;
+} moved_shares;
+
 typedef struct code_variant { /* one per CPU image, and one per precision of the GPU */
     char name[64];            /* "x86-64-v4", "cuda:0"; followed by the precision unless it is the usual one */
     int half;                 /* index in half_types; -1: multiplies in f32 */
@@ -12,6 +18,8 @@ typedef struct code_variant { /* one per CPU image, and one per precision of the
     mdot_context *context;
     mdotc_verify_row row; /* for the current bucket */
     double share;         /* the worst error over the permitted one */
+    co_worst outlier;     /* the worst run on random inputs of a quantised model: a value between two steps */
+    moved_shares *moved;  /* one per output */
 } code_variant;
 
 typedef struct value_counts { /* counts of reference values in one output, over all lengths in a bucket */
@@ -34,7 +42,9 @@ typedef struct verification {
     double *typical;  /* one per output and precision: sensitivity, over all lengths (element_bounds.c) */
     int64_t longest;  /* length of the last bucket */
     double *steps;    /* one per output (co_find_steps), for the current bucket */
-    double base;      /* the tolerance, or the rounding of the model's own types */
+    double base;      /* the tolerance, or the rounding of the model's own types and quantised values */
+    double tight;     /* the same without quantised values */
+    double units;     /* of noise */
     int64_t *cursors; /* one per input: the next index to draw */
     co_style style;   /* of the current random inputs */
     bool *is_vague;   /* one per output: on some inputs of the bucket, rounding decides more than a tenth of it */

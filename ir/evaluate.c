@@ -24,7 +24,8 @@ typedef struct evaluation {
     const ir_wide **content; /* by value id; NULL: not computed, or freed */
     int *uses_left;          /* by value id */
     mdot_dtype rounding;     /* of matmul factors, if it has 16 bits; F32: of every result; NONE: nothing is rounded */
-    uint64_t noise;          /* state of the noise's random numbers; 0: none */
+    uint64_t noise;          /* state of the noise's random numbers */
+    double units;            /* of noise, in the last place; 0: none */
     bool *decides;           /* by value id: a decision depends on it through elementwise operators alone */
     node_memory **memory_of; /* by value id */
     node_memory **memories;
@@ -222,18 +223,19 @@ static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target,
     BS_TRY(round_factors(e, node, input, scratch, err));
     ir_node marked = *node;
     if (e->rounding == MDOT_DTYPE_F32) {
-        marked.attrs = IR_NEW_ARRAY(scratch, ir_attr, node->attr_count + 1);
+        marked.attrs = IR_NEW_ARRAY(scratch, ir_attr, node->attr_count + 2);
         if (marked.attrs == NULL) return ir_fail_memory(node, err);
         for (int i = 0; i < node->attr_count; i++) marked.attrs[i] = node->attrs[i];
-        marked.attrs[marked.attr_count++] = (ir_attr){.name = IR_EVALUATED_IN_F32, .kind = IR_ATTR_INT, .i = 1};
+        marked.attrs[marked.attr_count++] = IR_INT(IR_EVALUATED_IN_F32, (int64_t)(e->noise | 1));
+        marked.attrs[marked.attr_count++] = IR_FLOAT(IR_EVALUATED_WITH_NOISE, e->units);
     }
     BS_TRY(ir_eval_node(target, &marked, input, out, err));
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d lacks an evaluator", i);
         bool decides = e->decides[node->outputs[i]->id];
-        if (e->noise != 0 && !(decides && is_elementwise(node)))
-            ir_add_noise(&marked, input, out[i], scratch, &e->noise);
+        if (e->units > 0 && !(decides && is_elementwise(node)))
+            ir_add_noise(&marked, input, e->units, out[i], scratch, &e->noise);
         if (e->rounding == MDOT_DTYPE_F32) round_to_single(out[i]);
         if (decides) round_to_type(out[i]);
         e->content[node->outputs[i]->id] = out[i];
@@ -514,11 +516,11 @@ static bool make_tables(evaluation *e)
     return true;
 }
 
-static mdot_status evaluate(const ir_graph *graph, mdot_dtype rounding, uint64_t noise, ir_inputs inputs,
+static mdot_status evaluate(const ir_graph *graph, mdot_dtype rounding, uint64_t noise, double units, ir_inputs inputs,
                             ir_arena *arena, ir_wide **out_outputs, mdot_error *err)
 {
-    evaluation e = {
-        .graph = graph, .rounding = rounding, .noise = noise, .results = arena, .arena = ir_arena_create(0)};
+    evaluation e = {.graph = graph, .rounding = rounding, .noise = noise, .units = units, .results = arena};
+    e.arena = ir_arena_create(0);
     mdot_status status;
     if (e.arena == NULL || !make_tables(&e)) {
         status = BS_OUT_OF_MEMORY(err, "%s", graph->name);
@@ -538,13 +540,13 @@ done:
 mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, ir_inputs inputs, ir_arena *arena,
                            ir_wide **out_outputs, mdot_error *err)
 {
-    return evaluate(graph, rounding, 0, inputs, arena, out_outputs, err);
+    return evaluate(graph, rounding, 0, 0, inputs, arena, out_outputs, err);
 }
 
-mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, ir_inputs inputs, ir_arena *arena,
+mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, double units, ir_inputs inputs, ir_arena *arena,
                                 ir_wide **out_outputs, mdot_error *err)
 {
-    return evaluate(graph, MDOT_DTYPE_F32, seed | 1, inputs, arena, out_outputs, err);
+    return evaluate(graph, MDOT_DTYPE_F32, seed, units, inputs, arena, out_outputs, err);
 }
 
 mdot_status ir_evaluate(const ir_graph *graph, ir_inputs inputs, ir_arena *arena, ir_wide **out_outputs,

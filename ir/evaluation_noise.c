@@ -77,10 +77,17 @@ static void move_powers(const ir_wide *exponent, ir_wide *powers)
     }
 }
 
-/* Moves each result by up to two units in the last place of the greatest of these: its own magnitude; an eighth of the
+double ir_next_noise(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
+    return (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
+}
+
+/* Moves each result by up to `units` in the last place of the greatest of these: its own magnitude; an eighth of the
  * sum of its terms' magnitudes; without terms, a quarter of the greatest element in both its row and its column, or in
  * its row if there are few rows. */
-void ir_add_noise(const ir_node *node, const ir_wide *const *input, ir_wide *wide, ir_arena *scratch, uint64_t *state)
+void ir_add_noise(const ir_node *node, const ir_wide *const *input, double units, ir_wide *wide, ir_arena *scratch,
+                  uint64_t *state)
 {
     if (wide->f == NULL && ir_node_opcode(node) == IR_OP_Pow && input[1]->f != NULL) move_powers(input[1], wide);
     if (wide->f == NULL || !is_approximate(node)) return;
@@ -91,11 +98,10 @@ void ir_add_noise(const ir_node *node, const ir_wide *const *input, ir_wide *wid
     for (int64_t first = 0; first + columns <= wide->count; first += columns) {
         double row = sums == NULL ? greatest_finite(wide, first, 1, first + columns) : 0;
         for (int64_t i = first; i < first + columns; i++) {
-            *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407); /* Knuth's MMIX */
-            double unit = (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
+            double unit = units * ir_next_noise(state);
             double size =
                 sums != NULL ? fabs(sums->f[i]) / 8 : (column != NULL ? fmin(row, column[i - first]) : row) / 4;
-            if (wide->f[i] != 0 && isfinite(wide->f[i])) wide->f[i] += 0x1p-22 * unit * fmax(fabs(wide->f[i]), size);
+            if (wide->f[i] != 0 && isfinite(wide->f[i])) wide->f[i] += 0x1p-23 * unit * fmax(fabs(wide->f[i]), size);
         }
     }
 }

@@ -31,9 +31,9 @@ mdot_status ir_evaluate(const ir_graph *graph, ir_inputs inputs, ir_arena *arena
 mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype rounding, ir_inputs inputs, ir_arena *arena,
                            ir_wide **out_outputs, mdot_error *err);
 
-/* Like F32, with random noise of some units in the last place on the results of sums and approximated functions. The
+/* Like F32, with random noise of up to `units` last places on the results of sums and approximated functions. The
  * difference from the evaluation without noise shows the sensitivity of each output to an implementation's freedom. */
-mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, ir_inputs inputs, ir_arena *arena,
+mdot_status ir_evaluate_noisily(const ir_graph *graph, uint64_t seed, double units, ir_inputs inputs, ir_arena *arena,
                                 ir_wide **out_outputs, mdot_error *err);
 
 /* Fractional powers of integers are computed in f64; from here on, their last digits are open. */

@@ -164,8 +164,12 @@ typedef struct ir_activation {
 mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, mdot_error *err);
 
 /* Attribute of a node while the graph is evaluated in f32, for evaluators of fused operators with sums inside. */
-#define IR_EVALUATED_IN_F32 "mdot.f32"
+#define IR_EVALUATED_IN_F32 "mdot.f32"       /* not 0: seed of the noise */
+#define IR_EVALUATED_WITH_NOISE "mdot.noise" /* units in the last place; 0: none */
+/* Returns a number between -1 and 1. */
+double ir_next_noise(uint64_t *state);
 
-/* Adds noise of some units in the last place to a result of `node` that correct implementations round in different
+/* Adds noise of up to `units` in the last place to a result of `node` that correct implementations round in different
  * ways; evaluation_noise.c. */
-void ir_add_noise(const ir_node *node, const ir_wide *const *input, ir_wide *wide, ir_arena *scratch, uint64_t *state);
+void ir_add_noise(const ir_node *node, const ir_wide *const *input, double units, ir_wide *wide, ir_arena *scratch,
+                  uint64_t *state);

@@ -22,8 +22,17 @@ typedef struct direction {
     double *h, *c;          /* [batch, hidden]: the initial states, then the final ones */
     double *y;              /* (step, item, j); NULL: not requested */
     int64_t y_step, y_item;
-    double *next; /* space for a state and its gates */
+    double *next;  /* space for a state and its gates */
+    uint64_t seed; /* 0: nothing is rounded (IR_EVALUATED_IN_F32) */
+    double units;
 } direction;
+
+/* The result as f32 holds it, with noise in its last places if the evaluation has any. */
+static double rounded(direction *d, double x)
+{
+    if (d->seed == 0) return x;
+    return (float)(d->units > 0 ? x * (1 + 0x1p-23 * d->units * ir_next_noise(&d->seed)) : x);
+}
 
 static double activate(const ir_gate_activation *a, double x)
 {
@@ -43,11 +52,11 @@ static double activate(const ir_gate_activation *a, double x)
     return x;
 }
 
-static double gate(const direction *d, int activation, double x)
+static double gate(direction *d, int activation, double x)
 {
     double clip = d->how.clip;
     if (clip > 0) x = fmin(fmax(x, -clip), clip);
-    return activate(&d->how.activation[activation], x);
+    return rounded(d, activate(&d->how.activation[activation], x));
 }
 
 static double dot(const matrix *m, int64_t column, const double *vector, int64_t count)
@@ -60,12 +69,12 @@ static double dot(const matrix *m, int64_t column, const double *vector, int64_t
 
 /* In each cell, `sum` holds the gates' sums, except for a GRU's candidate; `next` receives the new state. */
 
-static void rnn_step(const direction *d, const double *sum, double *next_values)
+static void rnn_step(direction *d, const double *sum, double *next_values)
 {
     for (int64_t j = 0; j < d->hidden; j++) next_values[j] = gate(d, 0, sum[j]);
 }
 
-static void gru_step(const direction *d, const double *x, const double *h, const double *sum, double *next_values)
+static void gru_step(direction *d, const double *x, const double *h, const double *sum, double *next_values)
 {
     int64_t count = d->hidden;
     double *reset = next_values + count; /* the input of the candidate's matmul */
@@ -78,11 +87,11 @@ static void gru_step(const direction *d, const double *x, const double *h, const
         } else {
             own_values = x[2 * count + j] + dot(&d->candidate, j, reset, count);
         }
-        next_values[j] = (1 - z) * gate(d, 1, own_values) + z * h[j];
+        next_values[j] = rounded(d, rounded(d, 1 - z) * gate(d, 1, rounded(d, own_values)) + z * h[j]);
     }
 }
 
-static void lstm_step(const direction *d, double *c, const double *sum, double *next_values)
+static void lstm_step(direction *d, double *c, const double *sum, double *next_values)
 {
     int64_t count = d->hidden;
     const double *p = d->peephole;
@@ -90,19 +99,20 @@ static void lstm_step(const direction *d, double *c, const double *sum, double *
         double i = gate(d, 0, sum[j] + (p != NULL ? p[j] * c[j] : 0));
         double f = 1 - i;
         if (!d->how.input_forget) f = gate(d, 0, sum[2 * count + j] + (p != NULL ? p[2 * count + j] * c[j] : 0));
-        c[j] = f * c[j] + i * gate(d, 1, sum[3 * count + j]);
+        c[j] = rounded(d, f * c[j] + i * gate(d, 1, sum[3 * count + j]));
         double o = gate(d, 0, sum[count + j] + (p != NULL ? p[count + j] * c[j] : 0));
-        next_values[j] = o * activate(&d->how.activation[2], c[j]);
+        next_values[j] = rounded(d, o * rounded(d, activate(&d->how.activation[2], c[j])));
     }
 }
 
-static void run_step(const direction *d, int64_t step, int64_t item)
+static void run_step(direction *d, int64_t step, int64_t item)
 {
     int64_t count = d->hidden, columns = d->how.gates * count;
     double *h = d->h + item * count, *next_values = d->next, *sum = next_values + 2 * count;
     const double *x = d->x + step * d->x_step + item * d->x_item;
     int64_t known = d->how.cell == IR_CELL_GRU ? 2 * count : columns;
-    for (int64_t column = 0; column < known; column++) sum[column] = x[column] + dot(&d->weights, column, h, count);
+    for (int64_t column = 0; column < known; column++)
+        sum[column] = rounded(d, x[column] + dot(&d->weights, column, h, count));
     switch (d->how.cell) {
     case IR_CELL_RNN: rnn_step(d, sum, next_values); break;
     case IR_CELL_GRU: gru_step(d, x, h, sum, next_values); break;
@@ -113,7 +123,7 @@ static void run_step(const direction *d, int64_t step, int64_t item)
 }
 
 /* Steps beyond an item's length keep the states and give zeros, with which results are initialised. */
-static void run_direction(const direction *d)
+static void run_direction(direction *d)
 {
     for (int64_t t = 0; t < d->steps; t++) {
         int64_t step = d->how.reverse ? d->steps - 1 - t : t;
@@ -171,6 +181,8 @@ mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, ir_inputs in
     bool batch_first = ir_node_int(node, "layout", 0) != 0;
     int64_t directions = ir_recurrent_directions(node), inputs = x->dims[2];
     direction d = {.steps = x->dims[batch_first], .batch = x->dims[!batch_first], .hidden = r->dims[2]};
+    d.seed = (uint64_t)ir_node_int(node, IR_EVALUATED_IN_F32, 0);
+    d.units = ir_node_float(node, IR_EVALUATED_WITH_NOISE, 0);
     mdot_status status = MDOT_OK;
     ir_arena *scratch = ir_arena_create(0);
     if (scratch == NULL) status = ir_fail_memory(node, err);

@@ -269,7 +269,7 @@ static void noise_moves_sums_by_a_few_units(void **state)
     bool moves = false;
     for (uint64_t seed = 1; seed < 9; seed++) {
         ir_wide *out[2];
-        assert_int_equal(ir_evaluate_noisily(f.graph, seed, in, f.arena, out, &f.err), MDOT_OK);
+        assert_int_equal(ir_evaluate_noisily(f.graph, seed, 2, in, f.arena, out, &f.err), MDOT_OK);
         assert_true(fabs(out[0]->f[0] - 6) <= 6 * 0x1p-21);
         moves = moves || out[0]->f[0] != 6;
         expect_floats(out[1], 1, &(double){6});
