@@ -59,7 +59,9 @@ static mdot_status find(const bs_csv *csv, const char *option, const char *const
             *out_column = column;
         }
     if (*out_column != BS_CSV_ABSENT) return MDOT_OK;
-    return mdot_fail(err, MDOT_MALFORMED, "%s: no column %s; name its column with --%s", csv->path, option, option);
+    return mdot_fail(err, MDOT_MALFORMED,
+                     "%s: no column %s; name its column with --%s. Commas separate columns; the first is \"%s\"",
+                     csv->path, option, option, csv->header[0]);
 }
 
 /* Reads steps and losses, asks, and prints the answer. */

@@ -68,6 +68,7 @@ static void other_tables_are_refused_with_the_reason(void **state)
     (void)state;
     static const char *const tables[][2] = {
         {"x,y\n1,2\n", "no column step"},
+        {"step;loss\n1;2\n", "Commas separate columns; the first is \"step;loss\""},
         {"step,loss\n1,nan\n", "the training has diverged"},
         {"step,loss\n1,x\n", ":2: loss is not a number"},
         {"step,loss\n1,2\n2,-1\n", ":3: a negative loss; add a constant to losses and --target"},
