@@ -6,7 +6,6 @@ import re
 import types
 import unittest
 import warnings
-from typing import Any
 from unittest import mock
 
 import networks
@@ -14,6 +13,7 @@ import support
 import test_programs
 import torch
 from torch import nn
+from traced import read
 
 import mdot
 from mdot.trace import experts, tracer
@@ -53,16 +53,10 @@ class Mixture(nn.Module):
 
 
 class Experts(support.TestCase):
-    def read(self, model: nn.Module, *args: Any, **kwargs: Any) -> tuple[mdot.Job, list[str]]:
-        with warnings.catch_warnings(record=True) as reported:
-            warnings.simplefilter("always", mdot.Warning)
-            job = mdot.Job.from_torch(model, args, kwargs)
-        return job, [str(one.message) for one in reported if issubclass(one.category, mdot.JobWarning)]
-
     def test_copies_for_each_token_are_reported_with_the_remedy(self) -> None:
         """A token goes to two experts, each with three matrices of WIDTH times INNER fp32 numbers."""
         model, args, kwargs = mixtral("batched_mm", on_meta=True)(2)
-        job, reported = self.read(model, *args, **kwargs)
+        job, reported = read(model, *args, **kwargs)
         gib = LAYERS * LENGTH * 2 * 3 * WIDTH * INNER * 4 / 2**30
         self.assertEqual(len(reported), 1)
         self.assertIn("model.layers.0.mlp.experts.gate_up_proj and of 3 more parameters, ", reported[0])
@@ -72,7 +66,7 @@ class Experts(support.TestCase):
             mdot.predict(job, "A100", 8, gpus=4, expert_parallel=4)
 
         model.set_experts_implementation("grouped_mm")  # type: ignore[operator]
-        grouped, reported = self.read(model, *args, **kwargs)
+        grouped, reported = read(model, *args, **kwargs)
         self.assertEqual(reported, [])
         self.assertEqual(grouped.parameters, job.parameters)
         self.assertLess(mdot.predict(grouped, "A100", 8).memory_gib, mdot.predict(job, "A100", 8).memory_gib - 7 * gib)
@@ -90,20 +84,20 @@ class Experts(support.TestCase):
                     self.assertAlmostEqual(predicted / reference, 1.0, delta=0.02)
 
     def test_only_copies_that_grow_with_computed_choices_are_reported(self) -> None:
-        _, reported = self.read(Mixture(True), torch.zeros(8, 16))
+        _, reported = read(Mixture(True), torch.zeros(8, 16))
         self.assertEqual(len(reported), 1)
         self.assertIn("of its matrices of experts, which take", reported[0])
-        _, fewer_than_experts = self.read(Mixture(True), torch.zeros(2, 16))
-        _, fixed = self.read(Mixture(False), torch.zeros(8, 16))
+        _, fewer_than_experts = read(Mixture(True), torch.zeros(2, 16))
+        _, fixed = read(Mixture(False), torch.zeros(8, 16))
         self.assertFalse([text for text in fewer_than_experts + fixed if "copies" in text])
 
     def test_a_loop_over_experts_is_reported_with_the_remedy(self) -> None:
         model, args, kwargs = mixtral("eager", on_meta=True)(2)
-        _, reported = self.read(model, *args, **kwargs)
+        _, reported = read(model, *args, **kwargs)
         remedy = r'its experts are a loop: call model.set_experts_implementation\("grouped_mm"\)$'
         self.assertEqual(len([text for text in reported if re.search(f"depend on computed values: .*; {remedy}", text)]), 1)
         with mock.patch.object(tracer, "MOST_REAL_BYTES", 1), self.assertRaisesRegex(mdot.UnsupportedError, remedy):
-            self.read(model, *args, **kwargs)
+            read(model, *args, **kwargs)
 
     def test_a_network_without_experts_has_no_such_remedy(self) -> None:
         """transformers gives each of its networks a way to run experts."""

@@ -5,7 +5,6 @@ require a gradient, and autograd functions. The reference is torch.utils.flop_co
 from __future__ import annotations
 
 import unittest
-import warnings
 from typing import Any, Callable
 
 import support
@@ -13,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+from traced import read
 
 import mdot
 
@@ -135,13 +135,6 @@ FUNCTIONS: dict[str, Body] = {
     "lacks the weight's gradient": lambda m, x: lacks_weight(m.c(x), m.w),
     "lacks the data's gradient": lambda m, x: lacks_data(m.c(x), m.w),
 }
-
-
-def read(model: nn.Module, x: torch.Tensor) -> tuple[mdot.Job, list[str]]:
-    with warnings.catch_warnings(record=True) as reported:
-        warnings.simplefilter("always")
-        job = mdot.Job.from_torch(model, (x,))
-    return job, [str(one.message) for one in reported if issubclass(one.category, mdot.JobWarning)]
 
 
 def flops(job: mdot.Job, batch: int) -> list[float]:

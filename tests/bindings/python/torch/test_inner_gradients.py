@@ -5,7 +5,6 @@ The reference is a count of the calls in a real step, by the formulas of torch.u
 from __future__ import annotations
 
 import unittest
-import warnings
 from typing import Any, Callable
 
 import support
@@ -16,6 +15,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import flop_registry
+from traced import read
 
 import mdot
 
@@ -120,13 +120,6 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func._overloadpacket in flop_registry:
             self.flops += flop_registry[func._overloadpacket](*args, **(kwargs or {}), out_val=out)
         return out
-
-
-def read(model: Any, *args: Any) -> tuple[mdot.Job, list[str]]:
-    with warnings.catch_warnings(record=True) as reported:
-        warnings.simplefilter("always")
-        job = mdot.Job.from_torch(model, args)
-    return job, [str(one.message) for one in reported if issubclass(one.category, mdot.JobWarning)]
 
 
 def flops(job: mdot.Job, batch: int) -> list[float]:

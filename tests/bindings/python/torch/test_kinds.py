@@ -5,7 +5,6 @@ with a trace at another batch. Where torch.utils.flop_counter knows all operator
 from __future__ import annotations
 
 import unittest
-import warnings
 from typing import Any, Callable, Iterator
 
 import support
@@ -15,6 +14,7 @@ from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 from torch.utils.flop_counter import FlopCounterMode
+from traced import read
 
 import mdot
 
@@ -180,13 +180,6 @@ LAYERS: dict[str, tuple[Body, Callable[[], nn.Module]]] = {
         lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2),
     ),
 }
-
-
-def read(model: nn.Module, x: torch.Tensor) -> tuple[mdot.Job, list[str]]:
-    with warnings.catch_warnings(record=True) as reported:
-        warnings.simplefilter("always")
-        job = mdot.Job.from_torch(model, x)
-    return job, [str(one.message) for one in reported if issubclass(one.category, mdot.JobWarning)]
 
 
 def flops(job: mdot.Job, batch: int) -> Iterator[float]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import unittest
-import warnings
 from typing import Any, Callable
 
 import support
@@ -16,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import rnn
+from traced import read
 
 import mdot
 
@@ -79,13 +79,6 @@ def sorted_rows(m: Any, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 
 
 BODIES = (padded, length_first, from_ids, data, listed, sequences, sorted_rows)
-
-
-def read(model: nn.Module, *inputs: Any) -> tuple[mdot.Job, list[str]]:
-    with warnings.catch_warnings(record=True) as reported:
-        warnings.simplefilter("always")
-        job = mdot.Job.from_torch(model, inputs)
-    return job, [str(one.message) for one in reported if issubclass(one.category, mdot.JobWarning)]
 
 
 def flops(job: mdot.Job, batch: int) -> tuple[float, float]:
