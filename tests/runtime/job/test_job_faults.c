@@ -26,7 +26,7 @@ int main(void)
 }
 #else
 
-enum { MAX_FILE_BYTES = 4096, LONG_NAME = 600 }; /* longer than a writer's first buffer */
+enum { MAX_FILE_BYTES = 4096, LONG_NAME = 600 };
 
 static rt_analysis *analyze(const mdot_job *job)
 {
@@ -270,7 +270,7 @@ static void parts_report_that_memory_ran_out(void **state)
     fail_each(pool_strings, 4);
     fail_each(pool_many_strings, 8);
     fail_each(copy_program, 1);
-    fail_each(put_program, 3);
+    fail_each(put_program, 2);
 }
 
 /* If memory runs out for a text copy, the reader remains valid, because the file itself is sound. */
@@ -290,11 +290,12 @@ static void a_text_without_memory_does_not_fail_its_reader(void **state)
 static void a_writer_without_memory_fails_for_good(void **state)
 {
     (void)state;
+    static const char more[1 << 16]; /* more than a writer's first block */
     rt_writer w = {0};
     rt_put_text(&w, "kept");
     const size_t kept = w.size;
     inject_arm("memory", 1);
-    rt_put_bytes(&w, long_name, LONG_NAME);
+    rt_put_bytes(&w, more, sizeof more);
     inject_disarm();
     assert_true(w.failed);
     assert_int_equal(w.size, kept);
