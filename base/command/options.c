@@ -53,6 +53,8 @@ static bool is_elsewhere(const line *l, const cli_option *option, const char *va
     const cli_option *other;
     if (option->kind != CLI_CHOICE || bs_find_choice(value, option->choices, option->words) != BS_NO_CHOICE)
         return false;
+    for (const char *const *name = option->choices; *name != NULL; name++)
+        if (strncasecmp(*name, value, strlen(value)) == 0) return false; /* a choice begins with it */
     for (size_t i = 0; (other = cli_option_at(l->command, i)) != NULL; i++) {
         if (other->kind != CLI_CHOICE) continue;
         for (const char *const *name = other->choices; *name != NULL; name++)

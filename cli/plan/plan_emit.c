@@ -36,7 +36,8 @@ static launch launch_of(const plan_request *r, const plan_answers *answers)
                 .length = (int64_t)answers->tokens_per_sample,
                 .steps = r->run.samples > 0 ? (int64_t)row->cost.steps : 0,
                 .precision = p,
-                .is_fp8 = p == MDOT_PRECISION_FP8 || p == MDOT_PRECISION_FP8_ROWWISE || p == MDOT_PRECISION_MXFP8,
+                .is_fp8 = p == MDOT_PRECISION_FP8 || p == MDOT_PRECISION_FP8_ROWWISE || p == MDOT_PRECISION_MXFP8 ||
+                          p == MDOT_PRECISION_FP8_BLOCKWISE,
                 .is_fp16 = p == MDOT_PRECISION_AMP_FP16 || p == MDOT_PRECISION_MIXED_FP16,
                 .is_16_bit = p != MDOT_PRECISION_FP32 && p != MDOT_PRECISION_TF32 && p != MDOT_PRECISION_PYTORCH};
     l.node_gpus = (uint32_t)c->gpu_count / l.nodes;
@@ -83,6 +84,9 @@ static void print_torchtitan(const launch *l)
         printf("\n[quantize.linear.%s\n", l->precision == MDOT_PRECISION_MXFP8 ? "mx]\nrecipe_name = \"mxfp8_cublas\""
                                           : l->precision == MDOT_PRECISION_FP8_ROWWISE
                                               ? "float8]\nrecipe_name = \"rowwise\""
+                                          : l->precision == MDOT_PRECISION_FP8_BLOCKWISE
+                                              ? "float8]\n# torchao has no recipe with blocks; rowwise comes nearest\n"
+                                                "recipe_name = \"rowwise\""
                                               : "float8]\nenable_fsdp_float8_all_gather = true");
 }
 
@@ -102,7 +106,9 @@ static void print_megatron(const launch *l)
     if (l->steps > 0) printf(" --train-iters %" PRId64, l->steps);
     if (l->is_16_bit) printf(" \\\n  --%s", l->is_fp16 ? "fp16" : "bf16");
     if (l->is_fp8)
-        printf(" --fp8-format hybrid --fp8-recipe %s", l->precision == MDOT_PRECISION_MXFP8 ? "mxfp8" : "tensorwise");
+        printf(" --fp8-format %s", l->precision == MDOT_PRECISION_MXFP8           ? "hybrid --fp8-recipe mxfp8"
+                                   : l->precision == MDOT_PRECISION_FP8_BLOCKWISE ? "e4m3 --fp8-recipe blockwise"
+                                                                                  : "hybrid --fp8-recipe tensorwise");
     if (c->zero_stage > 0) printf(" \\\n  --use-distributed-optimizer");
     if (c->zero_stage > 1)
         printf(" --use-megatron-fsdp --data-parallel-sharding-strategy %s",

@@ -25,8 +25,9 @@ typedef enum mdot_precision {
     /* MIXED_BF16 whose linear layers cast operands to FP8 before each matmul, with one scale per tensor (torchao).
      * INVALID_ARGUMENT for a GPU without FP8 (mdot_gpu.fp8_tflops) */
     MDOT_PRECISION_FP8,
-    MDOT_PRECISION_FP8_ROWWISE,                  /* FP8 with a scale per row */
-    MDOT_PRECISION_MXFP8,                        /* FP8 with a scale per 32 elements (MX formats, from Blackwell on) */
+    MDOT_PRECISION_FP8_ROWWISE,   /* FP8 with a scale per row */
+    MDOT_PRECISION_MXFP8,         /* FP8 with a scale per 32 elements (MX formats, from Blackwell on) */
+    MDOT_PRECISION_FP8_BLOCKWISE, /* FP8 with a scale per 128 elements, and per 128 x 128 of weights, from Hopper on */
     MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP /* another name of AMP */
 } mdot_precision;
 
@@ -189,8 +190,8 @@ typedef struct mdot_configuration {
     /* number of GPUs that work on a step, up to 2^16; 0: the product of the degrees of parallelism, or 1 */
     int gpu_count;
     /* number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and
-     * update fp32 ones, fp8, fp8-rowwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers, and pytorch is
-     * the program's, or fp32 with tf32 in convolutions */
+     * update fp32 ones, fp8, fp8-rowwise, fp8-blockwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers,
+     * and pytorch is the program's, or fp32 with tf32 in convolutions */
     mdot_precision precision;
     /* memory layout of images; from PyTorch 2.1 on, torch.compile chooses that of most networks itself */
     mdot_layout layout;

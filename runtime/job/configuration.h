@@ -60,7 +60,7 @@ static inline double rt_samples_of_step(const mdot_configuration *c)
 static inline bool rt_is_fp8(mdot_precision precision)
 {
     return precision == MDOT_PRECISION_FP8 || precision == MDOT_PRECISION_FP8_ROWWISE ||
-           precision == MDOT_PRECISION_MXFP8;
+           precision == MDOT_PRECISION_MXFP8 || precision == MDOT_PRECISION_FP8_BLOCKWISE;
 }
 
 /* Half-precision weights for matmuls, beside fp32 weights for the optimizer's update. */

@@ -30,10 +30,10 @@ expect "predict" pre
 expect "calibrate compile check converge" c
 expect "--precision" predict --pre
 expect "--gpu --gpu-spec --gpus" predict --gpu
-expect "fp32 fp8 fp8-rowwise" predict --precision f
-expect "fp32 fp8 fp8-rowwise" predict --precision = f
-expect "--precision=fp32 --precision=fp8 --precision=fp8-rowwise" predict --precision=f
-expect "fp32 tf32 amp-fp16 amp-bf16 bf16 pytorch mixed-bf16 mixed-fp16 fp8 fp8-rowwise mxfp8" predict --precision =
+expect "fp32 fp8 fp8-rowwise fp8-blockwise" predict --precision f
+expect "fp32 fp8 fp8-rowwise fp8-blockwise" predict --precision = f
+expect "--precision=fp32 --precision=fp8 --precision=fp8-rowwise --precision=fp8-blockwise" predict --precision=f
+expect "fp32 tf32 amp-fp16 amp-bf16 bf16 pytorch mixed-bf16 mixed-fp16 fp8 fp8-rowwise mxfp8 fp8-blockwise" predict --precision =
 expect "H100-SXM-80GB H100-PCIe-80GB H100-NVL-94GB" predict net.onnx -g H100
 expect "A30,H100-SXM-80GB A30,H100-PCIe-80GB A30,H100-NVL-94GB" predict net.onnx -g A30,H100
 expect "x86-64-v3 x86-64-v4 x86-64-bf16 x86-64-amx" compile --target cpu : x

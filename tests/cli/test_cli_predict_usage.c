@@ -182,7 +182,8 @@ static void other_names_of_options_are_accepted(void **state)
     expect_contains(f->result.err, "nf4-single");
     static const char *const elsewhere[][2] = {{"nf4", "--frozen-weights nf4"},     {"int8wo", "--frozen-weights int8"},
                                                {"bnb_nf4", "--frozen-weights nf4"}, {"adamw", "--optimizer adamw"},
-                                               {"sdpa", "--attention flash"},       {"awq", "--frozen-weights nf4"}};
+                                               {"sdpa", "--attention flash"},       {"awq", "--frozen-weights nf4"},
+                                               {"fp8-block", "fp8-blockwise"}};
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++) {
         RUN(f, resnet, "--gpu", "T4", "--precision", elsewhere[i][0]);
         assert_int_equal(f->result.status, USAGE);

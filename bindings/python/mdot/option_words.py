@@ -154,6 +154,8 @@ WORDS: dict[str, dict[str, str]] = {
 
 NEAREST: dict[str, dict[str, str]] = {
     "precision": {
+        "blockwise": "fp8-blockwise",
+        "deepseek": "fp8-blockwise",
         "fp16": "amp-fp16",
         "float16": "amp-fp16",
         "f16": "amp-fp16",

@@ -80,7 +80,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch", "mixed-bf16", "mixed-fp16", "fp8", "fp8-rowwise", "mxfp8"),
+    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch", "mixed-bf16", "mixed-fp16", "fp8", "fp8-rowwise", "mxfp8", "fp8-blockwise"),
     "layout": ("nchw", "nhwc"),
     "optimizer": ("sgd", "adam", "adamw", "sgd-plain", "adam8bit", "adamw8bit", "adafactor", "lion", "muon", "adam-fused", "adamw-fused"),
     "attention": ("program", "eager", "flash"),
@@ -171,7 +171,7 @@ GPU_KEYS: dict[str, str] = {
 
 ROWS: tuple[Row, ...] = (
     Row("batch", "batch", "whole", 1, 16777216, "batch", None, False),
-    Row("precision", "precision", "choice", 0, 10, "precision", None, False),
+    Row("precision", "precision", "choice", 0, 11, "precision", None, False),
     Row("layout", "layout", "choice", 0, 1, "layout", None, False),
     Row("optimizer", "optimizer", "choice", 0, 10, "optimizer", None, False),
     Row("attention", "attention", "choice", 0, 2, "attention", None, False),
@@ -262,8 +262,8 @@ class ConfigurationOptions:
     batch: int = 1
     """Samples of one forward and backward pass of a data-parallel worker."""
     precision: str = "pytorch"
-    """Number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers, and pytorch is the program's, or fp32 with tf32 in convolutions.
-    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, fp8-rowwise, mxfp8."""
+    """Number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and update fp32 ones, fp8, fp8-rowwise, fp8-blockwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers, and pytorch is the program's, or fp32 with tf32 in convolutions.
+    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, fp8-rowwise, mxfp8, fp8-blockwise."""
     layout: str = "nchw"
     """Memory layout of images; from PyTorch 2.1 on, torch.compile chooses that of most networks itself.
     Values: nchw, nhwc."""

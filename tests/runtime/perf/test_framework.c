@@ -58,7 +58,7 @@ static void causal_attention_is_faster_on_ampere_and_ada(void **state)
     static const char *const gpus[] = {"V100", "T4", "A100", "RTX-3090", "RTX-4090", "L4", "H100", "B200", "MI300X"};
     static const uint32_t versions[] = {0, 113, 200, 201, 202, 209};
     for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++)
-        for (int precision = 0; precision <= MDOT_PRECISION_MXFP8; precision++)
+        for (int precision = 0; precision <= MDOT_PRECISION_FP8_BLOCKWISE; precision++)
             for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
                 for (int eager = 0; eager < 2; eager++) {
                     rt_configuration c = read(gpus[g], MDOT_FRAMEWORK_PYTORCH, MDOT_MODE_TRAIN);

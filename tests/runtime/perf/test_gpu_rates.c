@@ -28,6 +28,7 @@ static void each_precision_has_its_rates(void **state)
         {MDOT_PRECISION_FP8, {10, 40}, {80, 80}, {10, 40}, 0.5, 0.5},
         {MDOT_PRECISION_FP8_ROWWISE, {10, 40}, {80, 80}, {10, 40}, 0.5, 0.5},
         {MDOT_PRECISION_MXFP8, {10, 40}, {80, 80}, {10, 40}, 0.5, 0.5},
+        {MDOT_PRECISION_FP8_BLOCKWISE, {10, 40}, {50, 50}, {10, 40}, 0.5, 0.5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int has_tf32 = 0; has_tf32 < 2; has_tf32++) {

@@ -279,10 +279,9 @@ static void operands_are_prepared(void **state)
         mdot_precision precision;
         uint32_t compiled;
         double bytes;
-    } cases[] = {{MDOT_PRECISION_FP8, 0, 25},
-                 {MDOT_PRECISION_FP8, 1, 5},
-                 {MDOT_PRECISION_FP8_ROWWISE, 0, 25},
-                 {MDOT_PRECISION_FP8_ROWWISE, 1, 10},
+    } cases[] = {{MDOT_PRECISION_FP8, 0, 25},           {MDOT_PRECISION_FP8, 1, 5},
+                 {MDOT_PRECISION_FP8_ROWWISE, 0, 25},   {MDOT_PRECISION_FP8_ROWWISE, 1, 10},
+                 {MDOT_PRECISION_FP8_BLOCKWISE, 0, 25}, {MDOT_PRECISION_FP8_BLOCKWISE, 1, 3},
                  {MDOT_PRECISION_MXFP8, 1, 3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         r = resolve(job, (mdot_configuration){0}, true);

@@ -75,7 +75,7 @@ static void autocast_keeps_half_weights(void **state)
     (void)state;
     mdot_configuration bf16 = {.precision = MDOT_PRECISION_BF16};
     rt_widths half = rt_widths_of(&bf16, false);
-    for (int precision = 0; precision <= MDOT_PRECISION_MXFP8; precision++) {
+    for (int precision = 0; precision <= MDOT_PRECISION_FP8_BLOCKWISE; precision++) {
         mdot_configuration c = {.precision = (mdot_precision)precision};
         bool is_autocast = precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16;
         rt_widths got = rt_widths_of(&c, true), want = is_autocast ? half : rt_widths_of(&c, false);

@@ -23,9 +23,9 @@ static const struct {
     {{SIZED, .batch = -3, .gpu = "T4"}, "batch is -3"},
     {{SIZED, .batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
     {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "--gpus is -1; accepted: 0 to 65536"},
-    {{SIZED, .batch = 1, .gpu = "T4", .precision = (mdot_precision)11},
-     "precision is 11; accepted: 0 to 10: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, "
-     "fp8-rowwise, mxfp8"},
+    {{SIZED, .batch = 1, .gpu = "T4", .precision = (mdot_precision)12},
+     "precision is 12; accepted: 0 to 11: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, "
+     "fp8-rowwise, mxfp8, fp8-blockwise"},
     {{SIZED, .batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)11}, "optimizer is 11"},
     {{SIZED, .batch = 1, .gpu = "T4", .attention = (mdot_attention)3}, "attention is 3"},

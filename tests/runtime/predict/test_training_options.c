@@ -383,8 +383,9 @@ static void fp8_needs_its_gpu_and_costs_casts(void **state)
     mdot_configuration c = {BASE, .compiled = 1, .precision = MDOT_PRECISION_MIXED_BF16};
     c.gpu = "B200";
     mdot_prediction bf16 = predict(job, c);
-    static const mdot_precision precisions[] = {MDOT_PRECISION_FP8, MDOT_PRECISION_FP8_ROWWISE, MDOT_PRECISION_MXFP8};
-    for (size_t i = 0; i < 3; i++) {
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP8, MDOT_PRECISION_FP8_ROWWISE, MDOT_PRECISION_MXFP8,
+                                                MDOT_PRECISION_FP8_BLOCKWISE};
+    for (size_t i = 0; i < 4; i++) {
         c.precision = precisions[i];
         mdot_prediction fp8 = predict(job, c);
         assert_compare(fp8.peak_memory_bytes, ==, bf16.peak_memory_bytes);
@@ -397,7 +398,10 @@ static void fp8_needs_its_gpu_and_costs_casts(void **state)
     double by_tensor = predict(job, c).step_ms;
     assert_compare(by_row, >, by_tensor); /* each matmul needs casts of its own */
     c.framework = MDOT_FRAMEWORK_TRANSFORMER_ENGINE;
-    assert_compare(predict(job, c).step_ms, <, by_tensor); /* casts are kept for the backward pass */
+    by_tensor = predict(job, c).step_ms; /* casts are kept for the backward pass */
+    assert_compare(by_tensor, <, by_row);
+    c.precision = MDOT_PRECISION_FP8_BLOCKWISE;
+    assert_compare(predict(job, c).step_ms, >, by_tensor); /* slower matmuls */
     mdot_job_destroy(job);
     c.gpu = "A100";
     expect_error(c, "A100-SXM-40GB lacks FP8");
