@@ -404,7 +404,9 @@ def with_checkpoints(timeline: Timeline, regions: Sequence[Region]) -> Timeline:
                 own.end, own.first_backward_use = min(a.end, a.last_forward_use), NEVER
 
     def read(a: Allocation, time: int) -> Allocation:
-        """The first run's tensor, or the second run's."""
+        """The first run's tensor, or the second run's. Tensors that the timeline leaves out stay as they are."""
+        if id(a) not in first:
+            return a
         region = region_of.get(id(a), -1)
         if region >= 0 and time >= base[region] + (regions[region].last - regions[region].first if id(a) in results else 0):
             return second[id(a)]
