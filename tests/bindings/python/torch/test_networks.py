@@ -249,7 +249,9 @@ class Data(support.TestCase):
             small.inner.weight.fill_(1)
         with self.assertWarnsRegex(mdot.JobWarning, "one run on the CPU"), warnings.catch_warnings():
             warnings.simplefilter("always", mdot.JobWarning)
-            self.assertEqual(len(mdot.Job.from_torch(small, torch.ones(2, 8))), 2)
+            job = mdot.Job.from_torch(small, torch.ones(2, 8))
+        self.assertEqual([op.type for op in job].count("Linear"), 2)
+        self.assertEqual(len(job), 4)  # the sum and the comparison decide
         with torch.device("meta"):
             large = Decides(1 << 16)
         with self.assertRaisesRegex(mdot.UnsupportedError, "meta device: pass a module with weights"):
