@@ -63,13 +63,6 @@ static mdot_status load_partner(const predict_request *r, mdot_context *context,
     return status;
 }
 
-static bool is_like_measured(const mdot_gpu_load *load)
-{
-    double f = log(load->fp32_tflops), m = log(load->memory_gbps);
-    return fmin(hypot(f - log(4.37), m - log(240)),
-                fmin(hypot(f - log(9.3), m - log(732)), hypot(f - log(15.7), m - log(900)))) < .5;
-}
-
 mdot_status predict_beside(const predict_request *r, mdot_context *context, predict_answers *answers, mdot_error *err)
 {
     mdot_predictor *interference = NULL;
@@ -83,13 +76,13 @@ mdot_status predict_beside(const predict_request *r, mdot_context *context, pred
     if (status == MDOT_OK && cli_gpu_count(&answers->configurations[0]) > 1 && !r->reading.quiet)
         cli_message("predict", "warning: --beside was measured with jobs on one GPU: on several, a job waits for its "
                                "slowest GPU, and exchanges of both jobs share the links");
-    if (status == MDOT_OK && !is_like_measured(&loads[0]) && !r->reading.quiet)
-        cli_message("predict", "warning: --beside was measured on K80, P100 and V100; other GPUs are assumed to slice "
-                               "time, with a wide interval: measure a pair before you rely on it");
     for (int side = 0; status == MDOT_OK && side < 2; side++) {
         answers->beside[side] = (mdot_beside)MDOT_INIT(mdot_beside);
         status = mdot_predict_beside(pairs, &loads[side], &loads[1 - side], &answers->beside[side], err);
     }
+    if (status == MDOT_OK && answers->beside[0].extrapolated != 0 && !r->reading.quiet)
+        cli_message("predict", "warning: --beside was measured on K80, P100 and V100; other GPUs are assumed to slice "
+                               "time, with a wide interval: measure a pair before you rely on it");
     mdot_context_destroy(pairs);
     mdot_predictor_close(interference);
     return status;
@@ -128,6 +121,7 @@ void predict_json_beside(const predict_request *r, const predict_answers *answer
     for (const mdot_beside *b = answers->beside; b <= &answers->beside[1]; b++)
         printf(", \"%s\": {\"step_ms\": %.9g, \"slowdown\": %.9g, \"lower_slowdown\": %.9g, \"upper_slowdown\": %.9g}",
                b == answers->beside ? "own" : "partner", b->step_ms, b->slowdown, b->lower_slowdown, b->upper_slowdown);
-    printf(", \"reserved_bytes\": %.0f, \"fits\": %s, \"gain\": %.9g}", answers->beside[0].reserved_bytes,
-           answers->beside[0].fits ? "true" : "false", gain_of(answers));
+    printf(", \"reserved_bytes\": %.0f, \"fits\": %s, \"extrapolated\": %s, \"gain\": %.9g}",
+           answers->beside[0].reserved_bytes, answers->beside[0].fits ? "true" : "false",
+           answers->beside[0].extrapolated != 0 ? "true" : "false", gain_of(answers));
 }

@@ -34,7 +34,7 @@ typedef struct mdot_beside {
     double step_ms;                        /* step time beside the partner */
     double reserved_bytes;                 /* memory of both processes */
     bool fits;                             /* reserved_bytes are at most the GPU's usable bytes */
-    uint32_t reserved;                     /* 0 */
+    uint32_t extrapolated; /* 1: the GPU is unlike those with measured pairs, and is assumed to slice time */
 } mdot_beside;
 
 /* Computes a job's load on the configuration's GPU. It allocates memory, as mdot_explain does.

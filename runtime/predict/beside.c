@@ -10,10 +10,11 @@
 
 enum { LOAD_NUMBERS = 9, QUANTILES = 3 };
 
-static const double MAXIMUM = 1e12; /* of a load's number */
+static const double MAXIMUM = 1e12;      /* of a load's number */
+static const double LIKE_MEASURED = 0.5; /* twice the distance at which time slicing takes over (lab's interference) */
 
 static const bs_struct_version load_type = BS_SIZED(mdot_gpu_load, usable_bytes);
-static const bs_struct_version beside_type = BS_SIZED(mdot_beside, reserved);
+static const bs_struct_version beside_type = BS_SIZED(mdot_beside, extrapolated);
 
 static mdot_status load_of(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                            mdot_gpu_load *out_load, mdot_error *err)
@@ -112,6 +113,18 @@ static mdot_status check_artefact(const mdot_predictor *predictor, mdot_error *e
                      "slowdown, f32 [1, 3], as interference.mdot does");
 }
 
+/* Is the GPU like one of the models with measured pairs, by the logarithms of both rates? */
+static bool is_like_measured(const mdot_gpu_load *load)
+{
+    static const char *const measured[] = {"K80", "P100-PCIe-16GB", "V100-SXM-16GB"};
+    const mdot_gpu *gpu;
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+        if (rt_gpu_find(measured[i], &gpu, NULL) == MDOT_OK &&
+            hypot(log(load->fp32_tflops / gpu->fp32_tflops), log(load->memory_gbps / gpu->memory_gbps)) < LIKE_MEASURED)
+            return true;
+    return false;
+}
+
 static mdot_status predict_beside(mdot_context *context, const mdot_gpu_load *load, const mdot_gpu_load *partner,
                                   mdot_beside *out, mdot_error *err)
 {
@@ -135,7 +148,8 @@ static mdot_status predict_beside(mdot_context *context, const mdot_gpu_load *lo
                          .upper_slowdown = (double)slowdown[2],
                          .step_ms = own.step_ms * (double)slowdown[1],
                          .reserved_bytes = bytes,
-                         .fits = bytes <= (double)own.usable_bytes};
+                         .fits = bytes <= (double)own.usable_bytes,
+                         .extrapolated = !is_like_measured(&own)};
     return MDOT_OK;
 }
 

@@ -50,6 +50,8 @@ class Beside:
     reserved_bytes: float
     """Memory of both processes."""
     fits: bool
+    extrapolated: bool = False
+    """The GPU is unlike those with measured pairs (K80, P100, V100), and is assumed to slice time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +97,8 @@ def beside(load: GpuLoad, partner: GpuLoad) -> Beside:
         ctypes.byref(loads[1]),
         ctypes.byref(out),
     )
-    return Beside(*(getattr(out, field.name) for field in dataclasses.fields(Beside)))
+    values = {field.name: getattr(out, field.name) for field in dataclasses.fields(Beside)}
+    return Beside(**values | {"extrapolated": out.extrapolated != 0})
 
 
 def pair(predictor: Predictor, jobs: Sequence[Job], answers: Sequence[Prediction]) -> Pair:

@@ -129,8 +129,10 @@ static void unfamiliar_loads_get_wide_intervals(void **state)
     mdot_beside far = beside(&own, &partner), other = beside(&partner, &own);
     assert_compare(fabs(far.slowdown - other.slowdown), <=, 1e-3);
     assert_compare(far.upper_slowdown / far.lower_slowdown, >=, 2);
+    assert_int_equal(far.extrapolated, 0);
     own.fp32_tflops = partner.fp32_tflops = 67; /* of an unfamiliar GPU */
     far = beside(&own, &partner);
+    assert_int_equal(far.extrapolated, 1);
     assert_compare(far.upper_slowdown / far.lower_slowdown, >=, 2);
 }
 
@@ -138,14 +140,6 @@ static void unfamiliar_loads_get_wide_intervals(void **state)
  * answer exceeds twice the greatest measured slowdown. */
 enum { JOB_STRIDE = 17, GPU_STRIDE = 7 };
 static const double SLICED_PAIR = 5.1, MEASURED_PAIR = 22; /* 1 + .02^-.357, and 2 x 10.98 */
-
-static bool is_like_measured(const mdot_gpu_load *load)
-{
-    static const double rates[][2] = {{4.37, 240}, {9.3, 732}, {15.7, 900}};
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
-        if (hypot(log(load->fp32_tflops / rates[i][0]), log(load->memory_gbps / rates[i][1])) < 1) return true;
-    return false;
-}
 
 static void bound_slowdowns(const mdot_job *job, const char *name, const mdot_job *other, size_t *judged)
 {
@@ -157,8 +151,9 @@ static void bound_slowdowns(const mdot_job *job, const char *name, const mdot_jo
         mdot_configuration c = {.struct_size = sizeof c, .batch = 4, .gpu = gpus[i]};
         if (mdot_gpu_load_of(jobs, job, &c, &own, &err) != MDOT_OK) continue; /* for example no fixed batch of 4 */
         assert_int_equal(mdot_gpu_load_of(jobs, other, &c, &partner, &err), MDOT_OK);
-        bool is_like = is_like_measured(&own);
-        double equal = beside(&own, &own).slowdown, first = beside(&own, &partner).slowdown,
+        mdot_beside with_itself = beside(&own, &own);
+        bool is_like = with_itself.extrapolated == 0;
+        double equal = with_itself.slowdown, first = beside(&own, &partner).slowdown,
                second = beside(&partner, &own).slowdown;
         if (equal > (is_like ? MEASURED_PAIR : 2.01) || fmax(first, second) > (is_like ? MEASURED_PAIR : SLICED_PAIR))
             fail_msg("%s on %s: beside itself %.2f, beside ResNet-50 %.2f, ResNet-50 %.2f", name, gpus[i], equal, first,

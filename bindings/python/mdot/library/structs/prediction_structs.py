@@ -137,5 +137,5 @@ class mdot_beside(Sized):
         ("step_ms", c_double),
         ("reserved_bytes", c_double),
         ("fits", c_bool),
-        ("reserved", c_uint32),
+        ("extrapolated", c_uint32),
     ]
