@@ -188,8 +188,6 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 }
 
 #define PCIE_4_GBPS 31.5
-#define FIRST_MX_CAPABILITY 10.0
-#define FIRST_BLOCKWISE_CAPABILITY 9.0
 
 static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
@@ -228,10 +226,10 @@ static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
         return BS_INVALID(err,
                           "--precision is %s, but %s lacks FP8, which came with Ada, Hopper and CDNA 3: use mixed-bf16",
                           precision, gpu);
-    if (s->c.precision == MDOT_PRECISION_FP8_BLOCKWISE && s->gpu.compute_capability < FIRST_BLOCKWISE_CAPABILITY)
+    if (s->c.precision == MDOT_PRECISION_FP8_BLOCKWISE && s->gpu.compute_capability < RT_HOPPER_CAPABILITY)
         return BS_INVALID(
             err, "--precision is fp8-blockwise, whose kernels came with Hopper, but the GPU is %s: use fp8", gpu);
-    if (s->c.precision == MDOT_PRECISION_MXFP8 && s->gpu.compute_capability < FIRST_MX_CAPABILITY)
+    if (s->c.precision == MDOT_PRECISION_MXFP8 && s->gpu.compute_capability < RT_BLACKWELL_CAPABILITY)
         return BS_INVALID(
             err, "--precision is mxfp8, but %s lacks MX formats, which came with Blackwell: use fp8 or fp8-rowwise",
             gpu);

@@ -57,6 +57,9 @@ static inline double rt_samples_of_step(const mdot_configuration *c)
     return (double)c->batch * c->data_parallel * c->expert_parallel * (c->accumulate > 0 ? c->accumulate : 1);
 }
 
+#define RT_HOPPER_CAPABILITY 9.0 /* compute capabilities of the first GPU models */
+#define RT_BLACKWELL_CAPABILITY 10.0
+
 static inline bool rt_is_fp8(mdot_precision precision)
 {
     return precision == MDOT_PRECISION_FP8 || precision == MDOT_PRECISION_FP8_ROWWISE ||

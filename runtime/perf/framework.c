@@ -14,8 +14,6 @@
  */
 #include "runtime/perf/framework.h"
 
-#define HOPPER_CAPABILITY 9.0
-#define BLACKWELL_CAPABILITY 10.0
 #define US_PER_MS 1e3
 #define INFERENCE_PART 0.75 /* an evaluation records no gradients: 27 of 36 µs on an H200 (weights/data) */
 
@@ -37,8 +35,8 @@ static mdot_framework framework_of(const mdot_configuration *c)
 double rt_framework_launch_us(const rt_configuration *configuration)
 {
     double capability = configuration->gpu.compute_capability;
-    bool is_old = capability < HOPPER_CAPABILITY || rt_gpu_is_from_amd(&configuration->gpu);
-    int years = is_old ? 0 : capability < BLACKWELL_CAPABILITY ? 1 : 2;
+    bool is_old = capability < RT_HOPPER_CAPABILITY || rt_gpu_is_from_amd(&configuration->gpu);
+    int years = is_old ? 0 : capability < RT_BLACKWELL_CAPABILITY ? 1 : 2;
     double launch_us = frameworks[framework_of(&configuration->c)].launch_us[years];
     return configuration->c.mode == MDOT_MODE_INFERENCE ? INFERENCE_PART * launch_us : launch_us;
 }
@@ -100,7 +98,7 @@ double rt_framework_attention(const rt_configuration *configuration, bool is_for
     const mdot_configuration *c = &configuration->c;
     double capability = configuration->gpu.compute_capability;
     if (c->attention != MDOT_ATTENTION_FLASH || rt_gpu_is_from_amd(&configuration->gpu)) return 1;
-    if (capability >= HOPPER_CAPABILITY) return rt_framework_is_engine(c) ? 2 / 3.0 : 1;
+    if (capability >= RT_HOPPER_CAPABILITY) return rt_framework_is_engine(c) ? 2 / 3.0 : 1;
     bool skips = capability >= 8 && rt_is_half(c->precision) && (c->torch == 0 || c->torch >= FLASH_2);
     return skips ? 1 - causal * (is_forward ? 0.3 : 0.4) : 1;
 }

@@ -10,7 +10,6 @@
 #define FIRST_TF32_CAPABILITY 8.0 /* tensor cores have TF32 and bf16 from Ampere on */
 /* Before Blackwell, whose tensor cores apply scales of blocks, CUDA cores add up the blocks' products: a Mixtral layer
  * on eight H100 takes .85 to .88 of bf16's time (Megatron-LM, tests of MoE layers, December 2025). */
-#define FIRST_MX_CAPABILITY 10.0
 #define BLOCKWISE_RATE 0.625
 
 rt_rates rt_rates_of(const rt_configuration *configuration)
@@ -33,7 +32,7 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
     case MDOT_PRECISION_MXFP8: matmul = convolution = has_tf32 ? gpu->fp16_tflops : gpu->fp32_tflops; break;
     }
     double linear = rt_is_fp8(configuration->c.precision) ? gpu->fp8_tflops : matmul;
-    if (configuration->c.precision == MDOT_PRECISION_FP8_BLOCKWISE && gpu->compute_capability < FIRST_MX_CAPABILITY)
+    if (configuration->c.precision == MDOT_PRECISION_FP8_BLOCKWISE && gpu->compute_capability < RT_BLACKWELL_CAPABILITY)
         linear *= BLOCKWISE_RATE;
     bool half = rt_is_half(configuration->c.precision), autocast = rt_is_autocast(configuration->c.precision);
     return (rt_rates){.ms_per_flop = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),

@@ -75,7 +75,6 @@ static double soft_min(double a, double b)
  * contains. A B200 takes 1.3 times the learned time, which SimuMax' steps of Llama 3 70B confirm. */
 #define LEARNED_TFLOPS_PER_WATT 0.757
 #define H100_THROTTLED 1.104
-#define HOPPER_CAPABILITY 9.0
 #define PROCESS 0.85
 #define VOLTAGE 0.9
 
@@ -101,7 +100,7 @@ static double allowed_part(const mdot_gpu *gpu, double tflops_per_watt)
 double rt_throttled_matmuls(const rt_configuration *configuration)
 {
     const mdot_gpu *gpu = &configuration->gpu;
-    if (!has_tensor_cores(configuration) || gpu->compute_capability < HOPPER_CAPABILITY) return 1;
+    if (!has_tensor_cores(configuration) || gpu->compute_capability < RT_HOPPER_CAPABILITY) return 1;
     double learned = soft_min(allowed_part(gpu, LEARNED_TFLOPS_PER_WATT), 1);
     return fmax(learned / fmin(allowed_part(gpu, SUSTAINED_TFLOPS_PER_WATT), 1) / H100_THROTTLED, 1);
 }
