@@ -8,13 +8,33 @@
 const char *const plan_emit_names[] = {"torchtitan", "torchrun", "megatron", NULL};
 enum { TORCHTITAN, TORCHRUN, MEGATRON };
 
+typedef struct fp8_recipe {
+    mdot_precision precision;
+    const char *torchtitan, *megatron;
+} fp8_recipe;
+
+static const fp8_recipe *fp8_recipe_of(mdot_precision precision)
+{
+    static const fp8_recipe recipes[] = {
+        {MDOT_PRECISION_FP8, "float8]\nenable_fsdp_float8_all_gather = true", "hybrid --fp8-recipe tensorwise"},
+        {MDOT_PRECISION_FP8_ROWWISE, "float8]\nrecipe_name = \"rowwise\"", "hybrid --fp8-recipe tensorwise"},
+        {MDOT_PRECISION_MXFP8, "mx]\nrecipe_name = \"mxfp8_cublas\"", "hybrid --fp8-recipe mxfp8"},
+        {MDOT_PRECISION_FP8_BLOCKWISE,
+         "float8]\n# torchao has no recipe with blocks; rowwise comes nearest\nrecipe_name = \"rowwise\"",
+         "e4m3 --fp8-recipe blockwise"}};
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (recipes[i].precision == precision) return &recipes[i];
+    return NULL;
+}
+
 typedef struct launch {
     const mdot_configuration *c;
     uint32_t tensor, pipeline, context, experts, virtual_stages, nodes, node_gpus, passes;
     uint32_t workers; /* groups of GPUs with a batch each */
     int64_t micro_batch, samples, length, steps;
     mdot_precision precision;
-    bool is_fp8, is_fp16, is_16_bit;
+    const fp8_recipe *fp8; /* NULL: other precisions */
+    bool is_fp16, is_16_bit;
 } launch;
 
 static uint32_t degree(uint32_t value) { return value > 0 ? value : 1; }
@@ -36,8 +56,7 @@ static launch launch_of(const plan_request *r, const plan_answers *answers)
                 .length = (int64_t)answers->tokens_per_sample,
                 .steps = r->run.samples > 0 ? (int64_t)row->cost.steps : 0,
                 .precision = p,
-                .is_fp8 = p == MDOT_PRECISION_FP8 || p == MDOT_PRECISION_FP8_ROWWISE || p == MDOT_PRECISION_MXFP8 ||
-                          p == MDOT_PRECISION_FP8_BLOCKWISE,
+                .fp8 = fp8_recipe_of(p),
                 .is_fp16 = p == MDOT_PRECISION_AMP_FP16 || p == MDOT_PRECISION_MIXED_FP16,
                 .is_16_bit = p != MDOT_PRECISION_FP32 && p != MDOT_PRECISION_TF32 && p != MDOT_PRECISION_PYTORCH};
     l.node_gpus = (uint32_t)c->gpu_count / l.nodes;
@@ -80,14 +99,7 @@ static void print_torchtitan(const launch *l)
             c->first_stage_blocks, c->last_stage_blocks);
     printf("\n[activation_checkpoint]\nmode = \"%s\"\n", modes[c->recompute]);
     printf("\n[compile]\nenable = %s\n", c->compiled != 0 ? "true" : "false");
-    if (l->is_fp8)
-        printf("\n[quantize.linear.%s\n", l->precision == MDOT_PRECISION_MXFP8 ? "mx]\nrecipe_name = \"mxfp8_cublas\""
-                                          : l->precision == MDOT_PRECISION_FP8_ROWWISE
-                                              ? "float8]\nrecipe_name = \"rowwise\""
-                                          : l->precision == MDOT_PRECISION_FP8_BLOCKWISE
-                                              ? "float8]\n# torchao has no recipe with blocks; rowwise comes nearest\n"
-                                                "recipe_name = \"rowwise\""
-                                              : "float8]\nenable_fsdp_float8_all_gather = true");
+    if (l->fp8 != NULL) printf("\n[quantize.linear.%s\n", l->fp8->torchtitan);
 }
 
 static void print_megatron(const launch *l)
@@ -105,10 +117,7 @@ static void print_megatron(const launch *l)
     printf(" --seq-length %" PRId64, l->length);
     if (l->steps > 0) printf(" --train-iters %" PRId64, l->steps);
     if (l->is_16_bit) printf(" \\\n  --%s", l->is_fp16 ? "fp16" : "bf16");
-    if (l->is_fp8)
-        printf(" --fp8-format %s", l->precision == MDOT_PRECISION_MXFP8           ? "hybrid --fp8-recipe mxfp8"
-                                   : l->precision == MDOT_PRECISION_FP8_BLOCKWISE ? "e4m3 --fp8-recipe blockwise"
-                                                                                  : "hybrid --fp8-recipe tensorwise");
+    if (l->fp8 != NULL) printf(" --fp8-format %s", l->fp8->megatron);
     if (c->zero_stage > 0) printf(" \\\n  --use-distributed-optimizer");
     if (c->zero_stage > 1)
         printf(" --use-megatron-fsdp --data-parallel-sharding-strategy %s",
