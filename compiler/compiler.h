@@ -11,6 +11,8 @@
  *   fusion_hints.c        hints for patterns that were not fused
  *   data_set.c            tensors in files
  *   random_inputs.c       random inputs that a model can read
+ *   model_rounding.c      the error permitted by the model's own number types
+ *   element_bounds.c      the error permitted by the model's sensitivity
  *   bind_shapes.c         binds data of a test into its model if shapes depend on it
  *   compare_outputs.c     compares tensors of a run with the expected ones
  */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SHORT_RUNS = 4, MORE_RUNS = 16 };       /* of quantised models; more: in doubt */
 enum { MAX_LENGTHS = 3, CALM = 2, LOUD = 16 }; /* units of noise; loud: as much as other code may differ */
 
 static const mdot_dtype half_types[CO_HALF_TYPES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
@@ -331,10 +332,11 @@ static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t lon
     int64_t usual = shortest + 7 < longest ? shortest + 7 : longest; /* long enough for rows, and soon evaluated */
     for (co_style style = CO_WIDE; status == MDOT_OK && style <= CO_MASKED; style++)
         status = verify_style(v, usual, style, err);
-    int runs = v->units > CALM ? 4 : 0;
+    int runs = v->units > CALM ? SHORT_RUNS : 0;
     for (int i = 0; status == MDOT_OK && i < runs; i++) {
         status = verify_style(v, usual, CO_NORMAL, err);
-        if (i == 3 && moves_too_many(v)) runs += 16; /* few runs may have moved many values by chance */
+        if (i + 1 == SHORT_RUNS && moves_too_many(v))
+            runs += MORE_RUNS; /* a few may have moved many values by chance */
     }
     return status == MDOT_OK && longest == v->longest ? sweep_indices(v, longest, err) : status;
 }

@@ -129,28 +129,12 @@ static void indices_cover_the_table(void **state)
     }
 }
 
-static void only_narrow_models_may_round(void **state)
-{
-    (void)state;
-    ir_arena *arena = ir_arena_create(0);
-    double quantised;
-    assert_compare(co_rounding(typed_graph("x = input f32[L]\ny = Exp(x)\nreturn y\n", arena), &quantised), ==, 0);
-    assert_compare(quantised, ==, 0);
-    double half = co_rounding(typed_graph("x = input f16[L]\ny = Exp(x)\nreturn y\n", arena), &quantised);
-    double brain = co_rounding(typed_graph("x = input bf16[L]\ny = Exp(x)\nreturn y\n", arena), &quantised);
-    assert_compare(half, >, 0);
-    assert_compare(half, <, 1e-2);
-    assert_compare(brain, ==, 8 * half);
-    ir_arena_destroy(arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indices_are_in_range),
         cmocka_unit_test(masks_begin_with_a_key_and_leave_others_out),
         cmocka_unit_test(indices_cover_the_table),
-        cmocka_unit_test(only_narrow_models_may_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
