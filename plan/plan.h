@@ -201,7 +201,7 @@ typedef struct pl_sequential {
  *   tests   {threshold, feature, mask (low word, high word)} of all comparisons: bit b of the mask is 0 if a false
  *           comparison excludes leaf b of its tree
  *   spans   {first test, test behind the last, first leaf, target} of each tree
- *   leaves  values; a row reaches the first leaf that none of its false comparisons excludes
+ *   leaves  values; a row reaches the first leaf that is left when its false comparisons have excluded theirs
  *
  * Trees contribute in their order, in the type of x, so that every method gives the same bits. */
 enum { PL_MOST_LEAVES = 64, PL_SPAN_WORDS = 4 };

@@ -1,4 +1,4 @@
-/* expand.c — the table of rules that rewrite operators without their own kernel into those that have one.
+/* expand.c — replaces operators that have no kernel by operators that have one.
  *
  * Runs late, after all recognition. A rule's result may contain operators expanded in turn, for example a softmax in
  * f64 inside an attention in f64. */

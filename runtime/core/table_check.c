@@ -45,7 +45,7 @@ static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
     return true;
 }
 
-/* Limit of the search for the extremes of a dimension that neither rises nor falls throughout. */
+/* Most lengths that are tried for the extremes of a dimension that rises and falls. */
 enum { MAX_SEARCHED = 1 << 12 };
 
 static bool is_floor(const mdot_abi_dim *dim)

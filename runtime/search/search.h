@@ -36,7 +36,7 @@ typedef struct rt_search_item {
     uint32_t tensor, pipeline, experts;
 } rt_search_item;
 
-/* Number of combinations of model, size and shard in the space, of which some do not divide the size. */
+/* Number of combinations of model, size and shard in the space. It includes those that rt_item_at rejects. */
 size_t rt_item_count(const rt_space *space);
 /* Fills item `index`. Returns false if its degrees do not divide the size. */
 bool rt_item_at(const rt_space *space, size_t index, rt_search_item *out_item);

@@ -149,8 +149,8 @@ TEXT = """# Performance models by class
 them. mdot's rows are those of `weights/results` at the time of the others. The classes are those of the survey: Yang,
 Wu, Wu and Zhang, Survey on task scheduling of deep learning training based on performance modeling, Journal of Software
 2025, 36(4):1570–1589. MDOT as published is Chen et al., Computer Science 2026, 53(5):129–136, doi
-10.11896/jsjkx.250900001. "After X" means that the paper's text or part of its form was unavailable, or that its form
-differs. Labels are whole steps, so that PerfNet, NeuSight and ETS learn their sum over operators.
+10.11896/jsjkx.250900001. "After X" marks a form that differs from the paper's, or whose paper was not available
+as a whole. Labels are whole steps, so that PerfNet, NeuSight and ETS learn their sum over operators.
 
 ## The four classes
 

@@ -3,8 +3,9 @@
 log slowdown = max(0, prior + a(own) + b(partner) + c(own, partner)), with one kernel for each part, and a length scale
 for each number and side. Far from every measured job, the answer returns to the measured median and the deviation grows
 to the prior's, so that unfamiliar jobs get wide intervals. The mean is exact: with one kernel for each side, the weights of all
-pairs are a matrix over the distinct loads. The deviation is that of a sparse process with POINTS pairs. A partner that keeps neither GPU nor host busy costs nothing:
-a factor of 1 - exp(-10 * (busy_share + host_share)), which is 1 within 5e-5 for every measured job.
+pairs are a matrix over the distinct loads. The deviation is that of a sparse process with POINTS pairs. An idle partner
+costs nothing: the log slowdown is multiplied by 1 - exp(-10 * (busy_share + host_share)), which is 1 within 5e-5 for every
+measured job.
 
 The measured cards were in different machines, whose loaders slowed some jobs more than the GPU did. On a card unlike all of them, by
 its two rates, the answer is that of time slicing, and the deviation is what that law leaves of the measured pairs:

@@ -2,7 +2,7 @@
 
     python -m mdot_lab.ready_jobs.families weights/jobs [--missing] [FAMILY…]
 
-`--missing` keeps the variants that a file has, and adds the others without records of adapters of their own.
+`--missing` keeps the variants that the file has. It adds the missing ones, which have no records of adapters.
 Each variant of a family, for example with tied embeddings, is traced with several random sizes and a fixed number of
 blocks. Each number of the job, and each allocation of its recorded memory, becomes a formula (fit.py). Equal blocks
 become one block with a count. frontend/config reads the result and builds the job of any config.json of the family.
