@@ -37,13 +37,13 @@ static char *take_line(bs_csv *csv, bool skips_comments)
 
 /* Reads the field at *io_position without quotes, and moves behind the separator; NULL behind the last field. Returns a
  * description of the fault, or NULL. */
-static const char *take_field(char **io_position, char **out_field)
+static const char *take_field(char separator, char **io_position, char **out_field)
 {
     char *source = *io_position + strspn(*io_position, " ");
     char *field = source, *end = field;
     bool is_quoted = *source == '"';
     if (is_quoted) source++;
-    for (; *source != '\0' && (is_quoted || *source != ','); source++) {
+    for (; *source != '\0' && (is_quoted || *source != separator); source++) {
         if (is_quoted && *source == '"') {
             if (source[1] != '"') break;
             source++;
@@ -53,9 +53,9 @@ static const char *take_field(char **io_position, char **out_field)
     if (is_quoted && *source != '"') return "a quote is not closed";
     if (is_quoted) source++;
     source += strspn(source, " ");
-    if (*source != '\0' && *source != ',') return "characters follow a closing quote";
+    if (*source != '\0' && *source != separator) return "characters follow a closing quote";
     while (!is_quoted && end > field && end[-1] == ' ') end--;
-    *io_position = *source == ',' ? source + 1 : NULL;
+    *io_position = *source == separator ? source + 1 : NULL;
     *end = '\0';
     *out_field = field;
     return NULL;
@@ -80,7 +80,7 @@ static mdot_status split(bs_csv *csv, char *line, char **fields, int *out_count,
         if (csv->separator == '|')
             take_plain_field(csv, count, &position, &fields[count]);
         else
-            fault = take_field(&position, &fields[count]);
+            fault = take_field(csv->separator, &position, &fields[count]);
         if (fault != NULL) return bs_csv_fail(csv, err, MDOT_MALFORMED, "%s", fault);
     }
     *out_count = count;
@@ -118,7 +118,7 @@ static mdot_status read_header(bs_csv *csv, const char *header, mdot_error *err)
     } else {
         line = take_line(csv, true);
         if (line == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: the table is empty", csv->path);
-        if (strchr(line, '|') != NULL && strchr(line, ',') == NULL) csv->separator = '|';
+        if (strchr(line, ',') == NULL && strpbrk(line, "|;\t") != NULL) csv->separator = *strpbrk(line, "|;\t");
     }
     return split(csv, line, csv->header, &csv->header_count, err);
 }
@@ -164,7 +164,7 @@ void bs_csv_close(bs_csv *csv)
 
 mdot_status bs_csv_next(bs_csv *csv, bool *out_is_row, mdot_error *err)
 {
-    char *line = take_line(csv, csv->separator == ',');
+    char *line = take_line(csv, csv->separator != '|');
     *out_is_row = line != NULL;
     if (line == NULL) return MDOT_OK;
     BS_TRY(split(csv, line, csv->field, &csv->field_count, err));

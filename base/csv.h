@@ -6,8 +6,8 @@
  *   comments    Lines that begin with "#" are ignored.
  *   line ends   LF or CR LF; the last line may lack one.
  *   encoding    UTF-8, with or without a byte-order mark. A zero byte is MALFORMED.
- *   sacct       Tables of Slurm's `sacct -P` separate fields by "|" and quote nothing; the last field may contain "|".
- *               A header with "|" and without commas selects this form. Comments are allowed before the header only.
+ *   separators  A header without commas, but with ";" or a tab, selects that character. With "|" it selects the form of
+ *               Slurm's `sacct -P`: no quotes, comments before the header only, and "|" may stand in the last field.
  *
  * Messages name the table and the line: "steps.csv:3: there are 4 fields, but 5 columns".
  */
@@ -28,7 +28,7 @@ typedef struct bs_csv {
     char *header_text; /* NULL if the text has the header */
     size_t line;       /* line number of the last row, from 1; 0 for a header without a line */
     size_t line_count; /* lines of the whole text, an upper bound of the number of rows */
-    char separator;    /* ',' or '|' */
+    char separator;    /* ',', '|', ';' or a tab */
     int header_count, field_count;
     char *header[BS_CSV_MAX_FIELDS]; /* names of the columns */
     char *field[BS_CSV_MAX_FIELDS];  /* the last row; valid until the next one is read */

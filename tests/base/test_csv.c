@@ -85,6 +85,39 @@ static void tables_of_sacct_quote_nothing(void **state)
     expect_end(&csv);
 }
 
+/* Fields hold letters, quotes, blanks and the other separators. */
+static void each_separator_has_the_same_fields(void **state)
+{
+    (void)state;
+    static const char separators[] = {',', ';', '\t'}, letters[] = "ab1 .\";,\t|#";
+    unsigned seed = 1;
+    for (int round = 0; round < 300; round++) {
+        char cells[6][3][8], text[3][512];
+        for (int i = 0; i < 18; i++) {
+            size_t length = (seed = seed * 1103515245 + 12345) >> 16 & 7;
+            for (size_t j = 0; j < length; j++)
+                cells[i / 3][i % 3][j] = letters[((seed = seed * 1103515245 + 12345) >> 16) % (sizeof letters - 1)];
+            cells[i / 3][i % 3][length] = '\0';
+        }
+        for (int k = 0; k < 3; k++) {
+            char *out = text[k];
+            out += sprintf(out, "x%cy%cz\n", separators[k], separators[k]);
+            for (int i = 0; i < 18; i++) {
+                *out++ = '"';
+                for (const char *c = cells[i / 3][i % 3]; *c != '\0'; *out++ = *c++)
+                    if (*c == '"') *out++ = '"';
+                *out++ = '"', *out++ = i % 3 == 2 ? '\n' : separators[k];
+            }
+            *out = '\0';
+            bs_csv csv;
+            open_table(text[k], &csv);
+            for (size_t row = 0; row < 6; row++)
+                expect_row(&csv, row + 2, ROW(cells[row][0], cells[row][1], cells[row][2]));
+            expect_end(&csv);
+        }
+    }
+}
+
 static void a_given_header_serves_a_table_without_one(void **state)
 {
     (void)state;
@@ -277,6 +310,7 @@ int main(void)
         cmocka_unit_test(fields_lose_quotes_and_outer_blanks),
         cmocka_unit_test(marks_comments_empty_lines_and_line_ends_are_ignored),
         cmocka_unit_test(tables_of_sacct_quote_nothing),
+        cmocka_unit_test(each_separator_has_the_same_fields),
         cmocka_unit_test(a_given_header_serves_a_table_without_one),
         cmocka_unit_test(a_table_may_be_a_file),
         cmocka_unit_test(faults_name_their_line),
