@@ -170,8 +170,7 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
 {
     mdot_history_job requested;
     hs_keys keys;
-    mdot_status status = read_job(h, job, &requested, &keys, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_job(h, job, &requested, &keys, err));
     if (!(duration_s >= 0 && duration_s <= most_s))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "duration_s is %g; it must be between 0 and %g", duration_s,
                          most_s);
@@ -186,7 +185,7 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
     ending e = ending_of(&estimate, outcome, duration_s, end_s);
     bool is_complete = outcome == MDOT_ENDED_COMPLETED;
     if (!hs_see_words(h->options.hash_seed, h->nodes, &requested)) return BS_OUT_OF_MEMORY(err, "a history");
-    status = add_to_keys(h, &keys, &f, &e, is_complete, err);
+    mdot_status status = add_to_keys(h, &keys, &f, &e, is_complete, err);
     if (status == MDOT_OK && is_complete) hs_learn(&h->learning, &f, e.log_s);
     return status;
 }

@@ -148,8 +148,7 @@ mdot_status sv_jobs_add(sv_jobs *jobs, const void *bytes, size_t size, const sv_
     entry *known = find(jobs, digest), *made = NULL;
     pthread_mutex_unlock(&jobs->mutex);
     if (known != NULL) return *out = &known->job, MDOT_OK;
-    mdot_status status = make_entry(bytes, size, digest, &made, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(make_entry(bytes, size, digest, &made, err));
     if (made->bytes > jobs->max_bytes) {
         drop(made);
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "the job takes more memory than all jobs may: %zu MiB (--job-cache)",

@@ -172,12 +172,11 @@ static mdot_status read_question(answers *a, struct json_object *body, mdot_erro
                                         SV_MEMBER(question, configurations, ARRAY, 0, 0),
                                         SV_MEMBER(question, configuration, OBJECT, 0, 0)};
     question q = {0};
-    mdot_status status = sv_json_members(body, members, 3, &q, NULL, NULL, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(sv_json_members(body, members, 3, &q, NULL, NULL, err));
     if (q.job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job is missing: the digest of POST /v1/jobs");
     if ((q.configurations == NULL) == (q.configuration == NULL))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "give either configuration or configurations");
-    status = sv_jobs_find(a->state->jobs, q.job, &a->job, err);
+    mdot_status status = sv_jobs_find(a->state->jobs, q.job, &a->job, err);
     size_t count = q.configurations != NULL ? sv_json_length(q.configurations) : 1;
     if (status == MDOT_OK && count == 0)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "configurations is an empty array");
@@ -202,8 +201,7 @@ static mdot_status predict(answers *a, FILE *out, mdot_error *err)
     for (size_t i = 0; i < a->asked.count; i++) a->predictions[i].struct_size = sizeof *a->predictions;
     a->choices = a->job->choices;
     a->choices.torch = sv_predictor_info(a->model->predictor)->assumed_torch;
-    mdot_status status = answer_parts(a, out, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(answer_parts(a, out, err));
     for (size_t i = 0; i < a->asked.count; i++) refused += a->predictions[i].status != MDOT_OK;
     atomic_fetch_add(&a->state->metrics.configurations, a->asked.count);
     atomic_fetch_add(&a->state->metrics.refused_configurations, refused);

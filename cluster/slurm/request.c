@@ -172,8 +172,7 @@ mdot_status sl_request_parse(const char *text, sl_request *out_request, mdot_err
     for (const char *c = text; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 127) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a control character");
     snprintf(rest, sizeof rest, "%s", sl_request_settings(text));
-    mdot_status status = read_settings(rest, &parsed, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(read_settings(rest, &parsed, err));
     *out_request = (sl_request){.training = {.struct_size = sizeof(mdot_configuration)},
                                 .has_optimizer = parsed.is_set[RT_OPTION_optimizer],
                                 .steps = parsed.value[STEPS],

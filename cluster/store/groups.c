@@ -184,14 +184,13 @@ mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out
 {
     static const char action[] = "group the rows";
     if (store == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the store is missing");
-    mdot_status status = out_report != NULL ? bs_check_struct(&report_type, out_report, err) : MDOT_OK;
-    if (status != MDOT_OK) return status;
+    BS_TRY(out_report != NULL ? bs_check_struct(&report_type, out_report, err) : MDOT_OK);
     refresh *f = calloc(1, sizeof *f);
     if (f == NULL) return BS_OUT_OF_MEMORY(err, "groups of %s", store->path);
     f->store = store;
     f->err = err;
     int64_t groups = 0;
-    status = st_begin_derived(store, action, err);
+    mdot_status status = st_begin_derived(store, action, err);
     if (status == MDOT_OK) {
         status = prepare(f);
         if (status == MDOT_OK) status = place_rows(f);
@@ -285,9 +284,8 @@ mdot_status mdot_store_set_predictions(mdot_store *store, const char *predictor,
     if (store == NULL || predictor == NULL || (predictions == NULL && count > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a store, a predictor or its predictions are missing");
     sqlite3_stmt *set = NULL;
-    mdot_status status = st_begin_derived(store, "store predictions", err);
-    if (status != MDOT_OK) return status;
-    status = st_prepare(store, "INSERT OR REPLACE INTO predictions VALUES (?1, ?2, ?3, ?4, ?5)", &set, err);
+    BS_TRY(st_begin_derived(store, "store predictions", err));
+    mdot_status status = st_prepare(store, "INSERT OR REPLACE INTO predictions VALUES (?1, ?2, ?3, ?4, ?5)", &set, err);
     if (status == MDOT_OK) {
         st_bind_text(set, 1, predictor);
         status = set_all(store, predictions, count, set, err);

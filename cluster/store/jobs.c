@@ -114,8 +114,7 @@ mdot_status st_add_job(mdot_store *store, sqlite3_stmt *insert, const mdot_job *
     size_t size = 0;
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(job, &info);
-    mdot_status status = save(store, job, &bytes, &size, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(save(store, job, &bytes, &size, err));
     st_value v[ST_JOB_WIDTH] = {
         [ST_JOB_AT_digest] = st_text(digest),
         [ST_JOB_AT_name] = st_text(name),
@@ -124,7 +123,7 @@ mdot_status st_add_job(mdot_store *store, sqlite3_stmt *insert, const mdot_job *
         [ST_JOB_AT_added_at] = st_whole((int64_t)time(NULL)),
         [ST_JOB_AT_bytes] = {.bytes = bytes, .size_bytes = size},
     };
-    status = st_insert(store, &st_tables[ST_JOBS], insert, 0, v, "add a job", NULL, err);
+    mdot_status status = st_insert(store, &st_tables[ST_JOBS], insert, 0, v, "add a job", NULL, err);
     free(bytes);
     return status;
 }

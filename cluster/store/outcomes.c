@@ -43,8 +43,7 @@ mdot_status st_add_outcome(const mdot_store *store, sqlite3_stmt *insert, const 
     /* Inserting a new record changes the connection's last id; updating an old one does not. */
     bool is_changed = false;
     sqlite3_set_last_insert_rowid(store->db, 0);
-    mdot_status status = st_insert(store, &st_tables[ST_OUTCOMES], insert, 0, v, "add outcomes", &is_changed, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(st_insert(store, &st_tables[ST_OUTCOMES], insert, 0, v, "add outcomes", &is_changed, err));
     bool is_new = sqlite3_last_insert_rowid(store->db) != 0;
     counts->added_count += is_new;
     counts->updated_count += is_changed && !is_new;

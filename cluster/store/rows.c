@@ -122,9 +122,8 @@ mdot_status mdot_store_add_rows(mdot_store *store, const mdot_store_row *rows, s
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a store or its rows are missing");
     sqlite3_stmt *insert = NULL, *find = NULL;
     size_t added = 0;
-    mdot_status status = st_begin(store, "add rows", err);
-    if (status != MDOT_OK) return status;
-    status = st_prepare(store, st_tables[ST_ROWS].insert, &insert, err);
+    BS_TRY(st_begin(store, "add rows", err));
+    mdot_status status = st_prepare(store, st_tables[ST_ROWS].insert, &insert, err);
     if (status == MDOT_OK) status = st_prepare(store, "SELECT 1 FROM jobs WHERE digest = ?1", &find, err);
     if (status == MDOT_OK) status = add_all(store, rows, count, insert, find, &added, err);
     sqlite3_finalize(insert);

@@ -67,10 +67,9 @@ mdot_status sc_read_sacct(const char *path, bool *out_is_sacct, sc_workload *out
 {
     unsigned char *bytes;
     size_t size;
-    mdot_status status = bs_read_file(path, &bytes, &size, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(bs_read_file(path, &bytes, &size, err));
     *out_is_sacct = ac_is_accounting((const char *)bytes);
-    if (*out_is_sacct) status = read_jobs(path, (char *)bytes, size, out_workload, err);
+    mdot_status status = *out_is_sacct ? read_jobs(path, (char *)bytes, size, out_workload, err) : MDOT_OK;
     free(bytes);
     return status;
 }
