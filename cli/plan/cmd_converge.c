@@ -43,16 +43,16 @@ static void print(const converge_request *r, const mdot_convergence *c, size_t c
 }
 
 /* Finds the column that the user names, or else the only one that ends with the first ending that any column has. */
-static mdot_status find(const bs_csv *csv, const char *option, const char *const endings[2], const char *chosen,
+static mdot_status find(const bs_csv *csv, const char *option, const char *const *endings, const char *chosen,
                         int *out_column, mdot_error *err)
 {
     if (chosen != NULL) return bs_csv_need(csv, chosen, out_column, err);
     *out_column = bs_csv_find(csv, endings[0]);
-    for (size_t i = 0, found = 0; i < 2 && *out_column == BS_CSV_ABSENT; i++, found = 0)
+    for (size_t found = 0; *endings != NULL && *out_column == BS_CSV_ABSENT; endings++, found = 0)
         for (int column = 0; column < csv->header_count; column++) {
             const char *name = csv->header[column];
-            size_t bytes = strlen(name), end = strlen(endings[i]);
-            if (bytes < end || strcasecmp(name + bytes - end, endings[i]) != 0) continue;
+            size_t bytes = strlen(name), end = strlen(*endings);
+            if (bytes < end || strcasecmp(name + bytes - end, *endings) != 0) continue;
             if (found++ > 0)
                 return mdot_fail(err, MDOT_MALFORMED, "%s: %s and %s may be the %s; choose one with --%s", csv->path,
                                  csv->header[*out_column], name, option, option);
@@ -60,8 +60,26 @@ static mdot_status find(const bs_csv *csv, const char *option, const char *const
         }
     if (*out_column != BS_CSV_ABSENT) return MDOT_OK;
     return mdot_fail(err, MDOT_MALFORMED,
-                     "%s: no column %s; name its column with --%s. Commas separate columns; the first is \"%s\"",
-                     csv->path, option, option, csv->header[0]);
+                     "%s: no column %s; name its column with --%s. The first, up to a \"%c\", is \"%s\"", csv->path,
+                     option, option, csv->separator, csv->header[0]);
+}
+
+/* Reads the row's step and loss behind `count` others; *io_is_lost is whether the last loss is not a number. */
+static mdot_status read_point(const bs_csv *csv, const int at[2], double *steps, double *losses, size_t *io_count,
+                              bool *io_is_lost, mdot_error *err)
+{
+    double *step = &steps[*io_count];
+    if (csv->field[at[0]][0] == '\0' || csv->field[at[1]][0] == '\0') return MDOT_OK; /* a row of another metric */
+    if ((*io_is_lost = !isfinite(atof(csv->field[at[1]])))) return MDOT_OK;           /* one step of mixed precision */
+    BS_TRY(bs_csv_number(csv, at[0], 0, 1e18, step, err));
+    if (*io_count > 0 && *step <= step[-1])
+        return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                           "step %.15g behind %.15g; delete rows that a resumed run repeats, or name a column that "
+                           "counts through all epochs with --step",
+                           *step, step[-1]);
+    if (atof(csv->field[at[1]]) < 0)
+        return bs_csv_fail(csv, err, MDOT_MALFORMED, "a negative loss; add a constant to losses and --target");
+    return bs_csv_number(csv, at[1], 0, 1e18, &losses[(*io_count)++], err);
 }
 
 /* Reads steps and losses, asks, and prints the answer. */
@@ -70,24 +88,18 @@ static mdot_status converge(converge_request *r, const char *path, mdot_error *e
     bs_csv csv;
     mdot_error reason;
     mdot_convergence convergence = MDOT_INIT(mdot_convergence);
-    static const char *const steps_end[] = {"step", "epoch"}, *const losses_end[] = {"loss", "value"};
-    int step = 0, loss = 0;
+    static const char *const steps_end[] = {"step", "steps", "iteration", "iter", "epoch", NULL},
+                             *const losses_end[] = {"loss", "value", NULL};
+    int at[2] = {0};
     bool is_row, is_lost = false;
     size_t count = 0;
     BS_TRY(bs_csv_open(path, MAX_TABLE_BYTES, NULL, &csv, err));
     double *steps = calloc(csv.line_count, sizeof *steps), *losses = calloc(csv.line_count, sizeof *losses);
-    mdot_status status = MDOT_OK;
-    if (steps == NULL || losses == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
-    if (status == MDOT_OK) status = find(&csv, "step", steps_end, r->step, &step, err);
-    if (status == MDOT_OK) status = find(&csv, "loss", losses_end, r->loss, &loss, err);
-    while (status == MDOT_OK && (status = bs_csv_next(&csv, &is_row, err)) == MDOT_OK && is_row) {
-        if (csv.field[step][0] == '\0' || csv.field[loss][0] == '\0') continue; /* a row of another metric */
-        if ((is_lost = !isfinite(atof(csv.field[loss])))) continue;             /* one step of mixed precision */
-        status = bs_csv_number(&csv, step, 0, 1e18, &steps[count], err);
-        if (status == MDOT_OK && atof(csv.field[loss]) < 0)
-            status = bs_csv_fail(&csv, err, MDOT_MALFORMED, "a negative loss; add a constant to losses and --target");
-        if (status == MDOT_OK) status = bs_csv_number(&csv, loss, 0, 1e18, &losses[count++], err);
-    }
+    mdot_status status = steps == NULL || losses == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL) : MDOT_OK;
+    if (status == MDOT_OK) status = find(&csv, "step", steps_end, r->step, &at[0], err);
+    if (status == MDOT_OK) status = find(&csv, "loss", losses_end, r->loss, &at[1], err);
+    while (status == MDOT_OK && (status = bs_csv_next(&csv, &is_row, err)) == MDOT_OK && is_row)
+        status = read_point(&csv, at, steps, losses, &count, &is_lost, err);
     if (status == MDOT_OK && is_lost)
         status = mdot_fail(err, MDOT_MALFORMED, "%s: the last loss is not a number; the training has diverged", path);
     if (status == MDOT_OK) {
@@ -95,7 +107,7 @@ static mdot_status converge(converge_request *r, const char *path, mdot_error *e
         if (status != MDOT_OK) mdot_fail(err, status, "%s: %s", path, reason.message);
     }
     if (status == MDOT_OK) {
-        r->step = csv.header[step], r->loss = csv.header[loss];
+        r->step = csv.header[at[0]], r->loss = csv.header[at[1]];
         print(r, &convergence, count, steps[count - 1]);
     }
     bs_csv_close(&csv);
@@ -128,9 +140,10 @@ const cli_command cli_converge = {
     .summary = "predict the steps to a target loss from a curve's beginning",
     .synopsis = "LOSSES.csv --target LOSS [OPTION…]",
     .description =
-        "Fits curves to the columns that end with step or epoch, and with loss or value: at least 10 rows in order of "
-        "steps. The answer has a 90 % interval, which assumes that the training goes on as before: no later change of "
-        "the learning rate or of the batch. \"never\" means that the fitted curve stays above the target.",
+        "Fits curves to the columns that end with step, iteration or epoch, and with loss or value: at least 10 rows "
+        "in order of steps. The answer has a 90 % interval, which assumes that the training goes on as before: no "
+        "later "
+        "change of the learning rate or of the batch. \"never\" means that the fitted curve stays above the target.",
     CLI_OPTIONS(options),
     .exit_status = "0 success, also for \"never\"; 1 failure, 2 usage error",
     .files = "csv",

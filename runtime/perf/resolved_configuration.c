@@ -74,8 +74,7 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "--checkpoint is blocks, but the job lacks blocks: use selective or nothing");
-    mdot_status status = check_stages(c, job->info.block_count, err);
-    if (status != MDOT_OK) return status;
+    BS_TRY(check_stages(c, job->info.block_count, err));
     if (c->tensor_parallel > 1 && common == 0)
         return mdot_fail(
             err, MDOT_INVALID_ARGUMENT,

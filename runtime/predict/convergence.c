@@ -137,7 +137,7 @@ mdot_status mdot_steps_to_loss(const double *steps, const double *losses, size_t
         if (sum / (double)(i < window ? i + 1 : window) <= target) break;
     }
     if (i == c.count && best.slope == 0)
-        return BS_INVALID(err, "the losses do not decrease; give a curve that falls, for example 1 - accuracy");
+        return BS_INVALID(err, "the losses do not decrease; record more, or give a falling one, as 1 - accuracy");
     resample(&c, best, target, samples);
     for (size_t sample = 0; i < c.count && sample < SAMPLES; sample++) samples[sample] = c.steps[i]; /* reached */
     rt_median(samples, SAMPLES);

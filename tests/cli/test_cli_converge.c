@@ -68,7 +68,10 @@ static void other_tables_are_refused_with_the_reason(void **state)
     (void)state;
     static const char *const tables[][2] = {
         {"x,y\n1,2\n", "no column step"},
-        {"step;loss\n1;2\n", "Commas separate columns; the first is \"step;loss\""},
+        {"step loss\n1 2\n", "no column step; name its column with --step. The first, up to a \",\", is \"step loss\""},
+        {"step;loss\n1;2,5\n", ":2: loss is not a number: \"2,5\""},
+        {"step,loss\n10,3\n20,2\n10,1\n", ":4: step 10 behind 20; delete rows that a resumed run repeats"},
+        {"iter,loss\n1,3\n1,3\n", "name a column that counts through all epochs with --step"},
         {"step,loss\n1,nan\n", "the training has diverged"},
         {"step,loss\n1,x\n", ":2: loss is not a number"},
         {"step,loss\n1,2\n2,-1\n", ":3: a negative loss; add a constant to losses and --target"},
@@ -98,6 +101,9 @@ static void exports_of_other_programs_are_read(void **state)
         {"epoch,global_step,train_loss,lr", "0.1,%d,%.6f,1e-3", "0.1,%d,inf,1e-3"},
         {"lr,trainer/global_step,Loss", ",%d,%.6f", ".1,%d,"},
         {"epoch,loss", "%d,%.6f", "%d,"},
+        {"\xef\xbb\xbf\"epoch\";\"iteration\";\"loss\"", "1;\"%d\";\"%.6f\"", "1;%d;nan"},
+        {"Iter\ttrain_loss\tval_loss_mean", "%d\t%.6f\t", "%d\t\t1"},
+        {"_steps,loss", "%d,%.6f", "%d,"},
     };
     double plain, steps;
     ask(curve(), "1.8", "--json");
