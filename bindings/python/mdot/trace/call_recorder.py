@@ -22,11 +22,11 @@ from mdot.trace import graph as g
 from mdot.trace import recurrences
 from mdot.trace.autocast import HALVES
 from mdot.trace.budget import Budget
-from mdot.trace.gpu_kernels import CELLS, with_elements
+from mdot.trace.gpu_kernels import CELLS, LIKE_OPERAND, like_operand, with_elements
 from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known_calls import DataDependent, KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
-from mdot.trace.operators.call import DTYPES, Call
+from mdot.trace.operators.call import DTYPES, Call, shape_of
 from mdot.trace.operators.prices import has_price, is_view, price
 from mdot.trace.selections import Selection, note
 from mdot.trace.work import Work, formula_of
@@ -78,12 +78,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.know(tensor, tensor)
             found = self._constant(tensor)
             self.bind(tensor, found)
+        elif found.kind == "parameter" and tensor.is_complex():  # two numbers for each element
+            found = self.graph.view(found, tuple(tensor.shape), DTYPES[tensor.dtype])
+            self.bind(tensor, found)
         return found
 
     def _read(self, tensor: torch.Tensor) -> g.Value:
         """The tensor's value, as an operator with a gradient reads it."""
         value = self.value(tensor)
-        if tensor.requires_grad and value.kind == "data":  # no result has one in inference mode
+        if tensor.requires_grad and value.kind == "data" and not isinstance(tensor, torch.nn.Parameter):  # no result has one in inference mode
             return self.graph.start_gradient(value)
         return value if value.has_gradient else self.graph.stop_gradient(value)
 
@@ -96,7 +99,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if content is not None and writable and small and content.device.type == "cpu" and not content._is_zerotensor():
             with outside():
                 data = g.pack(content.reshape(-1).tolist(), dtype)
-        return self.graph.constant(tuple(tensor.shape), dtype, data)
+        return self.graph.constant(shape_of(tensor), dtype, data)
 
     # ---- Operators ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +124,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self.fake and name in recurrences.MODES:
             out = recurrences.run(name, args, self._numbers)
         elif self.fake:
-            out = with_elements(args, self._known.run(func, args, kwargs))
+            run = self._known.run if name not in LIKE_OPERAND else like_operand
+            out = with_elements(args, run(func, args, kwargs))
         else:
             out = self.budget.run(func, args, kwargs)
             note(self.selections, func, args, out)
@@ -208,7 +212,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._values[tensor].noise = name in _RANDOM
             return
         is_complex = formula_of(func) is not None and any(tensor.is_complex() for tensor in call.tensors)
-        made = translate(call) if translate is not None and not is_complex else None
+        is_sparse = any(tensor.layout == torch.sparse_coo for tensor in (*call.tensors, *outputs))
+        made = translate(call) if translate is not None and not is_complex and not is_sparse else None
         if made is None:
             made = price(call, func, args, kwargs, out)
         if made is None:
@@ -218,8 +223,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if value.kind == "data" and value not in call.operands:
                 value.has_gradient = False
         for tensor, value in zip(outputs, values):
-            if value.shape != tuple(tensor.shape):
-                value = self.graph.reshape(value, tuple(tensor.shape))
+            if value.shape != shape_of(tensor):
+                value = self.graph.reshape(value, shape_of(tensor))
             self._place(func, name, call, tensor, value)
         if not self._taking_apart and name not in _VIEWS and not is_view(func):
             self._results += values[:1]

@@ -123,6 +123,14 @@ def with_elements(args: Sequence[Any], out: Any) -> Any:
     return torch.sparse_coo_tensor(indices, values, out.shape, check_invariants=False, is_coalesced=out.is_coalesced())
 
 
+LIKE_OPERAND = frozenset({"_sparse_softmax", "_sparse_log_softmax", "_sparse_softmax_backward_data", "_sparse_log_softmax_backward_data"})
+"""Operators without a kernel for tensors without data. Their result is like the first operand."""
+
+
+def like_operand(_: Any, args: Sequence[Any], __: Any) -> Any:
+    return torch.zeros_like(args[0])
+
+
 def as_on_cuda(name: str, args: Sequence[Any], out: Any) -> Any:
     """The results of an operator, with the sizes and types that CUDA's kernel gives those that the backward pass needs."""
     if name == "_cudnn_rnn":

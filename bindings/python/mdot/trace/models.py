@@ -12,6 +12,7 @@ loss: transformers' classes compute it from labels, and losses.py has those for 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -105,7 +106,7 @@ def refuse_unknown(settings: Mapping[str, Any], known: Collection[str], name: st
 def _torchvision(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
     models = _import("torchvision.models")
     if kind not in models.list_models():
-        raise NotFoundError(f"torchvision has no network {kind!r}; torchvision.models.list_models() lists its networks")
+        raise NotFoundError(f"torchvision has no network {kind!r}; {_elsewhere(kind, models.list_models(), settings)}")
     make = models.get_model_builder(kind)
     arguments: dict[str, Any] = {"weights": None, **settings}
     if "weights_backbone" in inspect.signature(make).parameters:
@@ -126,6 +127,33 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
     if ".segmentation" in module:
         return Network(kind, model, args, {}, losses.segmentation, (_classes(batch, side, side),))
     return Network(kind, model, args, {}, losses.classification, (_classes(batch),))
+
+
+def _elsewhere(kind: str, names: Collection[str], settings: Mapping[str, Any]) -> str:
+    """The network of another library with this name. Raises UnknownOptionError if it lacks one of the settings."""
+    if (made := _kind_of_transformers(kind)) is not None:
+        configuration_of(made, settings or None)
+        return f"for the one of transformers, pass {'transformers:' + made.__name__!r}"
+    if kind.lower() in diffusion.KNOWN:
+        return f"for the one of diffusers, pass {'diffusers:' + kind.lower()!r}"
+    with contextlib.suppress(NotFoundError):
+        if _import("timm").is_model(kind):
+            return f"for the one of timm, pass {'timm:' + kind!r}"
+    near = difflib.get_close_matches(kind, names, 3, 0.6)
+    return f"the nearest are {', '.join(near)}" if near else "torchvision.models.list_models() lists its networks"
+
+
+def _kind_of_transformers(kind: str) -> Any:
+    """The class that is trained first for a model type of transformers, for example GPT2LMHeadModel for gpt2; or None."""
+    kind = kind.lower()
+    with contextlib.suppress(NotFoundError):
+        auto = _import("transformers.models.auto.modeling_auto")
+        for task in ("MASKED_LM", "CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ", "IMAGE_CLASSIFICATION", "CTC", ""):
+            names = getattr(auto, f"MODEL_FOR_{task}_MAPPING_NAMES" if task else "MODEL_MAPPING_NAMES", {})
+            found = names.get(kind, names.get(kind.replace("-", "_")))
+            if isinstance(found, str):
+                return class_of_transformers(found)
+    return None
 
 
 def _classes(*shape: int) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
@@ -65,12 +66,12 @@ def _clear_cache(function: Any, depth: int) -> None:
 
 
 def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], torch.Tensor]) -> None:
-    """Replaces parameters, buffers, and attributes on the meta device. `make` is called with each tensor, its path, and
-    whether it is a parameter. Tied tensors stay tied."""
+    """Replaces parameters, buffers, and attributes that are sparse or on the meta device. `make` is called with each tensor,
+    its path, and whether it is a parameter. Tied tensors stay tied."""
     made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # old tensors stay alive, so that no new one has the same
                                                              # id
     for path, module in model.named_modules():
-        plain = {key: one for key, one in vars(module).items() if isinstance(one, torch.Tensor) and one.device.type == "meta"}
+        plain = {key: one for key, one in vars(module).items() if isinstance(one, torch.Tensor) and (one.is_meta or one.is_sparse)}
         for members, is_parameter in ((module._parameters, True), (module._buffers, False), (plain, False)):
             for name, tensor in members.items():
                 if tensor is None:
@@ -87,9 +88,17 @@ def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], 
 def stand_in(
     tensor: torch.Tensor, mode: FakeTensorMode, *, dtype: torch.dtype | None = None, shape: Sequence[int] | None = None
 ) -> FakeTensor:
-    """A fake tensor on the CPU, for a tensor on any device. The type or the shape may differ."""
+    """A fake tensor on the CPU, for a tensor on any device. The type or the shape may differ. One in the COO layout has as
+    many elements, or as many for each sample."""
+    wanted = dtype if dtype is not None else tensor.dtype
+    if tensor.layout == torch.sparse_coo:
+        with outside():
+            sizes, total, dimensions, is_coalesced = tuple(tensor.shape if shape is None else shape), tensor._nnz(), tensor.sparse_dim(), tensor.is_coalesced()
+        count = total * math.prod(sizes) // max(math.prod(tensor.shape), 1)
+        with mode:
+            values, indices = torch.empty((count, *sizes[dimensions:]), dtype=wanted), torch.empty((dimensions, count), dtype=torch.int64)
+            return torch.sparse_coo_tensor(indices, values, sizes, check_invariants=False, is_coalesced=is_coalesced)  # type: ignore[return-value]
     with outside():
-        wanted = dtype if dtype is not None else tensor.dtype
         if shape is None or tuple(shape) == tuple(tensor.shape):
             made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device="meta")
         else:

@@ -22,7 +22,7 @@ from torch.nested._internal import nested_tensor as nested
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mdot.trace import recurrences
-from mdot.trace.gpu_kernels import CHANGED, as_on_cuda, with_elements
+from mdot.trace.gpu_kernels import CHANGED, LIKE_OPERAND, as_on_cuda, like_operand, with_elements
 from mdot.trace.known_calls import KnownContents
 from mdot.trace.meta_kernels import MetaKernels
 from mdot.trace.work import Work
@@ -210,6 +210,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             args = tuple(one.contiguous() if isinstance(one, torch.Tensor) and 0 in one.stride() else one for one in args)
         if name == "_cudnn_rnn_backward":  # PyTorch has no kernel of it for tensors without data
             out = recurrences.backward(args)
+        elif name in LIKE_OPERAND:
+            out = like_operand(func, args, kwargs)
         elif self.known is not None:
             out = self.known.run(func, args, kwargs or {})
         elif self._kernels is not None:

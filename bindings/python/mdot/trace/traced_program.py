@@ -21,7 +21,7 @@ from mdot.trace.graph import Graph
 from mdot.trace.known_calls import DataDependent
 from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.selections import Selection
-from mdot.trace.timeline import Allocation, Kind, Timeline
+from mdot.trace.timeline import Allocation, Kind, Timeline, storages
 from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
 
 
@@ -78,7 +78,7 @@ def record(
     """Runs training steps of the module on fake tensors, in the program's types and in a configuration's possible
     types. `sizes` and `selections` are those of `run`. The module's state is restored afterwards."""
     trained, frozen, halves = _weights(model)
-    buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
+    buffers = {id(b): sum(storage.nbytes() for storage in storages(b)) if b.is_sparse else b.nbytes for b in model.buffers()}
     is_half = 2 * halves > trained + frozen
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [], _framework_of(model))
     first = _attempt(model, args, kwargs, batch, sizes=sizes, selections=selections)

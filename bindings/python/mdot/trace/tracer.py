@@ -24,7 +24,7 @@ from mdot.trace.graph import FLOATS, Graph
 from mdot.trace.inner_gradients import Unrolled
 from mdot.trace.known_calls import DataDependent
 from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
-from mdot.trace.operators.call import DTYPES
+from mdot.trace.operators.call import DTYPES, shape_of
 from mdot.trace.selections import noted_lists
 from mdot.trace.traced_program import Program, find_kinds, record
 from mdot.trace.call_recorder import Recorder
@@ -376,8 +376,10 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
                 made = nn.Parameter(made, requires_grad=tensor.requires_grad)
         elif not is_parameter:
             made = tensor.clone()
-        shape, dtype = tuple(tensor.shape), DTYPES[tensor.dtype]
+        shape, dtype = shape_of(tensor), DTYPES[tensor.dtype]
         if is_parameter:
+            if tensor.is_complex():  # two numbers for each element, as in an optimizer
+                shape, dtype = (*shape, 2), DTYPES[tensor.dtype.to_real()]
             value = recorder.graph.parameter(name, shape, dtype)
             if not tensor.requires_grad:
                 recorder.graph.frozen.append(value.name)
@@ -403,8 +405,7 @@ def _inputs(inputs: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: 
             made = stand_in(leaf, mode)
             if leaf.device.type == "cpu" and not isinstance(leaf, FakeTensor):
                 recorder.know(made, leaf)
-        shape = tuple(leaf.shape)
-        value = recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype])
+        value = recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape_of(leaf), DTYPES[leaf.dtype])
         recorder.bind(made, recorder.graph.start_gradient(value) if leaf.requires_grad else value)
         return made
 

@@ -4,6 +4,7 @@ with a trace at another batch. Where torch.utils.flop_counter knows all operator
 
 from __future__ import annotations
 
+import functools
 import unittest
 from typing import Any, Callable, Iterator
 
@@ -236,6 +237,56 @@ class Kinds(support.TestCase):
                 job, _ = read(model, torch.zeros(*(4, 32, 6)[: 2 if layer is nn.Linear else 3], dtype=dtype))
                 found.append(job.program.check.dispatched_flops[0])
             self.assertEqual(found[1] / found[0], factor)
+
+    def test_a_complex_parameter_has_two_numbers_for_each_element(self) -> None:
+        """It costs as much as a real one with a last dimension of two, which the program views as complex."""
+        forms: dict[str, tuple[tuple[int, ...], Callable[[Any, Any], Any]]] = {
+            "product": ((320, 640), lambda x, w: ((x.repeat(1, 1, 10) + 0j) @ w).abs()),
+            "filter": ((2, 6, 3200), lambda x, w: torch.fft.irfft(torch.fft.rfft(x, dim=1).repeat(1, 1, 100) * w[0], dim=1, n=10)),
+            "contraction": ((32, 320, 6), lambda x, w: torch.einsum("bki,iok->bok", torch.fft.rfft(x, dim=1), w).abs()),
+            "frozen": ((320, 640), lambda x, w: ((x.repeat(1, 1, 10) + 0j) @ w).abs()),
+        }  # fmt: skip
+        for name, (shape, form) in forms.items():
+            with self.subTest(name):
+                jobs = []
+                for is_complex in (False, True):
+                    model = Network(lambda m, x: form(x, m.p if m.p.is_complex() else torch.view_as_complex(m.p)))
+                    given = torch.randn(*shape, dtype=torch.complex64) if is_complex else torch.randn(*shape, 2)
+                    model.p = nn.Parameter(given, requires_grad=name != "frozen")
+                    jobs.append(read(model, torch.randn(6, 10, 32))[0])
+                real, made = jobs
+                self.assertEqual((made.parameters, made.frozen_parameters), (real.parameters, real.frozen_parameters))
+                for own, there in zip(flops(made, 6), flops(real, 6)):
+                    self.assertAlmostEqual(own / there, 1, delta=0.01)
+                for options in ({"optimizer": "sgd-plain"}, {}, {"fsdp": 2}, {"precision": "amp-bf16"}):
+                    a, b = (mdot.predict(job, "A100-40GB", 6, **options) for job in (made, real))
+                    self.assertAlmostEqual(a.peak_memory_bytes / b.peak_memory_bytes, 1, delta=0.01, msg=str(options))
+
+    def test_sparse_tensors_have_their_elements(self) -> None:
+        """Also those of buffers and inputs: FLOPs, bytes and memory follow from the elements other than 0."""
+        torch.manual_seed(0)
+        table = (torch.rand(307, 307) < 0.02).float().to_sparse()
+        forms: dict[str, Callable[[Any, Any], Any]] = {
+            "product": lambda a, h: a @ h, "function": lambda a, h: torch.sparse.mm(a, h), "transposed": lambda a, h: a.t() @ h,
+            "softmax": lambda a, h: torch.sparse.mm(torch.sparse.softmax(a, 1), h),
+            "log softmax": lambda a, h: torch.sparse.mm(torch.sparse.log_softmax(a * 2, 1), h), "sum": lambda a, h: torch.sparse.addmm(h, a, h),
+        }  # fmt: skip
+        for name, form in forms.items():
+            for place in ("buffer", "input", "attribute"):
+                with self.subTest(name, place=place):
+                    model = Network(lambda m, x, a=None: x.flatten(0, 1) @ form(m.table if a is None else a, m.layer(m.nodes)).T)
+                    model.nodes, model.layer = nn.Parameter(torch.randn(307, 32)), nn.Linear(32, 32)
+                    model.register_buffer("table", table) if place == "buffer" else setattr(model, "table", table)
+                    model.forward = functools.partial(model.body, model)  # type: ignore[assignment]
+                    job, reported = read(model, torch.randn(6, 10, 32), *([table] if place == "input" else []))
+                    self.assertEqual([text for text in reported if "unused" not in text], [])
+                    assert job.program is not None
+                    check = job.program.check
+                    self.assertEqual(check.dispatched_flops[0], 2 * 307 * 32 * 32 + 2 * 60 * 32 * 307 + 2 * table._nnz() * 32)
+                    self.assertEqual(job.program.buffer_bytes, table._nnz() * (4 + 2 * 8) if place == "buffer" else 0)
+                    self.assertLess(check.recorded_peak, 1.1e6)
+                    read_bytes = sum(load.bytes_read for op in job for term in (op.per_step, op.per_sample) for load in term.values())
+                    self.assertLess(read_bytes, 2.6e6)
 
     def test_a_convolution_with_time_first_costs_as_much_as_another(self) -> None:
         model, x = Network(OPERATORS["time first"]), torch.zeros(6, 10, 32)

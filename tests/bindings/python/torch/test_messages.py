@@ -296,6 +296,24 @@ class Messages(unittest.TestCase):
         self.expect(lambda: read("transformers:GPT2LMHeadModel", batch=0), "batch must be")
         self.expect(lambda: read("transformers:GPT2LMHeadModel", length="long"), "length must be")
 
+    def test_names_of_other_libraries(self) -> None:
+        """A wrong setting is answered with the nearest ones of the family, a name alone with the library that has it."""
+        library("torchvision"), library("transformers"), library("timm"), library("diffusers")
+        read = mdot.Job.from_name
+        for name, wrong, near in (
+            ("gpt2", "n_embed", "n_embd"), ("GPT2", "hiden_size", "hidden_size"), ("llama", "num_layer", "num_hidden_layers"),
+            ("gpt-neox", "hidden", "hidden_size"), ("t5", "d_mode", "d_model"), ("whisper", "d_mod", "d_model"), ("vit", "imagesize", "image_size"),
+        ):  # fmt: skip
+            with self.subTest(name), self.assertRaises(UnknownOptionError) as caught:
+                read(name, **{wrong: 1})
+            self.assertIn(near, str(caught.exception))
+        for name, whole in (
+            ("gpt2", "transformers:GPT2LMHeadModel"), ("bert", "transformers:BertForMaskedLM"), ("resnet50d", "timm:resnet50d"),
+            ("sdxl", "diffusers:sdxl"), ("resnet5", "resnet50"), ("nothing_like_it", "list_models"),
+        ):  # fmt: skip
+            with self.subTest(name):
+                self.expect(lambda: read(name), whole)
+
     def test_settings_that_a_function_lacks(self) -> None:
         library("torchvision")
         self.expect(lambda: mdot.Job.from_name("resnet18", num_class=10), "num_class", "num_classes")

@@ -29,6 +29,13 @@ DTYPES = {
 }
 
 
+def shape_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape of a tensor's value. A sparse one's has a row for each element: its number, and two for each index of 64 bits."""
+    if tensor.layout != torch.sparse_coo:
+        return tuple(tensor.shape)
+    return (tensor._nnz(), tensor._values().shape[1:].numel() + 2 * tensor.sparse_dim())
+
+
 class Call:
     def __init__(
         self,
@@ -81,7 +88,7 @@ class Call:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self.outputs[0].shape)
+        return shape_of(self.outputs[0])
 
     @property
     def dtype(self) -> int:
@@ -113,7 +120,7 @@ class Call:
 
     def as_it_is(self, namespace: str, name: str) -> list[Value]:
         """Adds an operator of unknown type, with tensor sizes only."""
-        outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in self.outputs]
+        outputs = [(shape_of(tensor), DTYPES[tensor.dtype]) for tensor in self.outputs]
         return self.graph.node(name, self.operands, outputs, domain=namespace)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from mdot.trace.graph import Value
-from mdot.trace.operators.call import DTYPES, Call
+from mdot.trace.operators.call import DTYPES, Call, shape_of
 from mdot.trace.work import flops_of, formula_of
 
 _LIKE = {
@@ -30,7 +30,7 @@ _LIKE = {
         "_make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor _thnn_fused_lstm_cell _thnn_fused_gru_cell"
     ),
     "Mul": "_add_relu addr glu_jvp _transform_bias_rescale_qkv _compute_linear_combination",
-    "Softmax": "_masked_softmax _nested_tensor_softmax_with_shape",
+    "Softmax": "_sparse_softmax _sparse_log_softmax _masked_softmax _nested_tensor_softmax_with_shape",
     "AveragePool": "_adaptive_avg_pool3d mkldnn_adaptive_avg_pool2d",
     "MaxPool": (
         "fractional_max_pool2d fractional_max_pool3d roi_pool ps_roi_pool qroi_align mkldnn_max_pool2d mkldnn_max_pool3d quantized_max_pool1d "
@@ -88,13 +88,13 @@ def price(call: Call, func: Any, args: Any, kwargs: Any, out: Any) -> list[Value
     """The results of a priced call; None if nothing is known but the bytes."""
     name: str = func._schema.name.split("::")[-1]
     if is_view(func):
-        return [call.graph.view(call.x, tuple(t.shape), DTYPES[t.dtype]) for t in call.outputs]
+        return [call.graph.view(call.x, shape_of(t), DTYPES[t.dtype]) for t in call.outputs]
     kind, flops = like(func), flops_of(func, args, kwargs, out)
     if kind is None:
         return None
     if kind == "MatMul" and (name == "_trilinear" or any(t.is_sparse for t in call.tensors)):
         kind = ""  # its backward pass is counted; one tensor may be two operands, with a gradient for each
-    outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in call.outputs]
+    outputs = [(shape_of(tensor), DTYPES[tensor.dtype]) for tensor in call.outputs]
     operands = [*call.operands[1:3], call.operands[0], *call.operands[3:]] if name.startswith("add") else call.operands
     more = {"backward_flops": 2 * float(flops)} if name in _TWICE_AS_MUCH else {}
     flops = float(flops or call.outputs[0].numel())
