@@ -79,6 +79,7 @@ typedef struct ir_op {
     ir_outputs_fn outputs; /* of several outputs, or NULL */
     ir_cost_fn cost;       /* NULL: no FLOPs */
     ir_eval_fn eval;       /* NULL: shape and cost only */
+    double slope;          /* by which a result moves with an operand at most; 0: unlimited or unknown (ops.def) */
     ir_lowering lowering;
 } ir_op;
 

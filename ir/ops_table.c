@@ -16,8 +16,8 @@
 #define SHAPE_MOVES(name) ir_shape_by_move, ir_result_##name, NULL
 
 const ir_op ir_ops[IR_OP_COUNT] = {
-#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering, ...)         \
-    [IR_OP_##id] = {IR_OP_##id, name,   domain,        least_in,  most_in,   least_out,                                \
-                    most_out,   traits, SHAPE_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
+#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, slope, lowering, ...)  \
+    [IR_OP_##id] = {IR_OP_##id, name,          domain,    least_in,  most_in, least_out,          most_out,            \
+                    traits,     SHAPE_##shape, ir_##cost, ir_##eval, slope,   IR_LOWER_##lowering},
 #include "ir/ops.def"
 };

@@ -4,13 +4,14 @@
 #include "ir/passes/graph_builder.h"
 
 /* A pass changes the graph in place, keeps it valid, and reports whether it changed anything. */
-typedef mdot_status (*ir_pass_fn)(ir_graph *graph, bool *out_changed, mdot_error *err);
+typedef mdot_status ir_pass_fn(ir_graph *graph, bool *out_changed, mdot_error *err);
 
 typedef struct ir_pass { /* one of the three members behind the name is set */
     const char *name;
-    ir_pass_fn run;
+    ir_pass_fn *run;
     ir_rule rule;         /* for every node (ir_rewrite) */
     const ir_rule *rules; /* by opcode (ir_rewrite_by_opcode) */
+    bool folds;           /* where no rule applies */
 } ir_pass;
 
 extern const ir_pass ir_passes[];
@@ -31,19 +32,8 @@ mdot_status ir_run_pass(ir_graph *graph, const char *name, bool *out_changed, md
 /* ---- The functions and tables that passes.def names, each in the file of its name (infer: fold.c). They implement
  * their rows and keep the properties listed at the head of passes.def. */
 
-mdot_status ir_pass_bound_nonzero(ir_graph *graph, bool *out_changed, mdot_error *err);
-mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);
-mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *err);
-mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);
-mdot_status ir_pass_hoist_from_loops(ir_graph *graph, bool *out_changed, mdot_error *err);
-mdot_status ir_pass_recognise_attention(ir_graph *graph, bool *out_changed, mdot_error *err);
-
-void ir_rule_lower_quantised(ir_builder *b, ir_node *node);
-void ir_rule_einsum_to_matmul(ir_builder *b, ir_node *node);
-void ir_rule_recognise_activations(ir_builder *b, ir_node *node);
-void ir_rule_fuse_rotary(ir_builder *b, ir_node *node);
-void ir_rule_fuse_qkv(ir_builder *b, ir_node *node);
-void ir_rule_sink_transposes(ir_builder *b, ir_node *node);
-
-extern const ir_rule ir_rules_lower_contrib[], ir_rules_recognise_norms[], ir_rules_recognise_group_norms[],
-    ir_rules_form_linear[], ir_rules_expand[];
+ir_pass_fn ir_pass_bound_nonzero, ir_pass_infer, ir_pass_promote_f16, ir_pass_simplify, ir_pass_hoist_from_loops,
+    ir_pass_recognise_attention;
+ir_rule_fn ir_rule_recognise_activations, ir_rule_fuse_rotary, ir_rule_fuse_qkv, ir_rule_sink_transposes;
+extern const ir_rule ir_rules_lower_contrib[], ir_rules_lower_quantised[], ir_rules_einsum_to_matmul[],
+    ir_rules_recognise_norms[], ir_rules_recognise_group_norms[], ir_rules_form_linear[], ir_rules_expand[];

@@ -28,8 +28,8 @@ typedef struct row {
 } row;
 
 static const row rows[IR_OP_COUNT] = {
-#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering, letters,     \
-           ...)                                                                                                        \
+#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, slope, lowering,       \
+           letters, ...)                                                                                               \
     [IR_OP_##id] = {letters, {__VA_ARGS__}},
 #include "ir/ops.def"
 };

@@ -18,7 +18,7 @@ typedef struct ir_operands ir_operands; /* operands.h */
 #define IR_DECLARE_RESULT(name) mdot_status ir_result_##name(const ir_operands *args, ir_type *out_type)
 #define IR_DECLARE_OUTPUTS(name) mdot_status ir_outputs_##name(const ir_operands *args, int output, ir_type *out_type)
 #define IR_DECLARE_MOVES(name) IR_DECLARE_RESULT(name)
-#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering, ...)         \
+#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, slope, lowering, ...)  \
     IR_DECLARE_##shape;                                                                                                \
     void ir_##cost(const ir_node *node, int64_t length, ir_cost *out_cost);                                            \
     mdot_status ir_##eval(ir_arena *arena, const ir_node *node, ir_inputs in, ir_wide **out, mdot_error *err);

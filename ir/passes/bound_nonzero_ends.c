@@ -5,7 +5,6 @@
 #include "ir/ops/families.h"
 
 #include <math.h>
-#include <string.h>
 
 void ir_refuse_selection(ir_builder *b, const ir_node *node, const ir_selection *s, const char *reason)
 {

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, bool *out_changed, mdot_error *err)
+static mdot_status rewrite(ir_builder b, ir_rule rule, bool *out_changed)
 {
-    ir_builder b = {.graph = graph, .rules = rules, .err = err};
+    ir_graph *graph = b.graph;
     bool any = false;
     for (ir_node *node = graph->first; node != NULL;) {
         ir_node *prev = node->prev;
@@ -34,18 +34,20 @@ static mdot_status rewrite(ir_graph *graph, ir_rule rule, const ir_rule *rules, 
 
 mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err)
 {
-    return rewrite(graph, rule, NULL, out_changed, err);
+    return rewrite((ir_builder){.graph = graph, .err = err}, rule, out_changed);
 }
 
 static void apply_by_opcode(ir_builder *b, ir_node *node)
 {
     ir_rule rule = b->rules[ir_node_opcode(node)];
     if (rule != NULL) rule(b, node);
+    if (b->folds && !b->changed) ir_fold_node(b, node);
 }
 
-mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, bool *out_changed, mdot_error *err)
+mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, bool folds, bool *out_changed, mdot_error *err)
 {
-    return rewrite(graph, apply_by_opcode, rules, out_changed, err);
+    const ir_builder b = {.graph = graph, .rules = rules, .folds = folds, .err = err};
+    return rewrite(b, apply_by_opcode, out_changed);
 }
 
 bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement)

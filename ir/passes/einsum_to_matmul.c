@@ -121,8 +121,7 @@ static ir_value *arranged(ir_builder *b, const equation *e, const ir_node *node,
 static void rewrite_as_matmul(ir_builder *b, ir_node *node)
 {
     equation e = {.batch = {.count = 0}};
-    if (node->op != &ir_ops[IR_OP_Einsum] || node->input_count != 2) return;
-    if (!read_equation(node, &e) || !classify(&e) || !extents_agree(&e, node)) return;
+    if (node->input_count != 2 || !read_equation(node, &e) || !classify(&e) || !extents_agree(&e, node)) return;
     /* If there is no batch, several row dimensions may remain, because a matrix on the right applies to all of them. */
     bool plain = e.batch.count == 0 && e.rows.count > 0;
     const labels *const left[] = {&e.batch, &e.rows, &e.summed}, *const right[] = {&e.batch, &e.summed, &e.columns};
@@ -143,8 +142,4 @@ static void rewrite_as_matmul(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_reshape(b, product, dims, rank), perm));
 }
 
-void ir_rule_einsum_to_matmul(ir_builder *b, ir_node *node)
-{
-    rewrite_as_matmul(b, node);
-    if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
-}
+const ir_rule ir_rules_einsum_to_matmul[IR_OP_COUNT] = {[IR_OP_Einsum] = rewrite_as_matmul};

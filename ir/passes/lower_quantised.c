@@ -130,16 +130,9 @@ static void multiply(ir_builder *b, ir_node *node)
     ir_replace(b, result, ir_build_cast(b, matmul, MDOT_DTYPE_I32));
 }
 
-static const ir_rule rule_of[IR_OP_COUNT] = {
+const ir_rule ir_rules_lower_quantised[IR_OP_COUNT] = {
     [IR_OP_QuantizeLinear] = quantise,
     [IR_OP_DequantizeLinear] = dequantise,
     [IR_OP_DynamicQuantizeLinear] = quantise_dynamically,
     [IR_OP_MatMulInteger] = multiply,
 };
-
-void ir_rule_lower_quantised(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-    if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
-}

@@ -6,48 +6,18 @@
 /* ---- expand.c: rules that rewrite one operator into others that have a kernel. The table is in expand.c. A rule
  * leaves a node unchanged if its kernel can express it directly. */
 
-/* expand_norm.c */
-void ir_expand_softmax(ir_builder *b, ir_node *node);
-void ir_expand_layer_norm(ir_builder *b, ir_node *node);
-void ir_expand_rms_norm(ir_builder *b, ir_node *node);
-void ir_expand_group_norm(ir_builder *b, ir_node *node);
-void ir_expand_instance_norm(ir_builder *b, ir_node *node);
-void ir_expand_batch_norm(ir_builder *b, ir_node *node);
-void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node);
-void ir_expand_lp_norm(ir_builder *b, ir_node *node);
-void ir_expand_log_sum_exp(ir_builder *b, ir_node *node);
-
-/* expand_variadic.c */
-void ir_expand_variadic(ir_builder *b, ir_node *node);
-
-/* expand_attention.c */
-void ir_expand_attention(ir_builder *b, ir_node *node);
-
-/* expand_recurrent.c */
-void ir_expand_recurrent(ir_builder *b, ir_node *node);
-
-/* expand_windows.c */
-void ir_expand_convolution(ir_builder *b, ir_node *node);
-void ir_expand_max_pool(ir_builder *b, ir_node *node);
-void ir_expand_average_pool(ir_builder *b, ir_node *node);
-void ir_expand_global_pool(ir_builder *b, ir_node *node);
-
-/* expand_conv_transpose.c */
-void ir_expand_conv_transpose(ir_builder *b, ir_node *node);
-
-/* expand_resize.c */
-void ir_expand_resize(ir_builder *b, ir_node *node);
-
-/* expand_rotary.c */
-void ir_expand_rotary_embedding(ir_builder *b, ir_node *node);
+ir_rule_fn ir_expand_softmax, ir_expand_layer_norm, ir_expand_rms_norm, ir_expand_group_norm, ir_expand_instance_norm,
+    ir_expand_batch_norm, ir_expand_mean_variance_norm, ir_expand_lp_norm, ir_expand_log_sum_exp;    /* expand_norm.c */
+ir_rule_fn ir_expand_convolution, ir_expand_max_pool, ir_expand_average_pool, ir_expand_global_pool; /* …_windows.c */
+/* Each in the file of its name. */
+ir_rule_fn ir_expand_variadic, ir_expand_attention, ir_expand_recurrent, ir_expand_conv_transpose, ir_expand_resize;
+ir_rule_fn ir_expand_rotary_embedding; /* expand_rotary.c */
 
 /* ---- lower_contrib.c: rules that rewrite ONNX Runtime's contributed operators (domain com.microsoft) in terms of
  * ONNX's. The table is in lower_contrib.c. Definitions: ONNX Runtime, docs/ContribOperators.md.
  */
 
-/* lower_contrib_attention.c */
-void ir_contrib_attention(ir_builder *b, ir_node *node);
-void ir_contrib_multi_head_attention(ir_builder *b, ir_node *node);
+ir_rule_fn ir_contrib_attention, ir_contrib_multi_head_attention; /* lower_contrib_attention.c */
 
 /* ---- bound_nonzero.c: what the three files of the pass bound_nonzero share --------------------------------------- */
 

@@ -343,17 +343,10 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
     [IR_OP_Where] = where,
 };
 
-static void simplify(ir_builder *b, ir_node *node)
-{
-    ir_rule rule = rule_of[ir_node_opcode(node)];
-    if (rule != NULL) rule(b, node);
-    if (!b->changed) ir_fold_node(b, node);
-}
-
 mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     bool simplified = false, shared = false;
-    mdot_status status = ir_rewrite(graph, simplify, &simplified, err);
+    mdot_status status = ir_rewrite_by_opcode(graph, rule_of, true, &simplified, err);
     if (status == MDOT_OK) status = ir_eliminate_common_subexpressions(graph, &shared, err);
     if (status == MDOT_OK) *out_changed = simplified || shared;
     return status;
