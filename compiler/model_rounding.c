@@ -24,36 +24,12 @@ double co_rounding(const ir_graph *typed, double *out_quantised)
     return roundings * spacing;
 }
 
-/* A result moves at most `slope` times as far as the operand that moves most. Attributes have usual values, for example
- * an alpha of at most 1. */
-static const struct {
-    ir_opcode opcode;
-    double slope;
-} slopes[] = {
-    {IR_OP_Relu, 1},        {IR_OP_Clip, 1},        {IR_OP_Max, 1},         {IR_OP_Min, 1},
-    {IR_OP_ReduceMax, 1},   {IR_OP_ReduceMin, 1},   {IR_OP_ReduceMean, 1},  {IR_OP_MaxPool, 1},
-    {IR_OP_AveragePool, 1}, {IR_OP_Neg, 1},         {IR_OP_Abs, 1},         {IR_OP_LeakyRelu, 1},
-    {IR_OP_Elu, 1},         {IR_OP_Celu, 1},        {IR_OP_Tanh, 1},        {IR_OP_Atan, 1},
-    {IR_OP_Softsign, 1},    {IR_OP_Softplus, 1},    {IR_OP_Sigmoid, 0.25},  {IR_OP_HardSigmoid, 0.25},
-    {IR_OP_Softmax, 0.5},   {IR_OP_HardSwish, 1.5}, {IR_OP_Erf, 1.13},      {IR_OP_Gelu, 1.13},
-    {IR_OP_FastGelu, 1.13}, {IR_OP_MSGelu, 1.13},   {IR_OP_QuickGelu, 1.1}, {IR_OP_Swish, 1.1},
-    {IR_OP_Mish, 1.09},     {IR_OP_Selu, 1.76},
-};
-
-static double find_slope(const ir_node *node)
-{
-    if (node->op == NULL) return 0;
-    for (size_t i = 0; i < sizeof slopes / sizeof *slopes; i++)
-        if (slopes[i].opcode == ir_node_opcode(node)) return slopes[i].slope;
-    return node->op->lowering == IR_LOWER_MOVE || node->op->lowering == IR_LOWER_ALIAS ? 1 : 0;
-}
-
 bool co_find_steps(const ir_graph *typed, ir_arena *arena, double *out_steps)
 {
     double *steps = IR_NEW_ARRAY(arena, double, typed->value_count);
     for (const ir_node *node = steps != NULL ? typed->first : NULL; node != NULL; node = node->next) {
         ir_opcode opcode = node->op != NULL ? ir_node_opcode(node) : IR_OP_COUNT;
-        double slope = find_slope(node), step = 0;
+        double slope = node->op != NULL ? node->op->slope : 0, step = 0;
         if (opcode == IR_OP_QuantizeLinear) {
             step = 1;
         } else if (opcode == IR_OP_DequantizeLinear && node->inputs[0]->def != NULL &&
