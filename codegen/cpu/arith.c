@@ -53,11 +53,6 @@ static LLVMValueRef fcmp(cg_emitter *e, LLVMRealPredicate predicate, LLVMValueRe
     return LLVMBuildFCmp(e->builder, predicate, a, b, "");
 }
 
-static LLVMValueRef floor_of(cg_emitter *e, LLVMValueRef x)
-{
-    return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
-}
-
 static LLVMTypeRef like_type(LLVMValueRef value, LLVMTypeRef element)
 {
     return cg_with_element(LLVMTypeOf(value), element);
@@ -262,7 +257,7 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     LLVMValueRef r = loop.carried[0];
     LLVMValueRef n = LLVMBuildSub(e->builder, LLVMBuildSub(e->builder, exponent_of(e, r), exponent, ""), bits, "");
     LLVMValueRef divisor = scaled_up(e, y, larger(e, n, none));
-    LLVMValueRef whole = floor_of(e, cg_fdiv(e, r, divisor));
+    LLVMValueRef whole = cg_floor(e, cg_fdiv(e, r, divisor));
     r = cg_fma(e, LLVMBuildFNeg(e->builder, whole, ""), divisor, r);
     LLVMValueRef is_negative = fcmp(e, LLVMRealOLT, r, cg_like(e, r, 0));
     r = cg_select(e, is_negative, cg_fadd(e, r, divisor), r);
@@ -287,7 +282,7 @@ static LLVMValueRef divide(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_d
     switch (what) {
     case REMAINDER: return float_remainder(e, a, b);
     case FLOORED_REMAINDER: return float_floored_remainder(e, a, b);
-    case FLOORED_QUOTIENT: return floor_of(e, cg_fdiv(e, a, b));
+    case FLOORED_QUOTIENT: return cg_floor(e, cg_fdiv(e, a, b));
     default: return cg_fdiv(e, a, b);
     }
 }
@@ -418,16 +413,14 @@ static LLVMValueRef ceil_of(cg_emitter *e, LLVMValueRef x)
     return cg_intrinsic(e, "llvm.ceil", LLVMTypeOf(x), &x, 1);
 }
 
-typedef LLVMValueRef (*float_function)(cg_emitter *e, LLVMValueRef x);
-
 /* Functions of one floating operand. Integers pass through the rounding functions unchanged. */
-static const float_function float_functions[PL_EXPR_OP_COUNT] = {
+static cg_unary_fn *const float_functions[PL_EXPR_OP_COUNT] = {
     [PL_SQRT] = cg_sqrt,   [PL_EXP] = cg_exp,
     [PL_LOG] = cg_log,     [PL_SIN] = cg_sin,
     [PL_COS] = cg_cos,     [PL_TANH] = cg_tanh,
     [PL_ERF] = cg_erf,     [PL_SIGMOID] = cg_sigmoid,
     [PL_GELU] = cg_gelu,   [PL_GELU_TANH] = cg_gelu_tanh,
-    [PL_FLOOR] = floor_of, [PL_CEIL] = ceil_of,
+    [PL_FLOOR] = cg_floor, [PL_CEIL] = ceil_of,
     [PL_ROUND] = cg_rint,
 };
 

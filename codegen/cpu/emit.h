@@ -61,13 +61,14 @@ typedef struct cg_if {
 void cg_if_begin(cg_emitter *e, cg_if *block, LLVMValueRef cond);
 void cg_if_end(cg_emitter *e, cg_if *block);
 
+/* Functions of a value, and of two. */
+typedef LLVMValueRef cg_unary_fn(cg_emitter *e, LLVMValueRef x);
+typedef LLVMValueRef cg_combine_fn(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+typedef cg_combine_fn *cg_combine;
+
 /* Integers are i64 */
 LLVMValueRef cg_int(cg_emitter *e, int64_t value);
-LLVMValueRef cg_iadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_isub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_imul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_imin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+cg_combine_fn cg_iadd, cg_isub, cg_imul, cg_imin, cg_imax;
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
@@ -103,10 +104,7 @@ LLVMValueRef cg_at(cg_emitter *e, LLVMTypeRef element, LLVMValueRef base, LLVMVa
 LLVMValueRef cg_load(cg_emitter *e, LLVMTypeRef type, LLVMValueRef address, unsigned alignment);
 void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned alignment);
 LLVMValueRef cg_fma(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
-LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
+cg_combine_fn cg_fadd, cg_fsub, cg_fmul, cg_fdiv;
 LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b); /* one instruction; returns b if either is NaN */
 LLVMValueRef cg_fmax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a);
@@ -116,7 +114,6 @@ LLVMValueRef cg_select(cg_emitter *e, LLVMValueRef cond, LLVMValueRef yes, LLVMV
 LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count);
 LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRef *overloads, int overload_count,
                                      const LLVMValueRef *args, int count);
-typedef LLVMValueRef (*cg_combine)(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine); /* horizontal, by halves */
 LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating-point */
 /* The first `lanes` lanes; lanes after the vector's own are `fill`. */

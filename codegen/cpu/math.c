@@ -111,10 +111,7 @@ static LLVMValueRef copy_sign(cg_emitter *e, LLVMValueRef magnitude, LLVMValueRe
     return cg_intrinsic(e, "llvm.copysign", LLVMTypeOf(sign), (LLVMValueRef[]){magnitude, sign}, 2);
 }
 
-static LLVMValueRef round_down(cg_emitter *e, LLVMValueRef x)
-{
-    return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
-}
+LLVMValueRef cg_floor(cg_emitter *e, LLVMValueRef x) { return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1); }
 
 typedef struct reduced_exponent { /* e^x = 2^n (1 + r + r² tail(r)) */
     LLVMValueRef n;               /* integer */
@@ -235,7 +232,7 @@ LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x)
         return scaling_instruction(e, "llvm.x86.avx512.mask.scalef.ps.512", evaluate(e, &power, fraction), x);
     }
     x = cg_fmax(e, cg_like(e, x, -252), cg_fmin(e, cg_like(e, x, 252), x)); /* beyond: zero or infinity for any p */
-    LLVMValueRef floor = round_down(e, x);
+    LLVMValueRef floor = cg_floor(e, x);
     return scale_plainly(e, evaluate(e, &power, fraction_plainly(e, x, floor)), floor);
 }
 
@@ -315,7 +312,7 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     LLVMValueRef iterations =
         cg_fadd(e, k, cg_like(e, x, quadrants)); /* modulo 4 in floating point, because k may exceed the integers */
     LLVMValueRef quadrant =
-        cg_fma(e, round_down(e, cg_fmul(e, iterations, cg_like(e, x, 0.25))), cg_like(e, x, -4), iterations);
+        cg_fma(e, cg_floor(e, cg_fmul(e, iterations, cg_like(e, x, 0.25))), cg_like(e, x, -4), iterations);
     LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
     LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, cg_like(e, x, 2)), quadrant);
     LLVMValueRef value = cg_select(e, compare(e, LLVMRealOGE, place, 1), cos_r, sin_r);
@@ -366,8 +363,8 @@ static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
     power = cg_select(e, trivial, one, power);
 
     LLVMValueRef half = cg_fmul(e, y, cg_like(e, x, 0.5));
-    LLVMValueRef integer = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, y), y, "");
-    LLVMValueRef even = LLVMBuildFCmp(e->builder, LLVMRealOEQ, round_down(e, half), half, "");
+    LLVMValueRef integer = LLVMBuildFCmp(e->builder, LLVMRealOEQ, cg_floor(e, y), y, "");
+    LLVMValueRef even = LLVMBuildFCmp(e->builder, LLVMRealOEQ, cg_floor(e, half), half, "");
     LLVMValueRef signed_power = cg_select(e, even, power, copy_sign(e, power, x));
     LLVMValueRef negative = compare(e, LLVMRealOLT, x, 0);
     LLVMValueRef undefined = LLVMBuildAnd(e->builder, negative, LLVMBuildNot(e->builder, integer, ""), "");

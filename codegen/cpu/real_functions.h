@@ -4,21 +4,14 @@
 #include "codegen/cpu/emit.h"
 
 /* math.c: for scalars or vectors, f32 or f64, without calls outside the module. Each definition states the error. */
-LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
+cg_unary_fn cg_floor, cg_exp, cg_log, cg_sin, cg_cos, cg_tanh, cg_erf, cg_sigmoid;
 extern const double cg_log2_e;
 /* 2^x and e^x in f32 for x <= 0, for softmax; at least 2^-100, or NaN. */
-LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_exp_negative(cg_emitter *e, LLVMValueRef x);
+cg_unary_fn cg_exp2_negative, cg_exp_negative;
 /* f32, any x, for softmax weights in bf16. The result's upper sixteen bits are 2^x with a relative error up to 5.6e-3,
  * including 3.9e-3 from rounding to bf16. 0 for -infinity, infinity for infinity, and NaN for NaN. */
 LLVMValueRef cg_exp2_before_truncation(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
 
 /* gelu.c: for scalars or vectors, f32 or f64. Each definition states the error. */
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
