@@ -34,15 +34,13 @@ static mdot_status bind_length(const char *name, const mdot_job_options *options
         bool is_length =
             info.length > 0 && (strcmp(dim->name, "length") == 0 || strcmp(dim->name, info.length_name) == 0);
         if (!is_length && info.length > 0)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the .job file has no dimension '%s' to bind; it has '%s'",
-                             name, dim->name, info.length_name);
+            return BS_INVALID(err, "%s: the .job file has no dimension '%s' to bind; it has '%s'", name, dim->name,
+                              info.length_name);
         if (!is_length)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "%s: a .job file has no dimension '%s' to bind; that was done when it was made", name,
-                             dim->name);
+            return BS_INVALID(err, "%s: a .job file has no dimension '%s' to bind; that was done when it was made",
+                              name, dim->name);
         if (dim->same_as != NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' of a .job file must be a number", name,
-                             dim->name);
+            return BS_INVALID(err, "%s: dimension '%s' of a .job file must be a number", name, dim->name);
         mdot_job *bound = NULL;
         mdot_error reason = {0};
         mdot_status status = mdot_job_with_length(*job, dim->value, &bound, &reason);
@@ -219,7 +217,7 @@ mdot_status mdot_job_read(const char *path, const mdot_job_options *requested, m
     mdot_job_adapters adapters;
     struct stat properties;
     if (path == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read requires a path and a pointer for the job");
+        return BS_INVALID(err, "mdot_job_read requires a path and a pointer for the job");
     BS_TRY(read_options(requested, &options, &adapters, err));
     if (has_suffix(path, ".job")) return load_job(path, &options, out_job, err);
     bool exists = stat(path, &properties) == 0;
@@ -238,8 +236,7 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
     mdot_job_options options;
     mdot_job_adapters adapters;
     if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
+        return BS_INVALID(err, "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
     BS_TRY(read_options(requested, &options, &adapters, err));
     if (size_bytes > 0 && *(const char *)bytes == '{')
         return build_from_bytes(bytes, size_bytes, name, &options, out_job, err);

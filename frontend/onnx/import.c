@@ -76,9 +76,8 @@ static mdot_status empty_constant(const importer *im, const char *name, const ir
     if (options->job || options->input_types != NULL) return MDOT_OK;
     for (int i = 0; i < type->rank; i++) {
         if (!ir_dim_is_number(type->dim[i]))
-            return mdot_fail(im->context.err, MDOT_INVALID_ARGUMENT,
-                             "%s: input '%s' is empty, and yet as long as '%s' along axis %d", im->context.file, name,
-                             im->graph->symbol, i);
+            return BS_INVALID(im->context.err, "%s: input '%s' is empty, and yet as long as '%s' along axis %d",
+                              im->context.file, name, im->graph->symbol, i);
         dims[i] = type->dim[i].offset;
     }
     const ir_wide *wide = ir_wide_create(im->context.arena, type->dtype, type->rank, dims);

@@ -102,20 +102,14 @@ typedef struct forest {
  * threshold is NaN. */
 mdot_status fe_write_forest(const ml_writer *w, forest *f, ir_value *x, ir_value **out_sums);
 
-/* ---- ml_trees.c: the tree ensembles of ai.onnx.ml, as mdot.Trees and standard operators -------------------------- */
+/* ---- The writers of ml_operators.c's table ---------------------------------------------------------------------- */
 
-mdot_status fe_ml_write_tree_regressor(const ml_writer *w);
-mdot_status fe_ml_write_tree_classifier(const ml_writer *w);
-mdot_status fe_ml_write_tree_ensemble(const ml_writer *w); /* ml_tree_ensemble.c */
-
-/* ---- ml_preprocessing.c: encoders, imputation, feature vectors and support vectors ------------------------------- */
-
-mdot_status fe_ml_write_one_hot_encoder(const ml_writer *w);
-mdot_status fe_ml_write_label_encoder(const ml_writer *w);
-mdot_status fe_ml_write_imputer(const ml_writer *w);
-mdot_status fe_ml_write_feature_vectorizer(const ml_writer *w);
-mdot_status fe_ml_write_svm_regressor(const ml_writer *w);
-mdot_status fe_ml_write_svm_classifier(const ml_writer *w);
+typedef mdot_status fe_ml_write_fn(const ml_writer *w);
+/* ml_trees.c and ml_tree_ensemble.c: the tree ensembles of ai.onnx.ml, as mdot.Trees and standard operators. */
+fe_ml_write_fn fe_ml_write_tree_regressor, fe_ml_write_tree_classifier, fe_ml_write_tree_ensemble;
+/* ml_preprocessing.c: encoders, imputation, feature vectors and support vectors. */
+fe_ml_write_fn fe_ml_write_one_hot_encoder, fe_ml_write_label_encoder, fe_ml_write_imputer,
+    fe_ml_write_feature_vectorizer, fe_ml_write_svm_regressor, fe_ml_write_svm_classifier;
 
 /* ---- Parts that these operators share ---------------------------------------------------------------------------- */
 

@@ -18,36 +18,19 @@ const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t o
  * op_type. */
 mdot_status fe_upgrade_node(fe_upgrader *u, ir_node *node, int64_t opset);
 
-/* ---- rewrites_inputs.c: attributes that became inputs: functions of upgrade.c's table. Each rewrites a node of an
- * opset below that of its row into the form of that opset, or gives the node up with a reason. False: out of memory.
+/* ---- The functions of upgrade.c's table. Each rewrites a node of an opset below that of its row into the form of that
+ * opset, or gives the node up with a reason. False: out of memory.
  */
 
-bool fe_rewrite_axes(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_reshape(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_slice(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_split(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_pad(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_clip(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_top_k(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset);
+typedef bool fe_rewrite_fn(fe_upgrader *u, ir_node *node, int64_t opset);
 
-/* ---- rewrites_meaning.c: defaults and meanings that changed: functions of upgrade.c's table. Each rewrites a node of
- * an opset below that of its row into the form of that opset, or gives the node up with a reason. False: out of
- * memory.
- */
-
-bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_concat(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset);
-bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset);
+/* rewrites_inputs.c: attributes that became inputs. */
+fe_rewrite_fn fe_rewrite_axes, fe_rewrite_reshape, fe_rewrite_slice, fe_rewrite_split, fe_rewrite_pad, fe_rewrite_clip,
+    fe_rewrite_top_k, fe_rewrite_dropout, fe_rewrite_resize, fe_rewrite_tile;
+/* rewrites_meaning.c: defaults and meanings that changed. */
+fe_rewrite_fn fe_rewrite_broadcast, fe_rewrite_prelu, fe_rewrite_gemm, fe_rewrite_selu, fe_rewrite_cast,
+    fe_rewrite_concat, fe_rewrite_softmax, fe_rewrite_batch_normalization, fe_rewrite_group_normalization,
+    fe_rewrite_constant_of_shape;
 
 /* dft.c: if `node`, the last of the graph, is a DFT of ONNX, rewrites it as matmuls with the cosines and sines of its
  * frequencies, or gives it up with the reason. False: out of memory. */

@@ -122,8 +122,8 @@ static bs_suggest_hint nearest_symbol(const binder *b, const char *name)
 static mdot_status bind(const binder *b, symbol *s, int64_t value)
 {
     if (s->bound && s->value != value)
-        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' is bound to both %lld and %lld",
-                         b->context->file, s->name, (long long)s->value, (long long)value);
+        return BS_INVALID(b->context->err, "%s: dimension '%s' is bound to both %lld and %lld", b->context->file,
+                          s->name, (long long)s->value, (long long)value);
     s->bound = true;
     s->value = value;
     return MDOT_OK;
@@ -134,10 +134,9 @@ static mdot_status merge(const binder *b, int source, const mdot_dim_binding *bi
 {
     int into = fe_names_find(b->names, binding->same_as);
     if (into == NO_SYMBOL || into == source || b->symbols[into].merged || b->symbols[source].merged)
-        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be bound to '%s'%s%s",
-                         b->context->file, binding->name, binding->same_as,
-                         into == NO_SYMBOL ? ", which no input has" : "",
-                         into == NO_SYMBOL ? nearest_symbol(b, binding->same_as).text : "");
+        return BS_INVALID(b->context->err, "%s: dimension '%s' cannot be bound to '%s'%s%s", b->context->file,
+                          binding->name, binding->same_as, into == NO_SYMBOL ? ", which no input has" : "",
+                          into == NO_SYMBOL ? nearest_symbol(b, binding->same_as).text : "");
     for (int i = 0; i < b->count; i++)
         for (int axis = 0; axis < b->types[i].rank; axis++)
             if (b->dims[i].symbol[axis] == source) b->dims[i].symbol[axis] = into;
@@ -232,9 +231,8 @@ static mdot_status apply_types(const binder *b)
     const fe_options *options = b->context->options;
     if (options->input_types == NULL) return MDOT_OK;
     if (options->input_type_count != (size_t)b->count)
-        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
-                         "%s: %zu input shapes were requested, but the model has %d inputs", b->context->file,
-                         options->input_type_count, b->count);
+        return BS_INVALID(b->context->err, "%s: %zu input shapes were requested, but the model has %d inputs",
+                          b->context->file, options->input_type_count, b->count);
     for (int i = 0; i < b->count; i++) {
         if (options->input_types[i].rank < 0) continue;
         BS_TRY(apply_type(b, i, &options->input_types[i]));
@@ -251,10 +249,11 @@ static mdot_status fail_symbols(const binder *b, const char *choice, const char 
     bs_join_begin(&list, text, sizeof text);
     for (int i = 0; i < b->symbol_count; i++)
         if (is_open(&b->symbols[i])) bs_join_add(&list, "'%s'", b->symbols[i].name);
-    return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
-                     "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
-                     "same (--dim NAME=OTHER)",
-                     b->context->file, choice, text, to_bind);
+    return BS_INVALID(
+        b->context->err,
+        "%s: %s symbolic: %s; bind %s to numbers (--dim NAME=NUMBER), or to each other where they are the "
+        "same (--dim NAME=OTHER)",
+        b->context->file, choice, text, to_bind);
 }
 
 int64_t fe_named_batch(const fe_names *bound)

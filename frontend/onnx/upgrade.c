@@ -14,7 +14,7 @@ enum { ALWAYS = FE_NEWEST_OPSET + 1 };
 typedef struct row {
     ir_opcode op;
     int64_t before; /* applies to nodes of a lower opset */
-    bool (*rewrite)(fe_upgrader *u, ir_node *node, int64_t opset);
+    fe_rewrite_fn *rewrite;
 } row;
 
 /* clang-format off */

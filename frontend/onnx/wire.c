@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "onnx.pb-c.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
