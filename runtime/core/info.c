@@ -1,6 +1,5 @@
 /* info.c — the accessors in mdot_run.h for an open artefact, from its checked table. */
 #include "base/struct_version.h"
-#include "runtime/core/loader.h"
 #include "runtime/core/objects.h"
 #include "runtime/core/run.h"
 

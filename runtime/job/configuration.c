@@ -21,11 +21,6 @@ const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, opt
 #define MIN_SPEC_VALUE 1e-6
 #define MAX_SPEC_VALUE 1e9
 
-static bool is_spec_value(double value, bool may_be_zero)
-{
-    return (value >= MIN_SPEC_VALUE && value <= MAX_SPEC_VALUE) || (may_be_zero && value == 0); /* false for NaN */
-}
-
 /* The choices of configuration.def have the values of the public enums. */
 enum {
 #define CHOICES(field) BEFORE_##field = -1,
@@ -195,7 +190,7 @@ static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_e
     BS_TRY(rt_gpu_check_name(out_gpu->name, err));
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define COLUMN(field, key, may_be_zero, ...)                                                                           \
-    if (!is_spec_value(out_gpu->field, may_be_zero))                                                                   \
+    if (!is_in_range(out_gpu->field, MIN_SPEC_VALUE, MAX_SPEC_VALUE, may_be_zero))                                     \
         return BS_INVALID(err, "--gpu-spec " key " is %g; accepted: %g to %g", out_gpu->field, MIN_SPEC_VALUE,         \
                           MAX_SPEC_VALUE);
 #include "runtime/job/gpus.def"

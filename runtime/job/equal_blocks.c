@@ -12,6 +12,7 @@
 
 typedef struct block {
     uint32_t first, count; /* range in `members` */
+    uint32_t like, equal;  /* index of the first equal block; there, the number of equal blocks */
     uint64_t hash;
 } block;
 
@@ -96,7 +97,7 @@ static bool equal_blocks(const blocks *b, const block *x, const block *y)
 
 /* Slots hold a block's number. The first of several equal blocks counts them. A block that finds an equal one neither
  * there nor within RT_MOST_PROBES slots is counted as unique. */
-static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uint32_t *like, uint32_t *counts)
+static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count)
 {
     for (uint32_t k = 0; k < b->count; k++) {
         b->block[k].hash = hash_of(b, &b->block[k]);
@@ -104,9 +105,9 @@ static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uin
         int left = RT_MOST_PROBES;
         for (; slots[slot] != 0 && left > 0; slot = (slot + 1) & (slot_count - 1), left--)
             if (equal_blocks(b, &b->block[slots[slot] - 1], &b->block[k])) break;
-        like[k] = slots[slot] == 0 || left == 0 ? k : slots[slot] - 1;
+        b->block[k].like = slots[slot] == 0 || left == 0 ? k : slots[slot] - 1;
         if (slots[slot] == 0) slots[slot] = k + 1;
-        counts[like[k]]++;
+        b->block[b->block[k].like].equal++;
     }
 }
 
@@ -120,23 +121,19 @@ bool rt_compare_blocks(mdot_job_operator *operators, size_t count, uint32_t bloc
                 .block = calloc(block_count, sizeof *b.block),
                 .members = calloc(count, sizeof *b.members),
                 .index_in_block = calloc(count, sizeof *b.index_in_block)};
-    uint32_t *slots = calloc(slot_count, sizeof *slots), *like = calloc(block_count, sizeof *like);
-    uint32_t *counts = calloc(block_count, sizeof *counts);
-    bool allocated = b.block != NULL && b.members != NULL && b.index_in_block != NULL && slots != NULL &&
-                     like != NULL && counts != NULL;
+    uint32_t *slots = calloc(slot_count, sizeof *slots);
+    bool allocated = b.block != NULL && b.members != NULL && b.index_in_block != NULL && slots != NULL;
     if (allocated) {
         collect(&b);
-        count_equal(&b, slots, slot_count, like, counts);
+        count_equal(&b, slots, slot_count);
         for (size_t i = 0; i < count; i++) {
             mdot_job_operator *op = &operators[i];
-            if (op->block > 0) op->equal_blocks = counts[like[op->block - 1]];
+            if (op->block > 0) op->equal_blocks = b.block[b.block[op->block - 1].like].equal;
         }
     }
     free(b.block);
     free(b.members);
     free(b.index_in_block);
     free(slots);
-    free(like);
-    free(counts);
     return allocated;
 }

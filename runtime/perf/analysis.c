@@ -9,8 +9,8 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     if (!rt_measure_op_costs(job, &a->op_costs)) return false;
     const rt_fusing *fusing = a->op_costs.fusing;
     if (!rt_find_sharding(job, a->op_costs.cost, &a->sharding)) return false;
-    if (!rt_group_operators(job, &a->groups)) return false;
-    if (!rt_group_sharded_operators(job, &a->sharding, fusing, &a->sharded_groups)) return false;
+    if (!rt_group_operators(job, NULL, NULL, &a->groups)) return false;
+    if (!rt_group_operators(job, &a->sharding, fusing, &a->sharded_groups)) return false;
     a->roofline_inputs = rt_collect_roofline_inputs(job, &a->sharding, fusing, &a->sharded_groups);
     if (a->roofline_inputs == NULL) return false;
     a->roofline_sums = rt_sum_roofline_inputs(a->roofline_inputs, a->sharded_groups.count, &a->roofline_sum_count);

@@ -37,11 +37,10 @@ typedef struct rt_operator_groups {
     uint32_t *of; /* indexed by operator: its group's index in `items` */
 } rt_operator_groups;
 
-/* Both return false if memory runs out. The caller frees the arrays in either case. In the second list, the operators
- * of a group are also sharded and fused alike. */
-bool rt_group_operators(const mdot_job *job, rt_operator_groups *out_groups);
-bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
-                                rt_operator_groups *out_groups);
+/* With a sharding, the operators of a group are also sharded and fused alike; it and `fusing` may be NULL. Returns
+ * false if memory runs out. The caller frees the arrays in either case. */
+bool rt_group_operators(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
+                        rt_operator_groups *out_groups);
 void rt_free_operator_groups(rt_operator_groups *groups);
 
 /* Hash over the fields that make operators equal. */
@@ -66,19 +65,23 @@ typedef struct rt_flops_and_bytes {
     double flops, bytes; /* bytes as if in fp32 */
 } rt_flops_and_bytes;
 
-typedef struct rt_roofline_inputs {
-    rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
-    double count, score_bytes, fused_bytes, weights, frozen_weights;
-    double kernel_bytes[2];       /* of fused kernels per sample: forward, backward */
-    double operand, result;       /* elements of a matmul's operand and result, per sample */
-    uint8_t rate, position, work; /* rt_rate, rt_pipeline_position, rt_work */
-    uint8_t grouping;             /* rt_grouping */
+typedef struct rt_roofline_kind { /* without padding */
+    uint8_t rate, position;       /* rt_rate, rt_pipeline_position */
     uint8_t recomputations;       /* by the program (MDOT_OPERATOR_RECOMPUTED) */
     bool is_fp32;                 /* kept in fp32 by autocast */
     bool is_loss, uses_tensor_cores, is_in_block;
     bool is_replicated;     /* in a block, and whole on each GPU of tensor parallelism */
     bool is_selected;       /* recomputed by selective recomputation */
     bool ran_in_other_type; /* rt_ran_in_other_type */
+} rt_roofline_kind;
+
+typedef struct rt_roofline_inputs {
+    rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
+    double count, score_bytes, fused_bytes, weights, frozen_weights;
+    double kernel_bytes[2]; /* of fused kernels per sample: forward, backward */
+    double operand, result; /* elements of a matmul's operand and result, per sample */
+    rt_roofline_kind kind;
+    uint8_t work, grouping; /* rt_work, rt_grouping */
 } rt_roofline_inputs;
 
 rt_work rt_work_of(const mdot_job_operator *op);
@@ -90,7 +93,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
 enum { RT_STORED_SHARDS = 4 };
 rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sharding *sharding,
                                                const rt_fusing *fusing, const rt_operator_groups *groups);
-/* The sums of those inputs over groups whose other fields are equal, with a count of one. Flops and bytes grow linearly
+/* The sums of those inputs over groups of equal kind, with a count of one. Flops and bytes grow linearly
  * with these sums, so that a sum over all operators may read them instead. The array has *out_count elements, and the
  * caller frees it. Returns NULL if memory runs out. */
 rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, size_t count, size_t *out_count);

@@ -76,28 +76,19 @@ static void collect_groups(const grouping *g, rt_operator_groups *groups, uint32
     }
 }
 
-static bool group(const grouping *g, rt_operator_groups *out_groups)
+bool rt_group_operators(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
+                        rt_operator_groups *out_groups)
 {
-    size_t count = g->job->info.operator_count, slot_count = rt_hash_slots(count);
+    const grouping g = {job, sharding, fusing};
+    size_t count = job->info.operator_count, slot_count = rt_hash_slots(count);
     uint32_t *slots = calloc(slot_count, sizeof *slots);
     out_groups->count = 0;
     out_groups->items = calloc(count, sizeof *out_groups->items);
     out_groups->of = calloc(count, sizeof *out_groups->of);
     bool allocated = slots != NULL && out_groups->items != NULL && out_groups->of != NULL;
-    if (allocated) collect_groups(g, out_groups, slots, slot_count);
+    if (allocated) collect_groups(&g, out_groups, slots, slot_count);
     free(slots);
     return allocated;
-}
-
-bool rt_group_operators(const mdot_job *job, rt_operator_groups *out_groups)
-{
-    return group(&(grouping){.job = job}, out_groups);
-}
-
-bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const rt_fusing *fusing,
-                                rt_operator_groups *out_groups)
-{
-    return group(&(grouping){job, sharding, fusing}, out_groups);
 }
 
 void rt_free_operator_groups(rt_operator_groups *groups)

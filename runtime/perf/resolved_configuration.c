@@ -10,13 +10,13 @@
 static mdot_status check_experts(const mdot_configuration *c, const rt_experts *experts, mdot_error *err)
 {
     if (c->expert_parallel > 1 && experts->common_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel ep is %u, but the job lacks experts, which are a matmul with several matrices "
-                         "behind a TopK that routes tokens: leave --parallel ep at 1",
-                         c->expert_parallel);
+        return BS_INVALID(err,
+                          "--parallel ep is %u, but the job lacks experts, which are a matmul with several matrices "
+                          "behind a TopK that routes tokens: leave --parallel ep at 1",
+                          c->expert_parallel);
     if (experts->common_count % c->expert_parallel == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--parallel ep is %u; it must divide the %llu experts of a layer",
-                     c->expert_parallel, (unsigned long long)experts->common_count);
+    return BS_INVALID(err, "--parallel ep is %u; it must divide the %llu experts of a layer", c->expert_parallel,
+                      (unsigned long long)experts->common_count);
 }
 
 /* The blocks of the ends of a pipeline that the configuration sets, and the stages that share the others. */
@@ -49,21 +49,21 @@ static void divide_blocks(const mdot_job *job, const mdot_configuration *c, doub
 static mdot_status check_stages(const mdot_configuration *c, uint32_t blocks, mdot_error *err)
 {
     if (c->pipeline_blocks > 0 && c->pipeline_blocks != blocks)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the stages of the pipeline have %u blocks in all, and the job has %u: set numbers whose sum "
-                         "is %u",
-                         c->pipeline_blocks, blocks, blocks);
+        return BS_INVALID(err,
+                          "the stages of the pipeline have %u blocks in all, and the job has %u: set numbers whose sum "
+                          "is %u",
+                          c->pipeline_blocks, blocks, blocks);
     if (c->pipeline_parallel == 1) return MDOT_OK;
     division d = division_of(c);
     if (d.given + d.sharing <= blocks && (d.sharing > 0 || d.given == blocks)) return MDOT_OK;
     if (d.given == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel pp is %u; each stage needs a block, and the job has %u", c->pipeline_parallel,
-                         blocks);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "the ends of the pipeline have %u and %u blocks, and %u other stages share the rest of %u blocks: "
-                     "set numbers that leave at least one for each of these stages, and none without them",
-                     d.first, d.last, d.sharing, blocks);
+        return BS_INVALID(err, "--parallel pp is %u; each stage needs a block, and the job has %u",
+                          c->pipeline_parallel, blocks);
+    return BS_INVALID(
+        err,
+        "the ends of the pipeline have %u and %u blocks, and %u other stages share the rest of %u blocks: "
+        "set numbers that leave at least one for each of these stages, and none without them",
+        d.first, d.last, d.sharing, blocks);
 }
 
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err)
@@ -72,38 +72,35 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     const rt_sharding *sharding = &job->analysis->sharding;
     uint64_t common = sharding->common;
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--checkpoint is blocks, but the job lacks blocks: use selective or nothing");
+        return BS_INVALID(err, "--checkpoint is blocks, but the job lacks blocks: use selective or nothing");
     BS_TRY(check_stages(c, job->info.block_count, err));
     if (c->tensor_parallel > 1 && common == 0)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--parallel tp needs matmuls that can be sharded, which the job lacks: leave --parallel tp at 1");
+        return BS_INVALID(
+            err, "--parallel tp needs matmuls that can be sharded, which the job lacks: leave --parallel tp at 1");
     if (common % c->tensor_parallel != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel tp is %u; it must divide %llu, the common divisor of the job's channels and heads",
-                         c->tensor_parallel, (unsigned long long)common);
+        return BS_INVALID(
+            err, "--parallel tp is %u; it must divide %llu, the common divisor of the job's channels and heads",
+            c->tensor_parallel, (unsigned long long)common);
     if (c->offload_activations != 0 && job->info.block_count == 0)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
-            "--offload-activations moves the tensors of one block after the other, but the job lacks blocks");
+        return BS_INVALID(
+            err, "--offload-activations moves the tensors of one block after the other, but the job lacks blocks");
     if (c->loss != MDOT_LOSS_WHOLE && job->analysis->totals.logits == 0)
-        return mdot_fail(
-            err, MDOT_INVALID_ARGUMENT,
+        return BS_INVALID(
+            err,
             "--loss is %s, but the job has no cross-entropy of a matmul's result: read the network with its "
             "loss, or leave --loss at whole",
             c->loss == MDOT_LOSS_FUSED ? "fused" : "chunked");
     if (c->context_parallel > 1 && !job->analysis->totals.has_attention)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel cp is %u, but the job lacks attention, whose sequences it divides: leave "
-                         "--parallel cp at 1",
-                         c->context_parallel);
+        return BS_INVALID(err,
+                          "--parallel cp is %u, but the job lacks attention, whose sequences it divides: leave "
+                          "--parallel cp at 1",
+                          c->context_parallel);
     bool has_blocks = (double)c->virtual_stages * c->pipeline_parallel <= (double)job->info.block_count + 2;
     if (c->virtual_stages > 1 && !has_blocks)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "--parallel vpp is %u on each of %u stages; each part needs a block, besides one for the "
-                         "embedding and one for the head, and the job has %u",
-                         c->virtual_stages, c->pipeline_parallel, job->info.block_count);
+        return BS_INVALID(err,
+                          "--parallel vpp is %u on each of %u stages; each part needs a block, besides one for the "
+                          "embedding and one for the head, and the job has %u",
+                          c->virtual_stages, c->pipeline_parallel, job->info.block_count);
     return check_experts(c, &sharding->experts, err);
 }
 

@@ -41,7 +41,7 @@ static double larger(double a, double b) { return a > b ? a : b; }
 /* A matmul of a program that mixes types by hand runs at the rates of its own type. */
 static const rt_rates *rates_of(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved)
 {
-    return inputs->ran_in_other_type && resolved->runs_as_program ? &resolved->other_rates : &resolved->rates;
+    return inputs->kind.ran_in_other_type && resolved->runs_as_program ? &resolved->other_rates : &resolved->rates;
 }
 
 static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phase phase,
@@ -50,7 +50,7 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     const rt_flops_and_bytes *sample = &inputs->sample[phase], *step = &inputs->step[phase];
     const mdot_configuration *c = &resolved->configuration.c;
     const rt_rates *rates = rates_of(inputs, resolved);
-    double divisor = inputs->is_replicated ? resolved->sequence * resolved->replicated : resolved->sequence;
+    double divisor = inputs->kind.is_replicated ? resolved->sequence * resolved->replicated : resolved->sequence;
     double batch = (double)resolved->configuration.micro_batch;
     if (divisor != 1) batch /= divisor; /* a division takes longer than the rest of most phases */
     double flops = batch * sample->flops + step->flops, bytes = batch * sample->bytes + step->bytes;
@@ -61,16 +61,16 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     }
     if (inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH && phase == MDOT_PHASE_DATA_GRADIENT)
         flops *= FLASH_BACKWARD_FLOPS;
-    bool is_fused_loss = inputs->is_loss && c->loss == MDOT_LOSS_FUSED && c->mode == MDOT_MODE_TRAIN;
+    bool is_fused_loss = inputs->kind.is_loss && c->loss == MDOT_LOSS_FUSED && c->mode == MDOT_MODE_TRAIN;
     if (is_fused_loss && phase == MDOT_PHASE_FORWARD) {
         flops += batch * inputs->sample[MDOT_PHASE_DATA_GRADIENT].flops + inputs->step[MDOT_PHASE_DATA_GRADIENT].flops;
         bytes += batch * inputs->sample[MDOT_PHASE_DATA_GRADIENT].bytes + inputs->step[MDOT_PHASE_DATA_GRADIENT].bytes;
     }
     if (is_fused_loss && phase == MDOT_PHASE_DATA_GRADIENT) flops = bytes = 0;
-    bytes *= inputs->is_fp32 && !is_fused_loss ? rates->fp32_byte_ratio : rates->half_byte_ratio;
-    if (phase == MDOT_PHASE_FORWARD && inputs->uses_tensor_cores && rates->fp32_byte_ratio > 1)
+    bytes *= inputs->kind.is_fp32 && !is_fused_loss ? rates->fp32_byte_ratio : rates->half_byte_ratio;
+    if (phase == MDOT_PHASE_FORWARD && inputs->kind.uses_tensor_cores && rates->fp32_byte_ratio > 1)
         bytes += 1.5 * sizeof(float) * inputs->weights;
-    double compute_ms = flops * rates->ms_per_flop[inputs->rate];
+    double compute_ms = flops * rates->ms_per_flop[inputs->kind.rate];
     bool skips = inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH;
     return (rt_roofline_terms){compute_ms, bytes * rates->ms_per_byte, skips ? MASKED * compute_ms : 0};
 }
@@ -87,7 +87,7 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
                                 const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    bool reads_weights = inputs->uses_tensor_cores && phase != MDOT_PHASE_WEIGHT_GRADIENT;
+    bool reads_weights = inputs->kind.uses_tensor_cores && phase != MDOT_PHASE_WEIGHT_GRADIENT;
     if (c->frozen_weights == MDOT_FROZEN_UNCHANGED || !reads_weights) return 0;
     double bytes = rt_frozen_width(c, 0) + resolved->widths.compute;
     return bytes * inputs->frozen_weights * resolved->rates.ms_per_byte / DEQUANTISATION_EFFICIENCY;
@@ -97,7 +97,7 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
 static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    if (!rt_is_fp8(c->precision) || inputs->rate != RT_RATE_LINEAR || inputs->sample[phase].flops == 0) return 0;
+    if (!rt_is_fp8(c->precision) || inputs->kind.rate != RT_RATE_LINEAR || inputs->sample[phase].flops == 0) return 0;
     double samples = (double)resolved->configuration.micro_batch / resolved->sequence;
     double operand = samples * inputs->operand, result = samples * inputs->result;
     double elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights
@@ -126,7 +126,7 @@ static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
 /* Number of operands in the operator's products that kernels cast to FP8 in a phase. */
 static double casts_in(const rt_roofline_inputs *inputs, int phase, const rt_resolved_configuration *resolved)
 {
-    bool is_fp8 = rt_is_fp8(resolved->configuration.c.precision) && inputs->rate == RT_RATE_LINEAR;
+    bool is_fp8 = rt_is_fp8(resolved->configuration.c.precision) && inputs->kind.rate == RT_RATE_LINEAR;
     return is_fp8 && inputs->sample[phase].flops > 0 ? 2 : 0;
 }
 
@@ -134,9 +134,9 @@ static double casts_in(const rt_roofline_inputs *inputs, int phase, const rt_res
 static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved)
 {
     mdot_recompute recompute = resolved->configuration.c.recompute;
-    if (recompute == MDOT_RECOMPUTE_BLOCKS) return inputs->is_in_block ? 1 : 0;
-    if (recompute == MDOT_RECOMPUTE_NOTHING) return resolved->recomputes_as_program ? inputs->recomputations : 0;
-    return inputs->is_selected ? 1 : 0;
+    if (recompute == MDOT_RECOMPUTE_BLOCKS) return inputs->kind.is_in_block ? 1 : 0;
+    if (recompute == MDOT_RECOMPUTE_NOTHING) return resolved->recomputes_as_program ? inputs->kind.recomputations : 0;
+    return inputs->kind.is_selected ? 1 : 0;
 }
 
 /* Inference has a forward pass only. */
@@ -233,7 +233,7 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
-        double ms[MDOT_PHASE_COUNT], count = inputs->count * shard->of[inputs->position];
+        double ms[MDOT_PHASE_COUNT], count = inputs->count * shard->of[inputs->kind.position];
         phases_ms(inputs, resolved, false, ms);
         for (int phase = 0; is_cdna && inputs->work == RT_WORK_CONVOLUTION && phase < MDOT_PHASE_COUNT; phase++) {
             rt_pass pass = phase == MDOT_PHASE_FORWARD ? RT_PASS_FORWARD : RT_PASS_BACKWARD;
@@ -284,8 +284,8 @@ static void fused_phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_
     const mdot_configuration *c = &resolved->configuration.c;
     double samples = (double)resolved->configuration.micro_batch / resolved->sequence;
     double ms_per_byte = resolved->rates.half_byte_ratio * resolved->rates.ms_per_byte / FUSED_EFFICIENCY;
-    double ms_per_flop = resolved->rates.ms_per_flop[inputs->rate], compute_ms[MDOT_PHASE_COUNT];
-    if (inputs->is_replicated) samples /= resolved->replicated;
+    double ms_per_flop = resolved->rates.ms_per_flop[inputs->kind.rate], compute_ms[MDOT_PHASE_COUNT];
+    if (inputs->kind.is_replicated) samples /= resolved->replicated;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         compute_ms[phase] = ms_per_flop * (samples * inputs->sample[phase].flops + inputs->step[phase].flops);
         out_ms[phase] = ms_per_byte * inputs->step[phase].bytes; /* of tables */
@@ -297,7 +297,7 @@ static void fused_phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_
     out_ms[MDOT_PHASE_DATA_GRADIENT] =
         larger(out_ms[MDOT_PHASE_DATA_GRADIENT] + ms_per_byte * samples * inputs->kernel_bytes[1],
                compute_ms[MDOT_PHASE_DATA_GRADIENT] + compute_ms[MDOT_PHASE_WEIGHT_GRADIENT]);
-    bool is_eager = inputs->is_loss && rt_framework_is_engine(c) && c->compiled == 0 && c->loss == MDOT_LOSS_WHOLE;
+    bool is_eager = inputs->kind.is_loss && rt_framework_is_engine(c) && c->compiled == 0 && c->loss == MDOT_LOSS_WHOLE;
     for (int phase = 0; is_eager && phase < MDOT_PHASE_WEIGHT_GRADIENT; phase++)
         out_ms[phase] = ms_per_byte / resolved->rates.half_byte_ratio * samples * loss_passes[phase] *
                         inputs->sample[MDOT_PHASE_FORWARD].bytes;
@@ -318,7 +318,7 @@ void rt_fused_ms(const mdot_job *job, const rt_resolved_configuration *resolved,
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, &resolved->shard, &buffer);
         if (inputs->work != RT_WORK_OTHER) continue;
-        double count = inputs->count * resolved->shard.of[inputs->position], ms[MDOT_PHASE_COUNT];
+        double count = inputs->count * resolved->shard.of[inputs->kind.position], ms[MDOT_PHASE_COUNT];
         fused_phases_ms(inputs, resolved, ms);
         out_ms[RT_PASS_FORWARD] += count * ms[MDOT_PHASE_FORWARD];
         out_ms[RT_PASS_BACKWARD] += count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
@@ -337,7 +337,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
     for (size_t i = 0; i < inputs_count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = by_kind ? &a->roofline_sums[i] : inputs_of_group(job, i, shard, &buffer);
-        double count = inputs->count * shard->of[inputs->position];
+        double count = inputs->count * shard->of[inputs->kind.position];
         for (int phase = 0; phase < phase_count(resolved); phase++) {
             rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
             double times = phase == MDOT_PHASE_FORWARD ? count * (1 + times_again(inputs, resolved)) : count;

@@ -4,6 +4,7 @@
 #include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FP8_MULTIPLE = 16 };
 
@@ -69,18 +70,18 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .frozen_weights = op->frozen_parameters,
                                  .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
                                  .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
-                                 .rate = (uint8_t)rate_of(op, sharding->position[index]),
                                  .work = (uint8_t)rt_work_of(op),
-                                 .grouping = (uint8_t)grouping_of(op),
-                                 .position = sharding->position[index],
-                                 .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
-                                 .uses_tensor_cores = rt_uses_tensor_cores(op),
-                                 .is_in_block = op->block > 0,
-                                 .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
-                                 .is_loss = rt_is_loss(op),
-                                 .is_selected = op->known && !rt_uses_tensor_cores(op),
-                                 .recomputations = recomputations_of(op),
-                                 .ran_in_other_type = rt_ran_in_other_type(op)};
+                                 .grouping = (uint8_t)grouping_of(op)};
+    inputs.kind = (rt_roofline_kind){.rate = (uint8_t)rate_of(op, sharding->position[index]),
+                                     .position = sharding->position[index],
+                                     .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
+                                     .uses_tensor_cores = rt_uses_tensor_cores(op),
+                                     .is_in_block = op->block > 0,
+                                     .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
+                                     .is_loss = rt_is_loss(op),
+                                     .is_selected = op->known && !rt_uses_tensor_cores(op),
+                                     .recomputations = recomputations_of(op),
+                                     .ran_in_other_type = rt_ran_in_other_type(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         inputs.sample[phase] = (rt_flops_and_bytes){sample->flops, sample->bytes_read + sample->bytes_written};
@@ -104,26 +105,7 @@ rt_roofline_inputs *rt_collect_roofline_inputs(const mdot_job *job, const rt_sha
 
 static bool equal_kinds(const rt_roofline_inputs *a, const rt_roofline_inputs *b)
 {
-    return a->rate == b->rate && a->position == b->position && a->is_fp32 == b->is_fp32 && a->is_loss == b->is_loss &&
-           a->uses_tensor_cores == b->uses_tensor_cores && a->is_in_block == b->is_in_block &&
-           a->is_replicated == b->is_replicated && a->is_selected == b->is_selected &&
-           a->recomputations == b->recomputations && a->ran_in_other_type == b->ran_in_other_type &&
-           (a->score_bytes > 0) == (b->score_bytes > 0);
-}
-
-static rt_roofline_inputs empty_of_kind(const rt_roofline_inputs *inputs)
-{
-    return (rt_roofline_inputs){.count = 1,
-                                .rate = inputs->rate,
-                                .position = inputs->position,
-                                .is_fp32 = inputs->is_fp32,
-                                .is_loss = inputs->is_loss,
-                                .uses_tensor_cores = inputs->uses_tensor_cores,
-                                .is_in_block = inputs->is_in_block,
-                                .is_replicated = inputs->is_replicated,
-                                .is_selected = inputs->is_selected,
-                                .recomputations = inputs->recomputations,
-                                .ran_in_other_type = inputs->ran_in_other_type};
+    return memcmp(&a->kind, &b->kind, sizeof a->kind) == 0 && (a->score_bytes > 0) == (b->score_bytes > 0);
 }
 
 static void add_inputs(rt_roofline_inputs *sum, const rt_roofline_inputs *inputs)
@@ -151,7 +133,7 @@ rt_roofline_inputs *rt_sum_roofline_inputs(const rt_roofline_inputs *inputs, siz
     for (size_t i = 0; sums != NULL && i < count; i++) {
         size_t k = 0;
         while (k < *out_count && !equal_kinds(&sums[k], &inputs[i])) k++;
-        if (k == *out_count) sums[(*out_count)++] = empty_of_kind(&inputs[i]);
+        if (k == *out_count) sums[(*out_count)++] = (rt_roofline_inputs){.count = 1, .kind = inputs[i].kind};
         add_inputs(&sums[k], &inputs[i]);
     }
     return sums;

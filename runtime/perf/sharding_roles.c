@@ -51,16 +51,20 @@ static kind kind_of(const mdot_job_operator *op, int64_t head_size)
 
 enum { MAX_SWEEPS = 64 };
 
+typedef struct node {
+    uint8_t kind;
+    bool trains;    /* this operator or one before it has trained parameters */
+    bool depends;   /* this operator or one before it has parameters, trained or frozen */
+    bool shardable; /* its result may be sharded */
+    bool sharded;   /* its result is sharded */
+    bool summed;    /* the gradient of its result is counted already */
+    uint32_t base;  /* for a sum of base matmul and adapter: 1 + index of the base matmul; otherwise 0 */
+} node;
+
 typedef struct search {
     const mdot_job *job;
     size_t count;
-    uint8_t *kind;
-    bool *trains;    /* this operator or one before it has trained parameters */
-    bool *depends;   /* this operator or one before it has parameters, trained or frozen */
-    bool *shardable; /* its result may be sharded */
-    bool *sharded;   /* its result is sharded */
-    uint32_t *base;  /* for a sum of base matmul and adapter: 1 + index of the base matmul; otherwise 0 */
-    bool *summed;    /* the gradient of its result is counted already */
+    node *node; /* of each operator */
 } search;
 
 /* The operator behind operators of one operand, such as a scaling, and behind sums with an adapter. */
@@ -68,9 +72,9 @@ static size_t skip_to_matmul(const search *s, size_t i)
 {
     for (;;) {
         const mdot_job_operator *op = &s->job->operators[i];
-        if (s->base[i] != 0) {
-            i = s->base[i] - 1;
-        } else if (s->kind[i] == KIND_SLICEABLE && op->input_count == 1) {
+        if (s->node[i].base != 0) {
+            i = s->node[i].base - 1;
+        } else if (s->node[i].kind == KIND_SLICEABLE && op->input_count == 1) {
             i = op->inputs[0];
         } else {
             return i;
@@ -88,15 +92,15 @@ static bool read_same_operand(const mdot_job_operator *a, const mdot_job_operato
 static void mark_adapter(search *s, size_t sum, size_t base, size_t up)
 {
     const mdot_job_operator *operators = s->job->operators;
-    if (s->kind[base] != KIND_MATMUL || s->kind[up] != KIND_MATMUL || operators[up].input_count != 1) return;
+    if (s->node[base].kind != KIND_MATMUL || s->node[up].kind != KIND_MATMUL || operators[up].input_count != 1) return;
     size_t down = skip_to_matmul(s, operators[up].inputs[0]);
     const int64_t *large = operators[base].setting, *small = operators[down].setting;
-    if (s->kind[down] != KIND_MATMUL || !read_same_operand(&operators[down], &operators[base]) ||
+    if (s->node[down].kind != KIND_MATMUL || !read_same_operand(&operators[down], &operators[base]) ||
         small[MDOT_SETTING_CHANNELS_OUT] >= large[MDOT_SETTING_CHANNELS_IN] ||
         small[MDOT_SETTING_CHANNELS_OUT] >= large[MDOT_SETTING_CHANNELS_OUT])
         return;
-    s->shardable[down] = false;
-    s->base[sum] = (uint32_t)base + 1;
+    s->node[down].shardable = false;
+    s->node[sum].base = (uint32_t)base + 1;
 }
 
 /* Marks the adapter that ends in operator i, if there is one. The operators before i are described. Of two operands, at
@@ -104,7 +108,7 @@ static void mark_adapter(search *s, size_t sum, size_t base, size_t up)
 static void find_adapter(search *s, size_t i)
 {
     const mdot_job_operator *op = &s->job->operators[i];
-    if (s->kind[i] != KIND_SLICEABLE || op->input_count != 2) return;
+    if (s->node[i].kind != KIND_SLICEABLE || op->input_count != 2) return;
     size_t a = skip_to_matmul(s, op->inputs[0]), b = skip_to_matmul(s, op->inputs[1]);
     mark_adapter(s, i, a, b);
     mark_adapter(s, i, b, a);
@@ -117,13 +121,13 @@ static void begin(search *s)
         head_size = s->job->operators[i].setting[MDOT_SETTING_HEAD_SIZE];
     for (size_t i = 0; i < s->count; i++) {
         const mdot_job_operator *op = &s->job->operators[i];
-        s->kind[i] = (uint8_t)kind_of(op, head_size);
-        s->shardable[i] = s->kind[i] == KIND_SLICEABLE || s->kind[i] == KIND_MATMUL;
-        s->trains[i] = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        s->depends[i] = s->trains[i] || rt_has_weights(op);
+        s->node[i].kind = (uint8_t)kind_of(op, head_size);
+        s->node[i].shardable = s->node[i].kind == KIND_SLICEABLE || s->node[i].kind == KIND_MATMUL;
+        s->node[i].trains = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+        s->node[i].depends = s->node[i].trains || rt_has_weights(op);
         for (size_t k = 0; k < op->input_count; k++) {
-            s->trains[i] = s->trains[i] || s->trains[op->inputs[k]];
-            s->depends[i] = s->depends[i] || s->depends[op->inputs[k]];
+            s->node[i].trains = s->node[i].trains || s->node[op->inputs[k]].trains;
+            s->node[i].depends = s->node[i].depends || s->node[op->inputs[k]].depends;
         }
         find_adapter(s, i);
     }
@@ -131,7 +135,8 @@ static void begin(search *s)
 
 static bool accepts_slices(const search *s, size_t i)
 {
-    return s->kind[i] == KIND_MATMUL || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_SLICEABLE && s->shardable[i]);
+    return s->node[i].kind == KIND_MATMUL || s->node[i].kind == KIND_LOSS ||
+           (s->node[i].kind == KIND_SLICEABLE && s->node[i].shardable);
 }
 
 /* A tensor stays whole if a reader needs the whole tensor. The sweep visits readers before operands. */
@@ -140,7 +145,7 @@ static void sweep_backward(search *s)
     for (size_t i = s->count; i-- > 0;) {
         if (accepts_slices(s, i)) continue;
         const mdot_job_operator *op = &s->job->operators[i];
-        for (size_t k = 0; k < op->input_count; k++) s->shardable[op->inputs[k]] = false;
+        for (size_t k = 0; k < op->input_count; k++) s->node[op->inputs[k]].shardable = false;
     }
 }
 
@@ -149,7 +154,7 @@ static bool reads(const search *s, size_t i, bool sharded)
     const mdot_job_operator *op = &s->job->operators[i];
     for (size_t k = 0; k < op->input_count; k++) {
         size_t operand = op->inputs[k];
-        if (s->sharded[operand] == sharded && (sharded || s->depends[operand])) return true;
+        if (s->node[operand].sharded == sharded && (sharded || s->node[operand].depends)) return true;
     }
     return false;
 }
@@ -161,9 +166,9 @@ static bool sweep_forward(search *s)
     bool changed = false;
     for (size_t i = 0; i < s->count; i++) {
         bool reads_part = reads(s, i, true);
-        s->sharded[i] = s->shardable[i] && (s->kind[i] == KIND_MATMUL ? !reads_part : reads_part);
-        if (s->kind[i] != KIND_SLICEABLE || !s->sharded[i] || !reads(s, i, false)) continue;
-        s->shardable[i] = s->sharded[i] = false;
+        s->node[i].sharded = s->node[i].shardable && (s->node[i].kind == KIND_MATMUL ? !reads_part : reads_part);
+        if (s->node[i].kind != KIND_SLICEABLE || !s->node[i].sharded || !reads(s, i, false)) continue;
+        s->node[i].shardable = s->node[i].sharded = false;
         changed = true;
     }
     return changed;
@@ -182,12 +187,13 @@ static bool find_roles(search *s)
 
 static rt_role role_of(const search *s, size_t i)
 {
-    if (s->kind[i] == KIND_TABLE) return RT_ROLE_TABLE;
-    if (s->kind[i] == KIND_MATMUL) {
+    if (s->node[i].kind == KIND_TABLE) return RT_ROLE_TABLE;
+    if (s->node[i].kind == KIND_MATMUL) {
         if (reads(s, i, true)) return RT_ROLE_ROWS;
-        return s->sharded[i] ? RT_ROLE_COLUMNS : RT_ROLE_REPLICATED;
+        return s->node[i].sharded ? RT_ROLE_COLUMNS : RT_ROLE_REPLICATED;
     }
-    return s->sharded[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
+    return s->node[i].sharded || (s->node[i].kind == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED
+                                                                                     : RT_ROLE_REPLICATED;
 }
 
 /* Several column-sharded matmuls may read one tensor, whose gradient is summed once. */
@@ -205,8 +211,8 @@ static void count_sums(search *s, rt_sharding *out)
             out->common = rt_common_divisor(out->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
         if (out->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
         size_t operand = op->inputs[0];
-        if (s->summed[operand] || !s->trains[operand]) continue;
-        s->summed[operand] = true;
+        if (s->node[operand].summed || !s->node[operand].trains) continue;
+        s->node[operand].summed = true;
         out->summed_backward_bytes += rt_result_bytes(&s->job->operators[operand]);
         out->summed_count++;
     }
@@ -215,28 +221,11 @@ static void count_sums(search *s, rt_sharding *out)
 bool rt_find_sharding_roles(const mdot_job *job, rt_sharding *out)
 {
     size_t count = job->info.operator_count;
-    search s = {.job = job,
-                .count = count,
-                .kind = calloc(count, sizeof *s.kind),
-                .trains = calloc(count, sizeof *s.trains),
-                .depends = calloc(count, sizeof *s.depends),
-                .base = calloc(count, sizeof *s.base),
-                .shardable = calloc(count, sizeof *s.shardable),
-                .sharded = calloc(count, sizeof *s.sharded),
-                .summed = calloc(count, sizeof *s.summed)};
-    bool allocated = s.kind != NULL && s.trains != NULL && s.depends != NULL && s.base != NULL && s.shardable != NULL &&
-                     s.sharded != NULL && s.summed != NULL;
-    if (allocated) {
-        if (find_roles(&s))
-            for (size_t i = 0; i < count; i++) out->role[i] = (uint8_t)role_of(&s, i);
-        count_sums(&s, out);
-    }
-    free(s.kind);
-    free(s.trains);
-    free(s.depends);
-    free(s.base);
-    free(s.shardable);
-    free(s.sharded);
-    free(s.summed);
-    return allocated;
+    search s = {.job = job, .count = count, .node = calloc(count, sizeof *s.node)};
+    if (s.node == NULL) return false;
+    if (find_roles(&s))
+        for (size_t i = 0; i < count; i++) out->role[i] = (uint8_t)role_of(&s, i);
+    count_sums(&s, out);
+    free(s.node);
+    return true;
 }

@@ -45,7 +45,7 @@ static mdot_status make(mdot_context *context, const mdot_measurement *rows, siz
     if (calibration == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     copy_predictor_name(calibration, rt_string(table, table->name_at));
     mdot_status status = rt_calibration_read_rows(context, rows, count, function, calibration, err);
-    if (status == MDOT_OK) status = rt_calibration_fit(calibration, err);
+    if (status == MDOT_OK) status = rt_calibration_fit(calibration, true, err);
     if (status != MDOT_OK) {
         rt_calibration_free(calibration);
         return status;

@@ -150,12 +150,10 @@ double rt_noise(double deviation, double idle);
 /* The site's part of the variance that site and GPU share. */
 double rt_site_part(void);
 
-/* Fits all GPUs, whose anchors are set. OUT_OF_MEMORY. */
-mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err);
+/* Fits all GPUs, whose anchors are set. `adapts` false: with the scales and `own` of an earlier fit. OUT_OF_MEMORY. */
+mdot_status rt_calibration_fit(mdot_calibration *calibration, bool adapts, mdot_error *err);
 /* Sorts at least one value, and returns the median. */
 double rt_median(double *values, size_t count);
-/* Restores a fit from scales and `own` that are set. */
-mdot_status rt_calibration_restore(mdot_calibration *calibration, mdot_error *err);
 
 /* A job's residual on another GPU model. */
 typedef struct rt_carried {

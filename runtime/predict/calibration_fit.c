@@ -313,7 +313,7 @@ static void fit_site(mdot_calibration *c, rt_quantity q)
     c->site[q].explained = within((prior - 1 / (precision + 1 / prior)) / (deviation * deviation), 0, 1);
 }
 
-static mdot_status fit_all(mdot_calibration *c, bool adapts, mdot_error *err)
+mdot_status rt_calibration_fit(mdot_calibration *c, bool adapts, mdot_error *err)
 {
     for (size_t g = 0; g < c->gpu_count; g++)
         for (int q = 0; q < RT_QUANTITIES; q++) BS_TRY(fit_quantity(&c->gpus[g], (rt_quantity)q, adapts, err));
@@ -322,16 +322,6 @@ static mdot_status fit_all(mdot_calibration *c, bool adapts, mdot_error *err)
         BS_TRY(rt_transfer_fit(c, (rt_quantity)q, err));
     }
     return MDOT_OK;
-}
-
-mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err)
-{
-    return fit_all(calibration, true, err);
-}
-
-mdot_status rt_calibration_restore(mdot_calibration *calibration, mdot_error *err)
-{
-    return fit_all(calibration, false, err);
 }
 
 static void correct_by_site(const rt_site *site, double deviation, rt_corrected *out)

@@ -261,7 +261,7 @@ static bool read_all(reader *r, mdot_calibration *c)
     if (!read_jobs(r, c)) return false;
     while (*r->at != '\0')
         if (!read_gpu(r, c)) return false;
-    r->status = rt_calibration_restore(c, r->err);
+    r->status = rt_calibration_fit(c, false, r->err);
     return r->status == MDOT_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/predict/predict.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

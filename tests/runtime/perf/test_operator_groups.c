@@ -100,7 +100,7 @@ static void operators_that_shard_differently_are_in_different_groups(void **stat
     mdot_job *job = predict_make_job(operators, 2 * COUNT);
     const rt_sharding sharding = {.role = roles, .position = positions, .experts = {.is_expert = experts}};
     rt_operator_groups groups = {.count = 7}, unsharded = {.count = 7}; /* outputs need no value before */
-    assert_true(rt_group_sharded_operators(job, &sharding, fused, &groups));
+    assert_true(rt_group_operators(job, &sharding, fused, &groups));
     assert_int_equal(groups.count, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         assert_int_equal(groups.items[i].first, i);
@@ -109,7 +109,7 @@ static void operators_that_shard_differently_are_in_different_groups(void **stat
         assert_compare(groups.of[i + COUNT], ==, i);
     }
     rt_free_operator_groups(&groups);
-    assert_true(rt_group_operators(job, &unsharded));
+    assert_true(rt_group_operators(job, NULL, NULL, &unsharded));
     assert_int_equal(unsharded.count, 1);
     rt_free_operator_groups(&unsharded);
     mdot_job_destroy(job);

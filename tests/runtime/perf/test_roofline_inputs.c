@@ -54,8 +54,8 @@ static void operators_have_their_rate(void **state)
         op->setting[MDOT_SETTING_KERNEL_W] = cases[i].kernel;
         op->setting[MDOT_SETTING_GROUPS] = cases[i].groups;
         rt_roofline_inputs inputs = inputs_of(&n, 0, &whole);
-        if (inputs.rate != cases[i].rate) fail_msg("case %zu: rate %d", i, inputs.rate);
-        assert_int_equal(inputs.uses_tensor_cores, cases[i].type[0] != 'R');
+        if (inputs.kind.rate != cases[i].rate) fail_msg("case %zu: rate %d", i, inputs.kind.rate);
+        assert_int_equal(inputs.kind.uses_tensor_cores, cases[i].type[0] != 'R');
         assert_compare(inputs.weights, ==, cases[i].trained + cases[i].frozen);
         assert_compare(inputs.frozen_weights, ==, cases[i].frozen);
     }
@@ -74,7 +74,7 @@ static void a_head_behind_the_blocks_stays_in_half_precision(void **state)
         }
         for (size_t i = 0; i < n.count; i++) {
             bool is_head = blocks > 0 && i == n.count - 1;
-            assert_int_equal(inputs_of(&n, i, &whole).rate, is_head ? RT_RATE_MATMUL : RT_RATE_LINEAR);
+            assert_int_equal(inputs_of(&n, i, &whole).kind.rate, is_head ? RT_RATE_MATMUL : RT_RATE_LINEAR);
         }
     }
 }
@@ -125,10 +125,10 @@ static void properties_are_those_of_the_operator(void **state)
                  {true, true, false, false, true, 4, RT_PIPELINE_AFTER}};
     for (size_t i = 0; i < 4; i++) {
         rt_roofline_inputs inputs = inputs_of(&n, i, &whole);
-        if (inputs.is_fp32 != cases[i].is_fp32 || inputs.is_loss != cases[i].is_loss ||
-            inputs.is_in_block != cases[i].is_in_block || inputs.is_replicated != cases[i].is_replicated ||
-            inputs.is_selected != cases[i].is_selected || inputs.recomputations != cases[i].recomputations ||
-            inputs.position != cases[i].position)
+        if (inputs.kind.is_fp32 != cases[i].is_fp32 || inputs.kind.is_loss != cases[i].is_loss ||
+            inputs.kind.is_in_block != cases[i].is_in_block || inputs.kind.is_replicated != cases[i].is_replicated ||
+            inputs.kind.is_selected != cases[i].is_selected || inputs.kind.recomputations != cases[i].recomputations ||
+            inputs.kind.position != cases[i].position)
             fail_msg("operator %zu", i);
     }
 }
@@ -153,7 +153,7 @@ static void shards_have_a_part_of_fused_bytes(void **state)
     assert_compare(inputs_of(&n, 4, &quarter).fused_bytes, ==, 2000);
     assert_compare(inputs_of(&n, 0, &quarter).weights, ==, 64);
     assert_compare(inputs_of(&n, 0, &whole).weights, ==, 256);
-    assert_false(inputs_of(&n, 1, &quarter).is_replicated);
+    assert_false(inputs_of(&n, 1, &quarter).kind.is_replicated);
 }
 
 /* The collected inputs are those of each group's first operator, with an operator count. */

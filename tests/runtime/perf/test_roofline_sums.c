@@ -144,8 +144,8 @@ static void operators_of_a_kind_are_added(void **state)
         assert_compare(a->roofline_sums[i].weights, ==, weights[i]);
         assert_compare(a->roofline_sums[i].count, ==, 1);
     }
-    assert_true(a->roofline_sums[1].is_fp32);
-    assert_true(!a->roofline_sums[0].is_fp32);
+    assert_true(a->roofline_sums[1].kind.is_fp32);
+    assert_true(!a->roofline_sums[0].kind.is_fp32);
     mdot_job_destroy(job);
 }
 

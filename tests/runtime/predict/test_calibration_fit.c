@@ -72,7 +72,7 @@ static void outliers_are_those_of_the_definition(void **state)
             c->gpus[0].anchors[i].residual[0] *= 1e-3;
         for (size_t i = 0; i < c->gpus[0].anchor_count; i++)
             c->gpus[0].anchors[i].own[0] = site_unit(&r); /* forgotten */
-        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
         for (int q = 0; q < RT_QUANTITIES; q++) {
             const rt_fit *fit = &c->gpus[0].fit[q];
             double own[SITE_MOST];
@@ -124,7 +124,7 @@ static void each_scale_is_chosen_where_it_is_likeliest(void **state)
             gpu->anchors[i].residual[q] = sum;
         }
         gpu->fit[q].anchor = NULL;
-        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
         size_t best = 0, got = 12;
         for (size_t k = 0; k < 12; k++) {
             double g = general[k % 4], e = idle[k / 4];
@@ -149,7 +149,7 @@ static void a_fit_is_its_definition(void **state)
     site_generator r = {.state = 101};
     for (int trial = 0; trial < SITE_TRIALS; trial++) {
         mdot_calibration *c = site_make(&r);
-        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
         for (int quantity = 0; quantity < RT_QUANTITIES; quantity++) {
             rt_quantity q = (rt_quantity)quantity;
             const rt_calibration_gpu *gpu = &c->gpus[0];
@@ -213,7 +213,7 @@ static void a_correction_is_its_definition(void **state)
     for (int trial = 0; trial < 2 * SITE_TRIALS; trial++) {
         const rt_quantity q = trial % 2 == 0 ? RT_QUANTITY_MEMORY : RT_QUANTITY_TIME;
         mdot_calibration *c = site_make(&r);
-        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
         const rt_calibration_gpu *gpu = &c->gpus[0];
         const rt_fit *fit = &gpu->fit[q];
         for (int k = 0; k < 6 && fit->count > 0; k++) {
@@ -318,7 +318,7 @@ static void equal_gpus_are_equal_messages(void **state)
                 }
             }
             c->gpu_count = count;
-            assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+            assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
             const rt_site *site = &c->site[RT_QUANTITY_MEMORY];
             inverse[k] = 1 / site->mean;
             explained[k] = site->explained;
@@ -350,14 +350,14 @@ static void a_restored_fit_corrects_as_before(void **state)
     for (int trial = 0; trial < SITE_TRIALS; trial++) {
         site_generator same = {.state = r.state = r.state * 6364136223846793005u + 1442695040888963407u}, again = same;
         mdot_calibration *fitted = site_make(&same), *restored = site_make(&again);
-        assert_int_equal(rt_calibration_fit(fitted, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(fitted, true, NULL), MDOT_OK);
         for (int q = 0; q < RT_QUANTITIES; q++) {
             restored->gpus[0].fit[q].general = fitted->gpus[0].fit[q].general;
             restored->gpus[0].fit[q].idle = fitted->gpus[0].fit[q].idle;
             for (size_t i = 0; i < fitted->gpus[0].anchor_count; i++)
                 restored->gpus[0].anchors[i].own[q] = fitted->gpus[0].anchors[i].own[q];
         }
-        assert_int_equal(rt_calibration_restore(restored, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(restored, false, NULL), MDOT_OK);
         for (int k = 0; k < 8; k++) {
             rt_step step = site_step(&r, RT_NO_JOB);
             step.is_new_gpu = fitted->gpus[0].is_new;
@@ -399,7 +399,7 @@ static void the_site_is_the_common_part_of_its_gpus(void **state)
             }
         }
         for (size_t i = 0; i < c->gpus[0].anchor_count; i++) c->gpus[0].anchors[i].step.host_share = 0;
-        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
         for (int quantity = 0; quantity < RT_QUANTITIES; quantity++) {
             rt_quantity q = (rt_quantity)quantity;
             double deviation = 0, offset[SITE_MOST], with[SITE_MOST], seen[SITE_MOST], terms[RT_TERMS], mean = 0,
@@ -455,7 +455,7 @@ static void no_rows_change_nothing(void **state)
     site_generator r = {.state = 404};
     mdot_calibration *c = calloc(1, sizeof *c);
     assert_non_null(c);
-    assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+    assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
     for (int q = 0; q < RT_QUANTITIES; q++) {
         rt_step step = site_step(&r, RT_NO_JOB);
         rt_corrected got;

@@ -35,7 +35,7 @@ static void transfers_are_their_definition(void **state)
             }
         }
         for (size_t g = 0; g < 3; g++) c->gpus[g].name[0] = (char)("bac"[g]);
-        assert_int_equal(rt_calibration_fit(c, NULL), MDOT_OK);
+        assert_int_equal(rt_calibration_fit(c, true, NULL), MDOT_OK);
         for (size_t g = 0; g < 3; g++) { /* each job's residuals, given the others, in standard deviations */
             const rt_calibration_gpu *gpu = &c->gpus[g];
             const rt_fit *fit = &gpu->fit[q];
