@@ -4,7 +4,6 @@
 #include "cli/gpu/gpu_argument.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

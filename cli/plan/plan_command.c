@@ -2,7 +2,6 @@
 #include "cli/plan/plan_request.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 const char *plan_degrees(const mdot_configuration *c, cell *out)

@@ -150,20 +150,19 @@ static void print_torchrun(const launch *l)
 mdot_status plan_emit(const plan_request *r, const plan_answers *answers, mdot_error *err)
 {
     if (answers->recommended == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: --emit has no layout to print, because none fits: use more GPUs, GPUs with more memory, "
-                         "--offload, or a smaller precision",
-                         r->job_path);
+        return BS_INVALID(err,
+                          "%s: --emit has no layout to print, because none fits: use more GPUs, GPUs with more memory, "
+                          "--offload, or a smaller precision",
+                          r->job_path);
     const launch l = launch_of(r, answers);
     if (r->emit != TORCHRUN && l.length == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: the job has no tokens, and %s trains language models: use --emit torchrun", r->job_path,
-                         plan_emit_names[r->emit]);
+        return BS_INVALID(err, "%s: the job has no tokens, and %s trains language models: use --emit torchrun",
+                          r->job_path, plan_emit_names[r->emit]);
     if (r->emit == TORCHRUN && l.tensor * l.pipeline * l.context * l.experts > 1)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: the recommended layout has tp=%u, pp=%u, cp=%u and ep=%u, which torchrun alone cannot "
-                         "launch: use --emit torchtitan or megatron, or keep --parallel tp=1,pp=1,cp=1,ep=1",
-                         r->job_path, l.tensor, l.pipeline, l.context, l.experts);
+        return BS_INVALID(err,
+                          "%s: the recommended layout has tp=%u, pp=%u, cp=%u and ep=%u, which torchrun alone cannot "
+                          "launch: use --emit torchtitan or megatron, or keep --parallel tp=1,pp=1,cp=1,ep=1",
+                          r->job_path, l.tensor, l.pipeline, l.context, l.experts);
     if (r->emit == TORCHTITAN)
         print_torchtitan(&l);
     else if (r->emit == MEGATRON)
