@@ -86,20 +86,20 @@ static mdot_status read_lora(char *text, mdot_job_adapters *adapters, const char
         } else if (strncmp(part, "r=", strlen("r=")) == 0) {
             long rank = strtol(part + strlen("r="), &end, 10);
             if (*end != '\0' || rank < 1 || rank > 1 << 16)
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s; the rank must be from 1 to 65536, not \"%.40s\"",
-                                 usage, part + strlen("r="));
+                return BS_INVALID(err, "%s; the rank must be from 1 to 65536, not \"%.40s\"", usage,
+                                  part + strlen("r="));
             adapters->rank = (uint32_t)rank;
             is_target = false;
             continue;
         }
         if (!is_target || *part == '\0' || strchr(part, '=') != NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s, not \"%.40s\"", usage, part);
+            return BS_INVALID(err, "%s, not \"%.40s\"", usage, part);
         if (adapters->target_count == MAX_LORA_TARGETS)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--lora takes at most %d targets", MAX_LORA_TARGETS);
+            return BS_INVALID(err, "--lora takes at most %d targets", MAX_LORA_TARGETS);
         targets[adapters->target_count++] = part;
     }
     if (adapters->target_count == 0) targets[adapters->target_count++] = "all-linear";
-    return adapters->rank > 0 ? MDOT_OK : mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s; r is missing", usage);
+    return adapters->rank > 0 ? MDOT_OK : BS_INVALID(err, "%s; r is missing", usage);
 }
 
 mdot_status cli_read_job(const char *command, const char *path, const cli_reading *r, mdot_job **out_job,
