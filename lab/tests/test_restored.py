@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from mdot_lab.predictor import export, restored
+from mdot_lab.predictor import export, restored, tables
 from mdot_lab.predictor.deploy_graphs import ENCODING, ROWS, Encode, Evaluate
+from mdot_lab.predictor.operators import Operators
 
 WEIGHTS = Path(__file__).parents[2] / "weights"
 
@@ -26,3 +27,15 @@ def test_a_restored_predictor_answers_as_its_files():
             found = evaluate(*encode(*job), torch.tensor(configurations), torch.tensor(gpus))
         assert found[0].numpy() == pytest.approx(expected[0], rel=1e-4)
         assert found[1].numpy() == pytest.approx(expected[1], rel=1e-3, abs=1e-4)
+
+
+def test_work_of_a_step_is_as_near_to_the_data_as_work_of_a_sample():
+    trained_on, half = restored.read(WEIGHTS).trained_on, tables.PHASE_LOAD_COUNT
+    for column in range(half):
+        for amount in (1e4, 1e9, 1e16):
+            distances = []
+            for at in (column, half + column):
+                load = torch.zeros(1, tables.LOAD_COUNT)
+                load[0, at] = amount
+                distances.append(float(trained_on.load(Operators(torch.zeros(1), torch.zeros(1), load))))
+            assert distances[0] == distances[1] and (distances[0] > 0) == (amount > 1e15)

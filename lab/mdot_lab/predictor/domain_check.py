@@ -86,7 +86,14 @@ class TrainingRange(nn.Module):
             width, count = self._group_cells(torch.tensor(data.setting[operators_in_nhwc], dtype=torch.float32))
             self.is_seen_group.copy_((width.T @ count).clamp(max=1))
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
+        self.compare_steps_with_samples()
         self.log_gpu.copy_(torch.tensor([tables.gpu(name).model_specs for name in gpu_names(data)]).log())
+
+    def compare_steps_with_samples(self) -> None:
+        """An operator's work is within the range for a sample and for each step alike. Hardly a training network computes with
+        constants, and without this rule, any convolution of one would lie e^17 beyond the data."""
+        halves = self.log_load_limit[:2 * tables.PHASE_LOAD_COUNT].reshape(2, -1)
+        halves.copy_(halves.amax(dim=0, keepdim=True))
 
     @staticmethod
     def _group_cells(setting: Tensor) -> tuple[Tensor, Tensor]:
