@@ -285,6 +285,23 @@ static double slow_down(const rt_resolved_configuration *requested, const mdot_j
     return slowdown;
 }
 
+/* Waits for exchanges and transfers, which hide behind the passes, whatever the optimizer costs. */
+static double find_waits(const rt_resolved_configuration *requested, const mdot_job *job, const rt_step_parts *parts,
+                         bool exchanges, double *out_exchanged_ms, double *out_transferred_ms, double *out_passes_ms)
+{
+    rt_step_parts passes = *parts;
+    passes.optimizer_ms = 0;
+    *out_passes_ms = rt_overlapped_ms(&passes, requested->micro_steps);
+    /* how much longer the passes take because the GPU waits for the host */
+    double stretch = ratio_of(*out_passes_ms, requested->micro_steps * passes_ms(parts));
+    double forward_ms = stretch * pass_ms(parts, RT_PASS_FORWARD),
+           backward_ms = stretch * pass_ms(parts, RT_PASS_BACKWARD);
+    *out_exchanged_ms = exchanges ? rt_communication_ms(job, requested, backward_ms) : 0;
+    *out_transferred_ms =
+        rt_host_memory_ms(job, requested, requested->steps * forward_ms, requested->steps * backward_ms);
+    return *out_exchanged_ms + *out_transferred_ms;
+}
+
 static rt_correction correct_configuration(const rt_resolved_configuration *requested,
                                            const rt_resolved_configuration *queried, const mdot_job *job,
                                            const rt_step_parts *queried_parts, rt_typical_rooflines *last)
@@ -309,19 +326,19 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     double unlimited = rt_overlapped_ms(&parts, requested->micro_steps), slowdown = slow_down(requested, job, &parts);
     if (is_same && slowdown == 1) return none;
     double step = rt_overlapped_ms(&parts, requested->micro_steps), limited = step / unlimited;
-    rt_step_parts passes = parts;
-    passes.optimizer_ms = 0;
-    double passes_step = rt_overlapped_ms(&passes, requested->micro_steps);
-    /* how much longer the passes take because the GPU waits for the host */
-    double stretch = ratio_of(passes_step, requested->micro_steps * passes_ms(&parts));
-    double forward_ms = stretch * pass_ms(&parts, RT_PASS_FORWARD),
-           backward_ms = stretch * pass_ms(&parts, RT_PASS_BACKWARD);
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel || rc->servers > 0;
-    double exchanged = exchanges ? rt_communication_ms(job, requested, backward_ms) : 0;
-    double transferred =
-        rt_host_memory_ms(job, requested, requested->steps * forward_ms, requested->steps * backward_ms);
+    double exchanged, transferred, passes_step;
+    double waited = find_waits(requested, job, &parts, exchanges, &exchanged, &transferred, &passes_step);
     double launched = rt_launch_ms(job, requested, step - passes_step);
-    step += exchanged + transferred + launched;
+    step += waited + launched;
+    rt_step_parts fastest = parts;
+    fastest.host_ms = 0;
+    double least = 0, of[3];
+    if (waited > 0 && parts.host_ms > 0) /* a slower host hides more than it costs beside a long update */
+        least = rt_overlapped_ms(&fastest, requested->micro_steps) +
+                find_waits(requested, job, &fastest, exchanges, &of[0], &of[1], &of[2]);
+    double shown = fmax(least - step, 0);
+    step += shown;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     rt_correction corrected = {.step_ms = step,
                                .interval_factor =
@@ -331,6 +348,7 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
                                .exchanged_ms = exchanged,
                                .transferred_ms = transferred,
                                .launched_ms = launched,
+                               .shown_ms = shown,
                                .parts = parts};
     /* for most networks, PyTorch's default differs from the queried precision in only a layer or two */
     bool by_default = rc->precision == MDOT_PRECISION_PYTORCH && !attention_differs && !rt_is_corrected(rc, qc);

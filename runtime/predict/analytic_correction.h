@@ -38,6 +38,7 @@ typedef struct rt_correction {
     double exchanged_ms;   /* part of step_ms in which GPUs wait for exchanges, if computed here (`exchanges`) */
     double transferred_ms; /* part of step_ms in which the GPU waits for host memory */
     double launched_ms;    /* part of step_ms in which the GPU waits for optimizer kernel launches */
+    double shown_ms;       /* part of step_ms that no host hides, however slow it is */
     rt_step_parts parts;   /* the rest of step_ms is rt_overlapped_ms's, of the requested configuration's micro-steps */
 } rt_correction;
 /* Whether a correction replaces the time of operators outside matmuls by that of fused kernels, which predictors know

@@ -263,7 +263,7 @@ static void write_times(breakdown *b, double step_ms, bool is_own, const rt_corr
     const rt_step_parts *parts = &corrected->parts;
     convert_to_requested(b, parts);
     double exchanged = corrected->exchanges ? corrected->exchanged_ms : b->communication_ms;
-    double waited = exchanged + corrected->transferred_ms + corrected->launched_ms;
+    double waited = exchanged + corrected->transferred_ms + corrected->launched_ms + corrected->shown_ms;
     double host_busy_ms = is_own ? b->host_busy_ms / b->queried.micro_steps : parts->host_ms;
     double micro_steps = b->requested.micro_steps, busy = b->requested.steps / micro_steps;
     double overlapped = rt_overlapped_ms(parts, micro_steps);
