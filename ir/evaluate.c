@@ -45,23 +45,11 @@ static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
 static bool is_decision(const ir_node *node)
 {
     if (node->op == NULL) return false;
-    switch (ir_node_opcode(node)) {
-    case IR_OP_Cast: {
-        mdot_dtype target_dtype = (mdot_dtype)ir_node_int(node, "to", MDOT_DTYPE_NONE);
-        return target_dtype != MDOT_DTYPE_NONE && !ir_dtype_is_float(target_dtype);
-    }
-    case IR_OP_Floor:
-    case IR_OP_Ceil:
-    case IR_OP_Round:
-    case IR_OP_QuantizeLinear:
-    case IR_OP_DynamicQuantizeLinear:
-    case IR_OP_Equal:
-    case IR_OP_Less:
-    case IR_OP_LessOrEqual:
-    case IR_OP_Greater:
-    case IR_OP_GreaterOrEqual: return true;
-    default: return false;
-    }
+    mdot_dtype target_dtype = (mdot_dtype)ir_node_int(node, "to", MDOT_DTYPE_NONE);
+    bool is_cast = ir_node_opcode(node) == IR_OP_Cast && target_dtype != MDOT_DTYPE_NONE;
+    return (is_cast && !ir_dtype_is_float(target_dtype)) ||
+           IR_IS_ONE_OF(node, IR_OP_Floor, IR_OP_Ceil, IR_OP_Round, IR_OP_QuantizeLinear, IR_OP_DynamicQuantizeLinear,
+                        IR_OP_Equal, IR_OP_Less, IR_OP_LessOrEqual, IR_OP_Greater, IR_OP_GreaterOrEqual);
 }
 
 static bool is_elementwise(const ir_node *node)
@@ -126,22 +114,11 @@ static void round_to_type(ir_wide *wide)
  * unrounded. */
 static int count_factors(const ir_node *node)
 {
-    switch (ir_node_opcode(node)) {
-    case IR_OP_MatMul:
-    case IR_OP_Gemm:
-    case IR_OP_Einsum:
-    case IR_OP_Linear:
-    case IR_OP_FusedMatMul:
-    case IR_OP_FusedGemm:
-    case IR_OP_Conv:
-    case IR_OP_MSAttention:
-    case IR_OP_LSTM:
-    case IR_OP_GRU:
-    case IR_OP_RNN: return 2;
-    case IR_OP_Attention:
-    case IR_OP_MultiHeadAttention: return 3;
-    default: return 0;
-    }
+    if (IR_IS_ONE_OF(node, IR_OP_Attention, IR_OP_MultiHeadAttention)) return 3;
+    return IR_IS_ONE_OF(node, IR_OP_MatMul, IR_OP_Gemm, IR_OP_Einsum, IR_OP_Linear, IR_OP_FusedMatMul, IR_OP_FusedGemm,
+                        IR_OP_Conv, IR_OP_MSAttention, IR_OP_LSTM, IR_OP_GRU, IR_OP_RNN)
+               ? 2
+               : 0;
 }
 
 static mdot_status round_factors(const evaluation *e, const ir_node *node, const ir_wide **input, ir_arena *scratch,

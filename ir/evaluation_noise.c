@@ -9,41 +9,26 @@
  * elementwise operators are exact up to the rounding of the result. */
 static bool is_approximate(const ir_node *node)
 {
-    switch (ir_node_opcode(node)) {
-    case IR_OP_ReduceMax:
-    case IR_OP_ReduceMin:
-    case IR_OP_MaxPool:
-    case IR_OP_ArgMax:
-    case IR_OP_ArgMin: return false;
-    case IR_OP_Exp:
-    case IR_OP_Log:
-    case IR_OP_Sin:
-    case IR_OP_Cos:
-    case IR_OP_Tan:
-    case IR_OP_Tanh:
-    case IR_OP_Sigmoid:
-    case IR_OP_Erf:
-    case IR_OP_Softplus:
-    case IR_OP_Gelu:
-    case IR_OP_Pow: return true;
-    default: break;
-    }
+    if (IR_IS_ONE_OF(node, IR_OP_ReduceMax, IR_OP_ReduceMin, IR_OP_MaxPool, IR_OP_ArgMax, IR_OP_ArgMin)) return false;
+    if (IR_IS_ONE_OF(node, IR_OP_Exp, IR_OP_Log, IR_OP_Sin, IR_OP_Cos, IR_OP_Tan, IR_OP_Tanh, IR_OP_Sigmoid, IR_OP_Erf,
+                     IR_OP_Softplus, IR_OP_Gelu, IR_OP_Pow))
+        return true;
     ir_lowering lowering = node->op->lowering;
     return lowering >= IR_LOWER_REDUCE && lowering <= IR_LOWER_EXPAND && lowering != IR_LOWER_SEQUENTIAL &&
            lowering != IR_LOWER_LOOP;
 }
 
 /* Does each result add products or elements of the inputs, so that their magnitudes' sum limits its rounding error? */
-static bool is_sum(ir_opcode opcode)
+static bool is_sum(const ir_node *node)
 {
-    return opcode == IR_OP_MatMul || opcode == IR_OP_Gemm || opcode == IR_OP_Conv || opcode == IR_OP_ConvTranspose ||
-           opcode == IR_OP_Einsum || opcode == IR_OP_ReduceSum || opcode == IR_OP_ReduceMean;
+    return IR_IS_ONE_OF(node, IR_OP_MatMul, IR_OP_Gemm, IR_OP_Conv, IR_OP_ConvTranspose, IR_OP_Einsum, IR_OP_ReduceSum,
+                        IR_OP_ReduceMean);
 }
 
 /* The sums of the magnitudes; NULL for other operators. */
 static const ir_wide *sum_magnitudes(const ir_node *node, const ir_wide *const *input, ir_arena *arena)
 {
-    if (!is_sum(ir_node_opcode(node))) return NULL;
+    if (!is_sum(node)) return NULL;
     const ir_wide **positive = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
     for (int i = 0; positive != NULL && i < node->input_count; i++) {
         positive[i] = input[i];

@@ -6,6 +6,13 @@
 #include "ir/op.h"
 
 static inline ir_opcode ir_node_opcode(const ir_node *node) { return node->op->opcode; }
+/* Is the node's operator one of those listed? */
+#define IR_IS_ONE_OF(node, ...) ir_node_is_one_of(node, (const ir_opcode[]){__VA_ARGS__, IR_OP_COUNT})
+static inline bool ir_node_is_one_of(const ir_node *node, const ir_opcode *opcodes)
+{
+    while (*opcodes != IR_OP_COUNT && *opcodes != node->op->opcode) opcodes++;
+    return *opcodes != IR_OP_COUNT;
+}
 /* NULL: the operator is not in the table. "ai.onnx" and "" are one domain. */
 const ir_op *ir_op_find(const char *domain, const char *name);
 

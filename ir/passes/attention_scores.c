@@ -71,13 +71,6 @@ static ir_bounds bounds_of(const ir_value *value, int depth)
     }
     if (node == NULL || node->op == NULL || depth == MAX_DEPTH) return unknown;
     switch (ir_node_opcode(node)) {
-    case IR_OP_Gather:
-    case IR_OP_Reshape:
-    case IR_OP_Transpose:
-    case IR_OP_Expand:
-    case IR_OP_Slice:
-    case IR_OP_Squeeze:
-    case IR_OP_Unsqueeze: return bounds_of(node->inputs[0], depth + 1);
     case IR_OP_Add:
     case IR_OP_Where: {
         bool adds = ir_node_opcode(node) == IR_OP_Add;
@@ -90,7 +83,11 @@ static ir_bounds bounds_of(const ir_value *value, int depth)
             if (ir_value_scalar(node->inputs[i], &number) && number != 0)
                 return scaled(bounds_of(node->inputs[1 - i], depth + 1), number);
         return unknown;
-    default: return unknown;
+    default:
+        if (!IR_IS_ONE_OF(node, IR_OP_Gather, IR_OP_Reshape, IR_OP_Transpose, IR_OP_Expand, IR_OP_Slice, IR_OP_Squeeze,
+                          IR_OP_Unsqueeze))
+            return unknown;
+        return bounds_of(node->inputs[0], depth + 1);
     }
 }
 

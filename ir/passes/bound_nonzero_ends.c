@@ -31,15 +31,12 @@ static bool neutral_number(const ir_node *node, double *out)
     bool is_float = ir_dtype_is_float(node->inputs[0]->type.dtype);
     *out = 0;
     switch (ir_node_opcode(node)) {
-    case IR_OP_ReduceSum:
-    case IR_OP_ReduceMean:
-    case IR_OP_ReduceL1:
-    case IR_OP_ReduceL2:
-    case IR_OP_ReduceSumSquare: return true;
     case IR_OP_ReduceProd: *out = 1; return true;
     case IR_OP_ReduceMax: *out = -INFINITY; return is_float;
     case IR_OP_ReduceMin: *out = INFINITY; return is_float;
-    default: return false;
+    default:
+        return IR_IS_ONE_OF(node, IR_OP_ReduceSum, IR_OP_ReduceMean, IR_OP_ReduceL1, IR_OP_ReduceL2,
+                            IR_OP_ReduceSumSquare);
     }
 }
 

@@ -82,22 +82,10 @@ static ir_value *widened(ir_builder *b, ir_value *value)
  * type. */
 static bool is_kept(const ir_node *node)
 {
-    switch (ir_node_opcode(node)) {
-    case IR_OP_Cast:
-    case IR_OP_CastLike:
-    case IR_OP_Floor:
-    case IR_OP_Ceil:
-    case IR_OP_Round:
-    case IR_OP_Equal:
-    case IR_OP_Less:
-    case IR_OP_LessOrEqual:
-    case IR_OP_Greater:
-    case IR_OP_GreaterOrEqual:
-    case IR_OP_IsInf: return true;
-    default:
-        return node->op->lowering == IR_LOWER_SEQUENTIAL || node->op->lowering == IR_LOWER_FOLD ||
-               node->op->lowering == IR_LOWER_NONE;
-    }
+    ir_lowering lowering = node->op->lowering;
+    return lowering == IR_LOWER_SEQUENTIAL || lowering == IR_LOWER_FOLD || lowering == IR_LOWER_NONE ||
+           IR_IS_ONE_OF(node, IR_OP_Cast, IR_OP_CastLike, IR_OP_Floor, IR_OP_Ceil, IR_OP_Round, IR_OP_Equal, IR_OP_Less,
+                        IR_OP_LessOrEqual, IR_OP_Greater, IR_OP_GreaterOrEqual, IR_OP_IsInf);
 }
 
 static void cast(ir_builder *b, ir_node *node)
