@@ -99,19 +99,13 @@ static int64_t operand_bound(const ir_node *node, int i, int64_t length, int dep
         return i == 0 && number >= 1 && number < 0x1p31 && bound_of(node->outputs[0], length, depth + 1) != INT64_MAX
                    ? 2 * (int64_t)number
                    : INT64_MAX;
-    case IR_OP_Abs:
-    case IR_OP_Cast:
-    case IR_OP_Identity:
-    case IR_OP_Reshape:
-    case IR_OP_Flatten:
-    case IR_OP_Unsqueeze:
-    case IR_OP_Squeeze:
-    case IR_OP_Transpose:
-    case IR_OP_Expand:
-    case IR_OP_Tile:
-    case IR_OP_Slice: return i == 0 ? bound_of(node->outputs[0], length, depth + 1) : INT64_MAX;
     case IR_OP_Concat: return bound_of(node->outputs[0], length, depth + 1);
-    default: return INT64_MAX;
+    default:
+        if (i != 0 ||
+            !IR_IS_ONE_OF(node, IR_OP_Abs, IR_OP_Cast, IR_OP_Identity, IR_OP_Reshape, IR_OP_Flatten, IR_OP_Unsqueeze,
+                          IR_OP_Squeeze, IR_OP_Transpose, IR_OP_Expand, IR_OP_Tile, IR_OP_Slice))
+            return INT64_MAX;
+        return bound_of(node->outputs[0], length, depth + 1);
     }
 }
 
