@@ -87,9 +87,7 @@ static mdot_status start(pl_builder *b)
     return is_ready ? MDOT_OK : pl_fault(b);
 }
 
-typedef mdot_status (*emit_fn)(pl_builder *b, const ir_node *node);
-
-static const emit_fn emitters[IR_LOWER_COUNT] = {
+static pl_emit_fn *const emitters[IR_LOWER_COUNT] = {
     [IR_LOWER_REDUCE] = pl_emit_reduction,      [IR_LOWER_LINEAR] = pl_emit_linear,
     [IR_LOWER_ATTENTION] = pl_emit_attention,   [IR_LOWER_NORM] = pl_emit_norm,
     [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_RECURRENCE] = pl_emit_recurrence,
@@ -108,7 +106,7 @@ static bool only_first_is_read(const pl_builder *b, const ir_node *node)
 
 static mdot_status emit_node(pl_builder *b, const ir_node *node)
 {
-    emit_fn emit = emitters[node->op->lowering];
+    pl_emit_fn *emit = emitters[node->op->lowering];
     bool makes_all = node->op->lowering == IR_LOWER_SEQUENTIAL || node->op->lowering == IR_LOWER_RECURRENCE;
     if (emit == NULL)
         pl_reject(b, node, "has no kernel");

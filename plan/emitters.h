@@ -49,16 +49,15 @@ void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const 
 /* gather_nests.c: definitions of operators that gather elements. */
 extern const pl_define_fn pl_gathers[IR_OP_COUNT];
 
-/* reduce_nests.c: reductions as nests. */
-mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);
+typedef mdot_status pl_emit_fn(pl_builder *b, const ir_node *node);
+pl_emit_fn pl_emit_reduction;                               /* reduce_nests.c: reductions as nests */
+pl_emit_fn pl_emit_norm_nests;                              /* norm_nests.c: normalisations that are no norm kernel */
+pl_emit_fn pl_emit_linear, pl_emit_norm, pl_emit_attention; /* fused.c: kernels of these kinds */
+pl_emit_fn pl_emit_matmul;                                  /* plan_matmul.c: MatMul, Einsum and other linears */
+pl_emit_fn pl_emit_trees;                                   /* plan_trees.c: kernels of decision trees */
+pl_emit_fn pl_emit_sequential;                              /* sequence.c: sequential kernels */
+pl_emit_fn pl_emit_recurrence;                              /* recurrence.c: recurrences */
 
-/* norm_nests.c: normalisations that are no norm kernel, as nests. */
-mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node);
-
-/* fused.c: linear, norm and attention kernels. */
-mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);
-mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
-mdot_status pl_emit_attention(pl_builder *b, const ir_node *node);
 /* Is the Linear node a matrix kernel? Its rows must be affine in L. */
 bool pl_is_linear(const ir_node *node);
 /* Is the normalisation a norm kernel? It must be f32, with rows and columns affine in L and softmax over the last
@@ -67,22 +66,12 @@ bool pl_is_norm(const ir_node *node);
 /* Dimensions per norm row. */
 int pl_norm_trailing(const ir_node *node);
 
-/* plan_matmul.c: MatMul, Einsum and other linears. */
-mdot_status pl_emit_matmul(pl_builder *b, const ir_node *node);
-
-/* plan_trees.c: kernels of decision trees. */
-mdot_status pl_emit_trees(pl_builder *b, const ir_node *node);
-
-/* sequence.c: sequential kernels. */
-mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node);
-
 /* ---- loop.c: plans loops (ir/ops.h) as recurrences: pl_begin_loop emits the initial states, and pl_end_loop turns
  * all kernels since then into the steps. The kernels of the body are emitted in between, as outside of loops.
  */
 
 /* UNSUPPORTED for a loop within a loop. */
-mdot_status pl_begin_loop(pl_builder *b, const ir_node *begin);
-mdot_status pl_end_loop(pl_builder *b, const ir_node *end);
+pl_emit_fn pl_begin_loop, pl_end_loop;
 
 /* Numbers the loops, and notes each value's loop (pl_value.loop) and the values whose elements are read only for the
  * same element of a step result (pl_value.ends_step). False: out of memory. */
@@ -91,6 +80,3 @@ bool pl_find_loops(pl_builder *b);
 /* How often a node reads a value of loop `loop` (0: none) for each time that the value is computed: the step count if
  * the node is in a loop that the value is outside, otherwise 1. */
 double pl_reads_by_steps(const pl_builder *b, const ir_node *reader, int loop);
-
-/* recurrence.c: recurrences. */
-mdot_status pl_emit_recurrence(pl_builder *b, const ir_node *node);

@@ -101,14 +101,7 @@ bool pl_expr_equal(const pl_expr *a, const pl_expr *b)
 
 static mdot_dtype result_type(pl_expr_op op, const pl_expr *a)
 {
-    switch (op) {
-    case PL_EQ:
-    case PL_LT:
-    case PL_LE:
-    case PL_ISNAN:
-    case PL_ISINF: return MDOT_DTYPE_BOOL;
-    default: return a->dtype;
-    }
+    return op == PL_EQ || op == PL_LT || op == PL_LE || op == PL_ISNAN || op == PL_ISINF ? MDOT_DTYPE_BOOL : a->dtype;
 }
 
 static pl_scalar value_of(const pl_expr *expr)
