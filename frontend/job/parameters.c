@@ -26,19 +26,23 @@ static const char *const buffers[] = {"attn_mask", "inv_freq", "running_mean", "
 
 enum { NO_GROUP = -1 };
 
-/* Indexed by value id. A group is a tree whose root counts its parameters. */
+/* A group is a tree whose root counts its parameters. */
+typedef struct parameter {
+    int parent;              /* NO_GROUP: not a parameter */
+    double elements, frozen; /* frozen: share of elements left unchanged by training */
+    bool receives;           /* a gradient */
+} parameter;
+
 struct fe_parameters {
     ir_arena *arena;
-    int *parent;               /* NO_GROUP: not a parameter */
-    double *elements, *frozen; /* frozen: share of elements left unchanged by training */
-    bool *receives;            /* a gradient */
+    parameter *of; /* by value id */
     int capacity;
 };
 
 static int root_of(const fe_parameters *p, int id)
 {
-    if (id >= p->capacity || p->parent[id] == NO_GROUP) return NO_GROUP;
-    while (p->parent[id] != id) id = p->parent[id] = p->parent[p->parent[id]];
+    if (id >= p->capacity || p->of[id].parent == NO_GROUP) return NO_GROUP;
+    while (p->of[id].parent != id) id = p->of[id].parent = p->of[p->of[id].parent].parent;
     return id;
 }
 
@@ -47,21 +51,11 @@ static bool reserve_id(fe_parameters *p, int id)
 {
     if (id < p->capacity) return true;
     int capacity = 2 * id + 64;
-    int *parent = IR_NEW_ARRAY(p->arena, int, capacity);
-    double *elements = IR_NEW_ARRAY(p->arena, double, capacity), *frozen = IR_NEW_ARRAY(p->arena, double, capacity);
-    bool *receives = IR_NEW_ARRAY(p->arena, bool, capacity);
-    if (parent == NULL || elements == NULL || frozen == NULL || receives == NULL) return false;
-    if (p->capacity) {
-        memcpy(parent, p->parent, (size_t)p->capacity * sizeof *parent);
-        memcpy(elements, p->elements, (size_t)p->capacity * sizeof *elements);
-        memcpy(frozen, p->frozen, (size_t)p->capacity * sizeof *frozen);
-        memcpy(receives, p->receives, (size_t)p->capacity * sizeof *receives);
-    }
-    for (int i = p->capacity; i < capacity; i++) parent[i] = NO_GROUP;
-    p->parent = parent;
-    p->elements = elements;
-    p->frozen = frozen;
-    p->receives = receives;
+    parameter *of = IR_NEW_ARRAY(p->arena, parameter, capacity);
+    if (of == NULL) return false;
+    if (p->capacity) memcpy(of, p->of, (size_t)p->capacity * sizeof *of);
+    for (int i = p->capacity; i < capacity; i++) of[i].parent = NO_GROUP;
+    p->of = of;
     p->capacity = capacity;
     return true;
 }
@@ -161,10 +155,10 @@ static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored
             const ir_value *value = node->inputs[i];
             if (!holds_weights(node, i) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
             if (is_computed_table(node, value)) continue;
-            p->parent[value->id] = value->id;
-            p->elements[value->id] = (double)value->constant->count;
+            p->of[value->id].parent = value->id;
+            p->of[value->id].elements = (double)value->constant->count;
             bool is_frozen = frozen != NULL && fe_names_find(frozen, value->name) >= 0;
-            p->frozen[value->id] = is_frozen ? p->elements[value->id] : 0;
+            p->of[value->id].frozen = is_frozen ? p->of[value->id].elements : 0;
             found = true;
         }
     }
@@ -193,16 +187,16 @@ static bool is_weight_placeholder(const ir_node *node)
 void fe_parameters_add(fe_parameters *p, const ir_value *value)
 {
     if (!reserve_id(p, value->id) || root_of(p, value->id) != NO_GROUP) return;
-    p->parent[value->id] = value->id;
-    p->elements[value->id] = (double)value->constant->count;
+    p->of[value->id].parent = value->id;
+    p->of[value->id].elements = (double)value->constant->count;
 }
 
 void fe_parameters_derive(fe_parameters *p, const ir_node *node, int id)
 {
     if (!reserve_id(p, id)) return;
     if (is_weight_placeholder(node)) {
-        p->parent[id] = id;
-        p->elements[id] = ir_value_elements(node->outputs[0], 1);
+        p->of[id].parent = id;
+        p->of[id].elements = ir_value_elements(node->outputs[0], 1);
     }
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
@@ -211,11 +205,11 @@ void fe_parameters_derive(fe_parameters *p, const ir_node *node, int id)
         int source = root_of(p, value->id), target = root_of(p, id);
         if (source == NO_GROUP || source == target) continue;
         if (target == NO_GROUP) {
-            p->parent[id] = source;
+            p->of[id].parent = source;
         } else {
-            p->parent[source] = target;
-            p->elements[target] += p->elements[source];
-            p->frozen[target] += p->frozen[source];
+            p->of[source].parent = target;
+            p->of[target].elements += p->of[source].elements;
+            p->of[target].frozen += p->of[source].frozen;
         }
     }
 }
@@ -229,7 +223,7 @@ bool fe_is_trained(const fe_job *job, const ir_value *value)
 {
     if (!fe_is_parameter(job, value)) return false;
     int group = root_of(job->parameters, value->id);
-    return job->parameters->frozen[group] < job->parameters->elements[group];
+    return job->parameters->of[group].frozen < job->parameters->of[group].elements;
 }
 
 bool fe_is_parameter_operand(const fe_job *job, const ir_node *node, int input)
@@ -248,18 +242,18 @@ void fe_count_parameter(const fe_job *job, const ir_value *value, bool *counted,
     int group = root_of(p, value->id);
     if (group == NO_GROUP || counted[group]) return;
     counted[group] = true;
-    *trained += p->elements[group] - p->frozen[group];
-    *frozen += p->frozen[group];
+    *trained += p->of[group].elements - p->of[group].frozen;
+    *frozen += p->of[group].frozen;
 }
 
 void fe_parameter_receives(fe_parameters *p, const ir_value *value)
 {
     int group = root_of(p, value->id);
-    if (group != NO_GROUP) p->receives[group] = true;
+    if (group != NO_GROUP) p->of[group].receives = true;
 }
 
 void fe_freeze_unreached(fe_parameters *p)
 {
     for (int id = 0; id < p->capacity; id++)
-        if (p->parent[id] == id && !p->receives[id]) p->frozen[id] = p->elements[id];
+        if (p->of[id].parent == id && !p->of[id].receives) p->of[id].frozen = p->of[id].elements;
 }

@@ -177,17 +177,16 @@ static void describe_attention(const fe_job *job, const fe_operator *op, int64_t
         setting[MDOT_SETTING_KEYS] = INT64_MAX;
 }
 
-static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
+/* The axis of the data or of the result; by default the first one, or the last one. */
+static void describe_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
+    fe_settings settings = fe_row_of(op->node)->settings;
+    const ir_value *value = settings == FE_SETTINGS_RESULT_AXIS ? op->node->outputs[0] : op->node->inputs[0];
+    int64_t axis = ir_node_int(op->node, "axis", settings == FE_SETTINGS_LAST_AXIS ? -1 : 0);
     int rank = value->type.rank;
     if (axis < 0) axis += rank;
     setting[MDOT_SETTING_AXIS] = rank - axis;
     setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
-}
-
-static void describe_last_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
-{
-    describe_axis(op->node->inputs[0], ir_node_int(op->node, "axis", -1), setting);
 }
 
 static void describe_channels(const fe_job *job, const fe_operator *op, int64_t *setting)
@@ -195,16 +194,6 @@ static void describe_channels(const fe_job *job, const fe_operator *op, int64_t 
     describe_map(op, setting);
     setting[MDOT_SETTING_GROUPS] = ir_node_int(op->node, "num_groups", 0);
     setting[MDOT_SETTING_EXTENT] = ir_node_int(op->node, "size", 0);
-}
-
-static void describe_first_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
-{
-    describe_axis(op->node->inputs[0], ir_node_int(op->node, "axis", 0), setting);
-}
-
-static void describe_result_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
-{
-    describe_axis(op->node->outputs[0], ir_node_int(op->node, "axis", 0), setting);
 }
 
 static void describe_reduction(const fe_job *job, const fe_operator *op, int64_t *setting)
@@ -229,8 +218,8 @@ static const describe_fn describe_of[FE_SETTINGS_COUNT] = {
     [FE_SETTINGS_CONVOLUTION] = describe_convolution, [FE_SETTINGS_POOL] = describe_pool,
     [FE_SETTINGS_GLOBAL_POOL] = describe_global_pool, [FE_SETTINGS_CHANNELS] = describe_channels,
     [FE_SETTINGS_MATMUL] = describe_matmul,           [FE_SETTINGS_ATTENTION] = describe_attention,
-    [FE_SETTINGS_FIRST_AXIS] = describe_first_axis,   [FE_SETTINGS_LAST_AXIS] = describe_last_axis,
-    [FE_SETTINGS_RESULT_AXIS] = describe_result_axis, [FE_SETTINGS_REDUCTION] = describe_reduction,
+    [FE_SETTINGS_FIRST_AXIS] = describe_axis,         [FE_SETTINGS_LAST_AXIS] = describe_axis,
+    [FE_SETTINGS_RESULT_AXIS] = describe_axis,        [FE_SETTINGS_REDUCTION] = describe_reduction,
     [FE_SETTINGS_RECURRENT] = describe_recurrent,
 };
 

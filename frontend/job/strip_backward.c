@@ -14,15 +14,8 @@
 
 static bool starts_backward(const ir_node *node)
 {
-    switch (fe_job_op_role_of(node)) {
-    case FE_JOB_OP_BACKWARD:
-    case FE_JOB_OP_YIELD:
-    case FE_JOB_OP_UPDATE:
-    case FE_JOB_OP_SGD:
-    case FE_JOB_OP_ADAM:
-    case FE_JOB_OP_ADAMW: return true;
-    default: return false;
-    }
+    fe_job_op_role role = fe_job_op_role_of(node);
+    return role >= FE_JOB_OP_BACKWARD && role <= FE_JOB_OP_ADAMW;
 }
 
 static void note_optimizer(fe_job *job, const ir_node *node)

@@ -31,27 +31,14 @@ static content content_of(const reader *r, const ir_value *value)
 /* An operator's result for one random operand and otherwise numbers. */
 static content through(const ir_node *node, content random)
 {
-    switch (ir_node_opcode(node)) {
-    case IR_OP_Add:
-    case IR_OP_Sub: return random == UNIFORM ? UNIFORM : DATA;
-    case IR_OP_Less:
-    case IR_OP_LessOrEqual:
-    case IR_OP_Greater:
-    case IR_OP_GreaterOrEqual:
-    case IR_OP_Floor:
-    case IR_OP_Ceil:
-    case IR_OP_Round: return MASK;
-    case IR_OP_Cast:
-    case IR_OP_CastLike:
-    case IR_OP_Identity:
-    case IR_OP_Reshape:
-    case IR_OP_Unsqueeze:
-    case IR_OP_Expand:
-    case IR_OP_Mul:
-    case IR_OP_Div: return random;
-    case IR_OP_Not: return random == MASK ? MASK : DATA;
-    default: return DATA;
-    }
+    if (IR_IS_ONE_OF(node, IR_OP_Add, IR_OP_Sub)) return random == UNIFORM ? UNIFORM : DATA;
+    if (IR_IS_ONE_OF(node, IR_OP_Less, IR_OP_LessOrEqual, IR_OP_Greater, IR_OP_GreaterOrEqual, IR_OP_Floor, IR_OP_Ceil,
+                     IR_OP_Round))
+        return MASK;
+    if (IR_IS_ONE_OF(node, IR_OP_Cast, IR_OP_CastLike, IR_OP_Identity, IR_OP_Reshape, IR_OP_Unsqueeze, IR_OP_Expand,
+                     IR_OP_Mul, IR_OP_Div))
+        return random;
+    return node->op == &ir_ops[IR_OP_Not] && random == MASK ? MASK : DATA;
 }
 
 /* Operands behind the first that give a shape or type rather than data. */

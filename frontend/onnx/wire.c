@@ -112,18 +112,14 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
 /* The wire type of one element of a field. */
 static wire_type wire_type_of(ProtobufCType type)
 {
-    switch (type) {
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE: return WIRE_64BIT;
-    case PROTOBUF_C_TYPE_FIXED32:
-    case PROTOBUF_C_TYPE_SFIXED32:
-    case PROTOBUF_C_TYPE_FLOAT: return WIRE_32BIT;
-    case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_BYTES:
-    case PROTOBUF_C_TYPE_MESSAGE: return WIRE_LENGTH;
-    default: return WIRE_VARINT;
-    }
+    static const wire_type types[] = {
+        [PROTOBUF_C_TYPE_FIXED64] = WIRE_64BIT,  [PROTOBUF_C_TYPE_SFIXED64] = WIRE_64BIT,
+        [PROTOBUF_C_TYPE_DOUBLE] = WIRE_64BIT,   [PROTOBUF_C_TYPE_FIXED32] = WIRE_32BIT,
+        [PROTOBUF_C_TYPE_SFIXED32] = WIRE_32BIT, [PROTOBUF_C_TYPE_FLOAT] = WIRE_32BIT,
+        [PROTOBUF_C_TYPE_STRING] = WIRE_LENGTH,  [PROTOBUF_C_TYPE_BYTES] = WIRE_LENGTH,
+        [PROTOBUF_C_TYPE_MESSAGE] = WIRE_LENGTH, /* WIRE_VARINT is 0 */
+    };
+    return types[type];
 }
 
 /* Refuses a packed field with a partial element. */
