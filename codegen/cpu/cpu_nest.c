@@ -6,7 +6,7 @@
  * Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are several vectors of
  * partial results, which are folded at the end, with a scalar accumulator for the remainder. In a sum of products,
  * points of an output loop often share one factor, for example the weights of a depthwise convolution. Several of them
- * are computed side by side, so that one load serves all.
+ * are computed side by side, so that one load serves all, also of an element that several windows overlap.
  *
  * Two forms have code of their own: products of two matrices (cpu_product.c) and transposes (cpu_transpose.c). If their
  * extents depend on the length, the nest also has the general form, because lengths below one vector need it. */
@@ -34,6 +34,8 @@ typedef struct nest {
     int order[PL_MAX_LOOPS];   /* reduction loops, the vector loop last */
     int sliced;                /* output loop that is divided among calls; -1 if there is none */
     int side_loop[2], side[2]; /* output loops with `side` points at once; -1 and 1 if there is none */
+    int sliding, moving;       /* loop over taps of overlapping windows (-1: none), and the side that moves them */
+    int64_t step, only;        /* taps from a point to the next; the only point of that side to visit (-1: all) */
 } nest;
 
 static bool reduces_in_lanes(const nest *n) { return n->by.loop >= n->k->loop_count; }
@@ -77,11 +79,6 @@ static bool known_empty(LLVMValueRef source, LLVMValueRef target)
 {
     return LLVMIsAConstantInt(source) != NULL && LLVMIsAConstantInt(target) != NULL &&
            LLVMConstIntGetSExtValue(source) >= LLVMConstIntGetSExtValue(target);
-}
-
-static LLVMValueRef offset_by(cg_emitter *e, LLVMValueRef index, int64_t offset)
-{
-    return offset ? cg_iadd(e, index, cg_int(e, offset)) : index;
 }
 
 /* Row-major index in the reduction space. */
@@ -129,10 +126,13 @@ static void for_points(nest *n, int block, void (*visit)(nest *n, int block, int
     int vectors = block / (n->side[0] * n->side[1]);
     for (int i = 0; i < block; i++) {
         int at[] = {i / vectors % n->side[0], i / vectors / n->side[0]};
+        if (n->only >= 0 && at[n->moving] != n->only) continue;
         for (int s = 0; s < 2; s++)
-            if (n->side[s] > 1) n->scope.loops[n->side_loop[s]] = offset_by(n->e, first[n->side_loop[s]], at[s]);
+            if (n->side[s] > 1)
+                n->scope.loops[n->side_loop[s]] = cg_iadd(n->e, first[n->side_loop[s]], cg_int(n->e, at[s]));
         if (n->scope.lanes > 1)
-            n->scope.loops[n->by.loop] = offset_by(n->e, first[n->by.loop], (int64_t)(i % vectors) * n->scope.lanes);
+            n->scope.loops[n->by.loop] =
+                cg_iadd(n->e, first[n->by.loop], cg_int(n->e, (int64_t)(i % vectors) * n->scope.lanes));
         visit(n, block, i, acc);
     }
     memcpy(n->scope.loops, first, sizeof first);
@@ -146,10 +146,26 @@ static void accumulate_point(nest *n, int block, int i, LLVMValueRef *acc)
         acc[i] = accumulate(n, acc[i]);
 }
 
+/* Visits all points, with the sliding taps unrolled in the order of elements: an element of several windows is loaded
+ * once. */
+static void accumulate_taps(nest *n, int block, LLVMValueRef *acc)
+{
+    bool slides = n->sliding >= 0;
+    int64_t taps = slides ? n->k->extent[n->sliding].offset : 1, points = slides ? n->side[n->moving] : 1;
+    for (int64_t i = 0; i < ((points - 1) * n->step + taps) * points; i++) {
+        int64_t tap = i / points - i % points * n->step;
+        if (tap < 0 || tap >= taps) continue;
+        if (slides) n->scope.loops[n->sliding] = cg_int(n->e, tap);
+        n->only = slides ? i % points : -1;
+        for_points(n, block, accumulate_point, acc);
+    }
+    n->only = -1;
+}
+
 static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRef *acc)
 {
-    if (depth == n->k->reduce_count) {
-        for_points(n, block, accumulate_point, acc);
+    if (depth == n->k->reduce_count - (n->sliding >= 0)) {
+        accumulate_taps(n, block, acc);
         return;
     }
     nest_loop loop;
@@ -183,7 +199,7 @@ static void reduce_strip(nest *n, LLVMValueRef source, LLVMValueRef target, int 
     cg_loop_begin(e, &loop, source, target, (int64_t)lanes * block, block, acc, true);
     n->scope.lanes = lanes;
     for (int i = 0; i < block; i++) {
-        n->scope.loops[n->by.loop] = offset_by(e, loop.index, (int64_t)i * lanes);
+        n->scope.loops[n->by.loop] = cg_iadd(e, loop.index, cg_int(e, (int64_t)i * lanes));
         acc[i] = accumulate(n, loop.carried[i]);
     }
     cg_loop_end(e, &loop, acc);
@@ -307,7 +323,7 @@ static void choose_side(nest *n, int s, bool is_vector, int most)
             is_shared =
                 is_shared || (!pl_expr_uses_index(factor, loop) && pl_expr_uses_index(factor, n->by.loop) == is_vector);
         }
-        bool is_free = loop != n->by.loop && loop != n->sliced && !is_limited(n, loop);
+        bool is_free = loop != n->by.loop && loop != n->sliced && loop != n->side_loop[1 - s] && !is_limited(n, loop);
         if (!is_free || !is_shared || !ir_dim_is_number(extent)) continue;
         for (int points = 2; points <= most; points++)
             if (extent.offset % points == 0) n->side[s] = points;
@@ -322,13 +338,32 @@ static void choose_sides(nest *n)
     const cg_cpu_target *target = n->e->target;
     int most = target->tile_rows * target->tile_vectors, block = n->by.block;
     if (most > MAX_ACCUMULATORS) most = MAX_ACCUMULATORS;
-    if (body == NULL || body->op != PL_MUL || n->by.in_place || n->by.loop < 0 || reduces_in_lanes(n)) return;
-    if (block > 2 && most < 4 * block) n->by.block = 2; /* else too few points share a factor */
-    most /= n->by.block;
-    choose_side(n, 1, false, 2);
-    choose_side(n, 0, true, most / n->side[1]);
-    if (n->side[0] == 1) choose_side(n, 1, false, most);
+    if (body == NULL || body->op != PL_MUL || cg_reducer_is_arg(n->k->reducer)) return; /* few registers are left */
+    if (n->by.in_place || n->by.loop < 0 || reduces_in_lanes(n)) return;
+    if (block > 2) n->by.block = 2; /* more points then share a vector, which costs more loads than a scalar */
+    choose_side(n, 0, true, most / 2);
+    if (n->side[0] == 1 && most >= 4 * block) n->by.block = block;
+    choose_side(n, 1, false, most / n->by.block / n->side[0]);
     if (n->side[0] == 1 && n->side[1] == 1) n->by.block = block;
+}
+
+/* Selects a loop over taps along which windows of the points side by side overlap. */
+static void choose_sliding(nest *n)
+{
+    enum { MOST_TAPS = 16 };
+    for (int i = 0; i < 4 * n->k->reduce_count && n->sliding < 0; i++) {
+        int s = i / 2 % 2, loop = n->k->loop_count + i / 4;
+        ir_dim taps = n->k->extent[loop];
+        int64_t step, tap;
+        if (n->side[s] == 1 || !ir_dim_is_number(taps) || taps.offset > MOST_TAPS) continue;
+        const pl_expr *factor = n->k->body->arg[i % 2];
+        if (factor->op != PL_LOAD || !pl_expr_stride(factor->arg[0], n->side_loop[s], &step)) continue;
+        if (!pl_expr_stride(factor->arg[0], loop, &tap) || tap <= 0 || step <= 0 || step % tap != 0) continue;
+        if (step / tap >= taps.offset) continue;
+        n->sliding = loop;
+        n->moving = s;
+        n->step = step / tap;
+    }
 }
 
 static void emit_loops(nest *n)
@@ -339,8 +374,9 @@ static void emit_loops(nest *n)
     n->scope.vector_loop = n->by.loop;
     n->scope.lanes = 1;
     choose_sides(n);
+    choose_sliding(n);
     for (int r = k->loop_count; r < k->loop_count + k->reduce_count; r++)
-        if (r != n->by.loop) n->order[ordered++] = r;
+        if (r != n->by.loop && r != n->sliding) n->order[ordered++] = r;
     if (reduces_in_lanes(n)) n->order[ordered] = n->by.loop;
 
     nest_loop loops[PL_MAX_LOOPS];
@@ -377,12 +413,10 @@ static void emit_special(nest *n, const special_form *form, LLVMValueRef scratch
     int row_loop = form->is_product ? form->product.row_loop : form->transposition.row_loop;
     int column_loop = form->is_product ? form->product.column_loop : form->transposition.column_loop;
     cg_range rows, columns;
-    if (form->is_transpose)
-        rows = slice_of_strips(n, row_loop, lanes);
-    else if (row_loop == n->sliced)
+    if (form->is_product && row_loop == n->sliced)
         rows = cg_slice_by_grain(e, cg_dim(e, n->k->extent[row_loop]), e->target->tile_rows);
     else
-        rows = (cg_range){cg_int(e, 0), cg_dim(e, n->k->extent[row_loop])};
+        rows = slice_of_strips(n, row_loop, lanes);
     columns = slice_of_strips(n, column_loop, form->is_product ? (int64_t)e->target->tile_vectors * lanes : lanes);
     nest_loop loops[PL_MAX_LOOPS];
     for (int i = 0; i < n->k->loop_count; i++)
@@ -406,6 +440,8 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
               .sliced = pl_nest_split_loop(k),
               .side_loop = {-1, -1},
               .side = {1, 1},
+              .sliding = -1,
+              .only = -1,
               .scope.buffers = buffers};
     special_form form = special_form_of(plan, k, e->target);
     if (kernel->limit != NULL || (!form.is_product && !form.is_transpose)) {

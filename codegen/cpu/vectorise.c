@@ -103,12 +103,11 @@ static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
     return widest;
 }
 
-/* A power of two; 1 if the extent is too small for vectors. */
-static int lanes_for(ir_dim extent, int maximum)
+/* Halves `count` until as many units are within the extent; at least 1. */
+static int halve_to_fit(int count, int unit, ir_dim extent)
 {
-    int lanes = maximum;
-    while (ir_dim_is_number(extent) && lanes > extent.offset) lanes /= 2;
-    return lanes < 1 ? 1 : lanes;
+    while (count > 1 && ir_dim_is_number(extent) && (int64_t)count * unit > extent.offset) count /= 2;
+    return count;
 }
 
 /* Cost per point if `loop` becomes vectors; *out_scalar: cost of scalar code. */
@@ -132,13 +131,6 @@ static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_s
     return iterations ? s.vector_cost * (double)iterations / (double)extent.offset : s.vector_cost / lanes;
 }
 
-static int block_for(ir_dim extent, int lanes)
-{
-    int block = MAX_BLOCK;
-    while (block > 1 && ir_dim_is_number(extent) && block * lanes > extent.offset) block /= 2;
-    return block;
-}
-
 cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target)
 {
     cg_vectorisation best = {.loop = -1, .lanes = 1, .block = 1, .in_place = cg_is_in_place(nest)};
@@ -148,7 +140,7 @@ cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nes
     double best_cost = 0;
     for (int loop = loops - 1; loop >= 0; loop--) {
         bool reduces = loop >= nest->loop_count;
-        int lanes = lanes_for(nest->extent[loop], maximum);
+        int lanes = halve_to_fit(maximum, 1, nest->extent[loop]);
         if (lanes < 2) continue;
         double scalar, cost = cost_along(nest, loop, lanes, &scalar);
         if (reduces) cost += 0.25; /* lanes are summed at the end, so an output's loop is preferred at equal cost */
@@ -157,6 +149,6 @@ cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nes
         best.loop = loop;
         best.lanes = lanes;
     }
-    if (best.loop >= 0 && nest->body != NULL) best.block = block_for(nest->extent[best.loop], best.lanes);
+    if (best.loop >= 0 && nest->body != NULL) best.block = halve_to_fit(MAX_BLOCK, best.lanes, nest->extent[best.loop]);
     return best;
 }

@@ -33,11 +33,24 @@ static void nan_is_the_extreme_of_a_column(void **state)
     assert_code_agrees(ARGS("input f32[1]", "axis=0"), lengths);
 }
 
+/* The nearest of twelve rows: the products have a common factor, and pairs of values and indices. */
+static void extremes_of_products_have_indices(void **state)
+{
+    (void)state;
+    assert_code_agrees_everywhere("x = input f32[L,1,8,64]\nw = weights f32[12,8,64]\np = Mul(x, w)\n"
+                                  "a = ArgMax(p) {axis=2}\nb = ArgMin(p) {axis=2}\nreturn a, b\n",
+                                  lengths);
+    assert_code_agrees("x = input f32[L,1,5,64]\nw = weights f32[12,5,1]\np = Mul(x, w)\n"
+                       "a = ArgMax(p) {axis=2, keepdims=0}\nreturn a\n",
+                       lengths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nan_is_the_extreme_of_a_row),
         cmocka_unit_test(nan_is_the_extreme_of_a_column),
+        cmocka_unit_test(extremes_of_products_have_indices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
