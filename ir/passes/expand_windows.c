@@ -229,24 +229,26 @@ static bool follows_transpose(const ir_value *value, int left)
 
 /* A matrix product needs the channels last, and columns for whole vectors. A reduction in place has vectors of adjacent
  * results instead, and needs no transpose, so it is for small groups, few filters, and convolutions whose transposes no
- * other would undo. It is as fast per multiplication where rows fill their vectors and begin at each element, and
- * otherwise takes up to twice as long, which only short sums are worth. Winograd's transform multiplies less. */
+ * other would undo. It is as fast per multiplication where rows fill their vectors and begin at each element. Elsewhere
+ * it is slower, which short sums and few channels are worth. Winograd's transform multiplies less. */
 static bool is_in_place(const convolution *c)
 {
-    enum { FEW = 8, VECTOR = 16, MOST_CHANNELS = 64, SHORT_SUM = 64, FEWEST_RESULTS = 12, MOST_BETWEEN = 4 };
+    enum { RGBA = 4, FEW = 8, VECTOR = 16, MOST_CHANNELS = 64, SHORT_SUM = 64, FEWEST_RESULTS = 12, MOST_BETWEEN = 4 };
     int last = c->s.spatial - 1, readers_left = 64;
     const int64_t *stride = c->s.window.stride, width = c->s.out[last].offset;
-    if (c->s.spatial > 2 || stride[last] > 2 || (c->groups > 1 && c->channels == 1)) return false;
-    if (c->groups > 1) return c->channels <= FEW;
+    if (c->s.spatial > 2 || stride[last] > 2) return false;
+    if (c->groups > 1 && c->channels > 1) return c->channels <= FEW;
     bool is_undone_before = follows_transpose(c->s.node->inputs[0], MOST_BETWEEN);
     bool is_undone_behind = meets_transpose(c->s.node->outputs[0], MOST_BETWEEN, &readers_left);
     bool is_number = ir_dim_is_number(c->s.out[last]), is_wide = !is_number || width >= FEWEST_RESULTS;
     bool is_full = !is_number || 8 * width > 7 * ((width + VECTOR - 1) / VECTOR * VECTOR);
     bool has_few = c->filters <= FEW || (c->filters <= VECTOR && c->channels <= FEW);
+    if (c->groups > 1) return is_wide && !is_undone_before && !is_undone_behind;
     if (is_wide && has_few && !(is_undone_before && is_undone_behind)) return true;
     bool is_plain = stride[0] == 1 && stride[last] == 1;
     bool is_transformed = is_plain && c->taps == 9 && c->channels > FEW && c->s.spatial == 2;
-    bool is_quick = c->channels * c->taps < SHORT_SUM || (is_plain && is_full && c->channels <= MOST_CHANNELS);
+    bool is_dense = is_plain || c->taps == 1 || c->channels <= RGBA;
+    bool is_quick = c->channels * c->taps < SHORT_SUM || (is_dense && is_full && c->channels <= MOST_CHANNELS);
     bool is_fast = (is_plain && c->taps == 1) || (is_wide && is_quick && !is_transformed);
     return is_fast && !is_undone_before && !is_undone_behind;
 }

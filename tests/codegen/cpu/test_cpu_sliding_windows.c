@@ -75,6 +75,11 @@ static void windows_of_images_batches_and_dilations_are_read_in_place(void **sta
     assert_kernels(IMAGES("1,6,L,32", "40,6,3,3", "pads=[1, 1, 1, 1], strides=[2, 2]"), "nest4");
     assert_kernels(IMAGES("1,40,L,20", "40,40,5,5", "pads=[2, 2, 2, 2]"), "linear nest4");
     assert_kernels(IMAGES("1,2,L,20", "40,2,5,5", "pads=[2, 2, 2, 2]"), "nest4");
+    assert_kernels(IMAGES("1,3,L,64", "40,3,7,7", "pads=[3, 3, 3, 3], strides=[2, 2]"), "nest4");
+    assert_kernels(IMAGES("1,40,L,64", "40,40,1,1", "strides=[2, 2]"), "nest");
+    /* by channel, a copy with the channels last does not pay for one convolution */
+    assert_kernels(IMAGES("1,40,L,16", "40,1,3,3", "pads=[1, 1, 1, 1], group=40"), "nest4");
+    assert_kernels(ROWS("1,L,16,40", "40,1,3,3", "pads=[1, 1, 1, 1], group=40"), "nest4");
     /* in full precision and with rounded factors */
     assert_code_agrees_everywhere(IMAGES("1,6,L,16", "12,6,3,3", "pads=[1, 1, 1, 1]"), lengths);
     assert_code_agrees_everywhere(CONV("3", "[12,6,3]", "pads=[1, 1]"), lengths);
@@ -156,6 +161,29 @@ static void groups_are_convolved_separately(void **state)
                    "nest3");
 }
 
+/* Taps of rows side by side are unrolled: every step between windows, with few and many taps, and several filters. */
+static void overlapping_windows_of_a_channel_are_summed(void **state)
+{
+    (void)state;
+    static const int64_t few[] = {1, 3, 0};
+    static const char *const cases[][3] = {
+        {"L,3,12,16", "3,1,3,3", "pads=[1, 1, 1, 1], group=3"},
+        {"L,3,12,35", "6,1,5,3", "pads=[2, 1, 2, 1], group=3"},
+        {"L,2,24,64", "2,1,7,7", "pads=[3, 3, 3, 3], group=2, strides=[2, 2]"},
+        {"L,2,24,33", "2,1,4,2", "pads=[1, 0, 2, 1], group=2, strides=[3, 1]"},
+        {"L,2,24,32", "2,1,17,1", "pads=[8, 0, 8, 0], group=2"},
+        {"L,2,24,32", "2,1,3,3", "pads=[2, 2, 2, 2], group=2, dilations=[2, 2]"},
+        {"1,4,L,20", "4,1,3,5", "pads=[1, 2, 1, 2], group=4"},
+        {"1,4,20,L", "4,1,5,3", "pads=[2, 1, 2, 1], group=4"},
+    };
+    char notation[512];
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        snprintf(notation, sizeof notation, "x = input f32[%s]\nw = weights f32[%s]\ny = Conv(x, w) {%s}\nreturn y\n",
+                 cases[c][0], cases[c][1], cases[c][2]);
+        assert_code_agrees_everywhere(notation, few);
+    }
+}
+
 static void images_have_windows_in_two_dimensions(void **state)
 {
     (void)state;
@@ -231,6 +259,7 @@ int main(void)
         cmocka_unit_test(runs_of_every_length_are_summed),
         cmocka_unit_test(strides_and_wide_padding_are_read_in_place),
         cmocka_unit_test(groups_are_convolved_separately),
+        cmocka_unit_test(overlapping_windows_of_a_channel_are_summed),
         cmocka_unit_test(images_have_windows_in_two_dimensions),
         cmocka_unit_test(weights_may_be_inputs),
         cmocka_unit_test(poolings_take_the_greatest_or_the_mean),

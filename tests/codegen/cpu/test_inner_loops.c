@@ -4,6 +4,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu_images.h"
 #include "ir/ops.h"
+#include "ir/passes.h"
 #include "plan/planner.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
@@ -29,7 +30,7 @@ static char *assembly_of(const cg_cpu_target *target, const char *notation)
     mdot_error err = {0};
     pl_plan *plan;
     ir_graph *graph = graph_from_notation(notation, 1024, arena);
-    if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (ir_infer(graph, &err) != MDOT_OK || ir_run_passes(graph, NULL, &err) != MDOT_OK) fail_msg("%s", err.message);
     if (pl_build(graph, arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
     char *text = NULL;
     cg_entry entry = {.name = "run", .graph = graph, .plan_count = 1, .plans = &plan};
@@ -191,6 +192,36 @@ static const char attention[] = "x = input f32[1,L,128]\nm = input f32[1,1,1,L]\
                                 "a = Attention(q, k, v, m) {q_num_heads=4, kv_num_heads=4}\n"
                                 "u = weights f32[128,128]\ny = mdot.Linear(a, u)\nreturn y\n";
 
+/* Overlapping windows of the rows side by side read each element once: with 5 taps and 4 rows 8 rows instead of 20. A
+ * vector of every second element of an image takes two loads, and serves 6 or 8 filters. */
+static void convolutions_load_each_element_once_without_spills(void **state)
+{
+    (void)state;
+    static const char by_channel[] = "x = input f32[L,8,40,64]\nw = weights f32[8,1,5,5]\n"
+                                     "y = Conv(x, w) {pads=[2, 2, 2, 2], group=8}\nreturn y\n";
+    static const char strided[] = "x = input f32[L,3,40,128]\nw = weights f32[24,3,3,3]\n"
+                                  "y = Conv(x, w) {pads=[1, 1, 1, 1], strides=[2, 2]}\nreturn y\n";
+    static const struct {
+        mdot_cpu_isa level;
+        int rows, vectors, filters;
+    } cases[] = {{MDOT_CPU_X86_64_V3, 5, 2, 6}, {MDOT_CPU_X86_64_V4, 4, 4, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const cg_cpu_target *target = cg_cpu_target_find(cases[i].level, CG_FP32);
+        char *text = assembly_of(target, by_channel);
+        counts c = busiest_loop(text, target->machine, "vfmadd");
+        free(text);
+        assert_int_equal(c.multiply_adds, 5 * cases[i].rows * cases[i].vectors);
+        assert_int_equal(c.reads, (cases[i].rows + 4) * cases[i].vectors + 5);
+        assert_int_equal(c.stack, 0);
+        text = assembly_of(target, strided);
+        c = busiest_loop(text, target->machine, "vfmadd");
+        free(text);
+        assert_int_equal(c.multiply_adds % (2 * cases[i].filters), 0);
+        assert_int_equal(c.reads, c.multiply_adds / (2 * cases[i].filters) * (4 + cases[i].filters));
+        assert_int_equal(c.stack, 0);
+    }
+}
+
 static int count_word(const char *from, const char *end, const char *word)
 {
     int count = 0;
@@ -273,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_kernels_load_each_factor_once_without_spills),
         cmocka_unit_test(products_of_two_inputs_load_each_factor_once_without_spills),
+        cmocka_unit_test(convolutions_load_each_element_once_without_spills),
         cmocka_unit_test(amx_attention_computes_weights_between_products),
         cmocka_unit_test(amx_linear_computes_gelu_between_products),
     };
