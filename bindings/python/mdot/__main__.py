@@ -153,8 +153,9 @@ def _explain_trace(parsed: argparse.Namespace) -> None:
     for note in found.notes:
         warnings.warn(note)
     job = mdot.Job.from_network(found.network, batch=found.batch)
+    options = {**({} if found.has_backward else {"mode": "inference"}), **training_of(vars(parsed))}
     here, there = (
-        None if gpu is None else mdot.Predictor().explain(job, gpu=gpu, batch=found.batch, **training_of(vars(parsed)))
+        None if gpu is None else mdot.Predictor().explain(job, gpu=gpu, batch=found.batch, **options)
         for gpu in (name, parsed.to)
     )
     print(compare(found, job, here))

@@ -66,7 +66,9 @@ class ForwardPass:
     """The gradients that the backward pass accumulated: one for each trained parameter."""
     has_backward: bool
     kernels_ms: dict[int, float]
-    """GPU time of the forward and backward pass by index in `calls`; -1: of other work."""
+    """GPU time of a step on one GPU by index in `calls`, forward and backward; -1: of other work."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """On kernels and steps that do not count."""
 
 
 def read_forward_pass(path: str | os.PathLike[str]) -> ForwardPass:
@@ -111,10 +113,16 @@ def _of_kineto(path: Any, events: list[dict[str, Any]]) -> ForwardPass:
     while calls and calls[-1].name == "aten::ones_like" and backward:
         calls.pop()  # the gradient of the loss
     again = [call.begin for call in roots if call.begin > start and call not in backward and call.sequence is not None and not _is_inside(call, apart)]
-    stop = min(again, default=last)  # another micro-batch
+    stop = min(again, default=last)  # another micro-batch, or without marks another step
     trained = [one for call in backward if call.begin < stop for one in _gradients(call)]
     _find_trained(calls, backward)
-    return ForwardPass(calls, trained, bool(backward), _kernels(events, calls, backward, first, last))
+    if not steps:
+        last, backward = stop, [call for call in backward if call.begin < stop]
+    found = ForwardPass(calls, trained, bool(backward), *_kernels(events, calls, backward, first, last))
+    if found.kernels_ms and not steps:
+        part = "the first forward and backward pass, and the work up to the next," if backward else "the whole trace"
+        found.notes.append(f"the trace marks no step, so that {part} counts as one; call profiler.step() after each step")
+    return found
 
 
 def _nest(spans: Iterable[tuple[float, float, dict[str, Any]]]) -> tuple[list[Called], list[tuple[float, float]]]:
@@ -169,23 +177,50 @@ def _gradients(backward: Called) -> Iterator[TensorArgument]:
             yield call.arguments[0]
 
 
-def _kernels(events: list[dict[str, Any]], calls: list[Called], backward: list[Called], first: float, last: float) -> dict[int, float]:
-    """GPU times of a call, and of the backward functions with its sequence number."""
+def _kernels(
+    events: list[dict[str, Any]], calls: list[Called], backward: list[Called], first: float, last: float
+) -> tuple[dict[int, float], list[str]]:
+    """GPU times of a call, and of the backward functions with its sequence number, on the GPU with the most work. Work
+    belongs to the step in which the host launched it. With notes on work that does not count."""
     owner = {call.identifier: i for i, root in enumerate(calls) for call in _walk(root) if call.identifier is not None}
     numbers = {call.sequence: i for i, root in enumerate(calls) for call in _walk(root) if call.sequence is not None}
     for root in backward:
         index = next((numbers[call.sequence] for call in _walk(root) if call.sequence in numbers), -1)
         owner.update((call.identifier, index) for call in _walk(root) if call.identifier is not None)
-    times: dict[int, float] = {}
+    begins: dict[Any, float] = {}
+    launches: dict[Any, tuple[Any, float]] = {}
+    for event in events:
+        about, span = event.get("args") or {}, span_of(event)
+        if span is not None and event.get("cat") == "cpu_op":
+            begins[about.get("External id")] = span[0]
+        elif span is not None and "correlation" in about and str(event.get("cat", "")).lower() not in GPU_WORK:
+            launches[about["correlation"]] = about.get("External id"), span[0]
+    by_device: dict[Any, dict[int, float]] = {}
+    collectives_ms = 0.0
     for event in events:
         span = span_of(event) if str(event.get("cat", "")).lower() in GPU_WORK else None
-        if span is not None:
-            begin, end = span
-            identifier = (event.get("args") or {}).get("External id")
-            if identifier in owner or first <= begin < last:
-                index = owner.get(identifier, -1)
-                times[index] = times.get(index, 0.0) + (end - begin) / 1e3
-    return times
+        if span is None:
+            continue
+        begin, end = span
+        about = event.get("args") or {}
+        identifier, launched = launches.get(about.get("correlation"), (None, begin))
+        identifier = about.get("External id", identifier)
+        index, ms = owner.get(identifier, -1), (end - begin) / 1e3
+        if identifier not in owner and not first <= begins.get(identifier, launched) < last:
+            continue
+        if str(event.get("name")).startswith("nccl"):
+            collectives_ms += ms
+            continue
+        times = by_device.setdefault(about.get("device", event.get("pid")), {})
+        times[index] = times.get(index, 0.0) + ms
+    if not by_device:
+        return {}, []
+    device = max(by_device, key=lambda one: sum(by_device[one].values()))
+    notes = [f"kernels of {len(by_device)} GPUs; those of GPU {device} count"] if len(by_device) > 1 else []
+    notes += [f"NCCL's kernels ({collectives_ms:.3f} ms) are left out, because they wait for other GPUs"] if collectives_ms > 0 else []
+    if set(by_device[device]) == {-1}:
+        notes.append("no kernel names the call that launched it, as in CUDA graphs, so that all measured time is other work")
+    return by_device[device], notes
 
 
 # ---- Chakra ----------------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ class Place:
 
 
 def _resized(operator: Any, args: list[Any], old: int, new: int) -> list[Any]:
-    """The arguments with sizes for another batch: the first size that is a multiple of the old batch changes."""
+    """The arguments with sizes for another batch: one size that is a multiple of the old batch changes."""
     made = list(args)
     for i, (declared, value) in enumerate(zip(operator._schema.arguments, args)):
         if declared.name == "end" and value == old and operator._schema.name == "aten::arange":
@@ -73,11 +73,14 @@ def _resized(operator: Any, args: list[Any], old: int, new: int) -> list[Any]:
             count *= size
         if has_source and (-1 in value or count == args[0].numel()):
             continue
-        for place, size in enumerate(value):
-            if size > 0 and size % old == 0:
-                made[i] = [*value[:place], size // old * new, *value[place + 1 :]]
-                break
+        options = [[*value[:place], size // old * new, *value[place + 1 :]] for place, size in enumerate(value) if size > 0 and size % old == 0]
+        if options:  # the first that keeps most of the source's leading sizes
+            made[i] = max(options, key=lambda one: _equal_sizes(one, args[0].shape) if has_source else 0)
     return made
+
+
+def _equal_sizes(one: Sequence[int], other: Sequence[int]) -> int:
+    return next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
 
 
 class Replay(nn.Module):
@@ -353,6 +356,7 @@ class Profiled:
     """The operators of the trace by module of the job, for example aten::conv2d for conv2d_0."""
     kernels_ms: dict[str, float]
     """Measured GPU time of the same modules, forward and backward; "": of other work. Empty without a GPU."""
+    has_backward: bool = True
 
 
 def network_of(path: str | os.PathLike[str], batch: int | None = None) -> Profiled:
@@ -360,7 +364,8 @@ def network_of(path: str | os.PathLike[str], batch: int | None = None) -> Profil
     dimension of the first tensor that a call reads."""
     found = read_forward_pass(path)
     weights = {one.shape for one in found.trained}
-    arguments = (one for call in found.calls for one in call.arguments if isinstance(one, TensorArgument) and one.shape)
+    read = (one for call in found.calls for one in call.arguments["embedding" in call.name :])  # without an embedding's table
+    arguments = (one for one in read if isinstance(one, TensorArgument) and one.shape)
     activations = [one for one in arguments if one.shape not in weights]
     leading = next((one for one in activations if len(one.shape) > 1 and one.shape[0] > 1), next(iter(activations), None))
     if leading is None:
@@ -375,7 +380,7 @@ def network_of(path: str | os.PathLike[str], batch: int | None = None) -> Profil
     if not model.inputs:
         raise UnsupportedError(f"{path}: no call of the trace reads an input with the batch {samples}; state the batch (--batch)")
     model.leading = binder.meta[model.inputs[0]].shape[0]
-    notes = []
+    notes = list(found.notes)
     if batch is None:
         notes.append(f"the batch is {samples}, the first dimension of the first tensor, because a trace does not name it (--batch)")
     if not found.has_backward:
@@ -394,7 +399,7 @@ def network_of(path: str | os.PathLike[str], batch: int | None = None) -> Profil
     for origin, ms in found.kernels_ms.items():
         kernels[times.get(origin, "")] += ms
     inputs = tuple(torch.empty(binder.meta[i].shape, dtype=binder.meta[i].dtype, device="meta") for i in model.inputs)
-    return Profiled(Network(Path(path).name, model, inputs, {}), samples, notes, calls, kernels)
+    return Profiled(Network(Path(path).name, model, inputs, {}), samples, notes, calls, kernels, found.has_backward)
 
 
 def compare(profiled: Profiled, job: Any, explanation: Any) -> str:

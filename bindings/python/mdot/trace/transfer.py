@@ -41,13 +41,14 @@ def intensities(job: Any, batch: int, half: bool = False) -> dict[str, float]:
 
 def answers_ms(profiled: Profiled, job: Any, here: Any, there: Any, gpus: tuple[GPU, GPU]) -> dict[str, float]:
     """GPU milliseconds of a step on the second GPU, from explanations on both. Kernels outside the network's calls, for
-    example the optimizer's, count as bound by memory."""
+    example the optimizer's, count as bound by memory. Waves need kernels of calls."""
     own = [sum(share.ms for share in explanation.operators) for explanation in (here, there)]
     half = here.configuration.precision in HALF
     known = intensities(job, profiled.batch, half)
     measured = sum(profiled.kernels_ms.values())
     scaled = sum(ms * wave_factor(known.get(module, 0.0), *gpus, half) for module, ms in profiled.kernels_ms.items())
-    return {MDOT: own[1], RATIO: measured * own[1] / own[0], WAVES: scaled}
+    answers = {MDOT: own[1], RATIO: measured * own[1] / own[0], WAVES: scaled}
+    return answers if any(profiled.kernels_ms) else {name: ms for name, ms in answers.items() if name != WAVES}
 
 
 def table(answers: dict[str, float], name: str) -> str:

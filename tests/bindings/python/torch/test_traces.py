@@ -238,6 +238,83 @@ class Traces(support.TestCase):
             self.assertEqual(main(["explain-trace", str(path), "--to", "V1000"]), 1)
         self.assertIn("V1000", err.getvalue())
 
+    def test_each_form_of_a_trace_has_the_same_kernels(self) -> None:
+        """Marked and unmarked steps, launches by External id and by correlation, a second GPU, and collectives."""
+
+        def recorded(steps: int, marks: bool) -> Any:
+            made = NETWORKS["perceptron"]()
+            optimizer = torch.optim.SGD(made[0].parameters())
+            plan = torch.profiler.schedule(wait=1, warmup=1, active=steps) if marks else None
+            with profile(activities=[ProfilerActivity.CPU], record_shapes=True, schedule=plan) as profiler:
+                for _ in range(steps + 2 * marks):
+                    step_of(made, optimizer)
+                    profiler.step()
+            profiler.export_chrome_trace(str(path))
+            return json.loads(path.read_text())
+
+        def with_kernels(trace: Any, by_correlation: bool = False, gpus: int = 1, nccl: bool = False, names: bool = True) -> Any:
+            durations = {"aten::addmm": 90, "aten::mm": 70, "aten::native_layer_norm": 8, "aten::add_": 5}
+            for event in [one for one in trace["traceEvents"] if one.get("cat") == "cpu_op" and one["name"] in durations]:
+                for device in range(gpus):
+                    number = len(trace["traceEvents"])
+                    launch = {"External id": event["args"]["External id"], "correlation": number}
+                    about = {"device": device, "correlation": number, **({} if by_correlation else launch)}
+                    base = {"ph": "X", "pid": device, "tid": 7, "args": about}
+                    trace["traceEvents"] += [
+                        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": event["ts"] + 0.1, "dur": 0.1, "args": launch},
+                        {**base, "cat": "kernel", "name": "k", "ts": event["ts"] + 900, "dur": durations[event["name"]] / (1 + device)},
+                        *([{**base, "cat": "kernel", "name": "ncclDevKernel_AllReduce", "ts": event["ts"] + 1, "dur": 77}] if nccl else []),
+                    ]  # fmt: skip
+            return trace
+
+        path, found = self.folder / "trace.json", {}
+        forms: dict[str, tuple[tuple[int, bool], dict[str, Any], str]] = {
+            "one step": ((1, False), {}, "marks no step"), "three steps": ((3, False), {}, "marks no step"),
+            "one marked step": ((1, True), {}, ""), "three marked steps": ((3, True), {}, ""),
+            "correlation": ((3, True), {"by_correlation": True}, ""), "two GPUs": ((2, True), {"gpus": 2}, "kernels of 2 GPUs"),
+            "collectives": ((2, True), {"nccl": True}, "NCCL's kernels"),
+        }  # fmt: skip
+        for name, (steps, kernels, note) in forms.items():
+            path.write_bytes(gzip.compress(json.dumps(with_kernels(recorded(*steps), **kernels)).encode()))
+            with quiet():
+                read = network_of(path)
+            found[name] = {call: round(ms, 9) for call, ms in read.kernels_ms.items() if ms > 0}
+            self.assertEqual(found[name], found["one step"], name)
+            self.assertIn(note, "\n".join(read.notes), name)
+        self.assertEqual(len(found["one step"]), 5)  # three linear layers, the norm, and the optimizer
+
+    def test_a_forward_pass_alone_is_inference(self) -> None:
+        path = self.folder / "trace.json"
+        model, words = torch.nn.Sequential(torch.nn.Embedding(300, 16), torch.nn.Linear(16, 50)), torch.randint(300, (BATCH, 8))
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler, torch.no_grad():
+            model(words)
+        profiler.export_chrome_trace(str(path))
+        trace = json.loads(path.read_text())
+        trace["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 9, "args": {"device": 0}})
+        path.write_text(json.dumps(trace))
+        answers = []
+        for mode in ((), ("--mode", "inference"), ("--mode", "train")):
+            with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+                self.assertEqual(main(["explain-trace", str(path), "--gpu", "A100", "--to", "H100", *mode]), 0, err.getvalue())
+            answers.append(out.getvalue())
+        self.assertIn("the batch is 3", err.getvalue())  # not the table's 300 rows
+        self.assertIn("no kernel names the call", err.getvalue())
+        self.assertNotIn(WAVES, answers[0])
+        self.assertEqual(answers[0], answers[1])
+        self.assertNotEqual(answers[0], answers[2])
+
+    def test_a_length_that_the_batch_divides_keeps_its_size(self) -> None:
+        """Views within attention have the length first: [12, 4 * 4, 16] has two multiples of the batch 4."""
+        path = self.folder / "trace.json"
+        layer, x = torch.nn.MultiheadAttention(64, 4, batch_first=True), torch.randn(4, 12, 64)
+        with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+            layer(x, x, x)[0].sum().backward()
+        profiler.export_chrome_trace(str(path))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            mdot.Job.from_trace(path)
+        self.assertNotIn("counts per sample", "\n".join(str(one.message) for one in found))
+
     def test_waves_lie_between_bandwidth_and_multiprocessors(self) -> None:
         """For random pairs of cards: without FLOPs the ratio of bandwidths, with endless ones that of multiprocessors and
         clocks, between them in order, and the way back from a card with the same balance is the inverse."""
