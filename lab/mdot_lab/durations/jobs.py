@@ -12,7 +12,7 @@ import numpy as np
 
 QUANTILES = ("p5_s", "p10_s", "p25_s", "p50_s", "p75_s", "p90_s", "p95_s")
 NUMBERS = (*QUANTILES, "early_failure", "key", "weight", "gpus", "hour", "weekday")
-"""The model's inputs, as cluster/simulator/estimate/trees.c writes them: logarithms of the quantiles, of 1 + weight and of the
+"""The model's inputs, as cluster/history/history_trees.c writes them: logarithms of the quantiles, of 1 + weight and of the
 GPUs; the hours of the day and days of the week since the trace's origin."""
 
 
