@@ -11,7 +11,7 @@ typedef struct ir_pass { /* one of the three members behind the name is set */
     ir_pass_fn *run;
     ir_rule rule;         /* for every node (ir_rewrite) */
     const ir_rule *rules; /* by opcode (ir_rewrite_by_opcode) */
-    bool folds;           /* where no rule applies */
+    ir_rule otherwise;    /* for nodes that no rule changed; may be NULL */
 } ir_pass;
 
 extern const ir_pass ir_passes[];

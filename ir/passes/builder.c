@@ -41,12 +41,13 @@ static void apply_by_opcode(ir_builder *b, ir_node *node)
 {
     ir_rule rule = b->rules[ir_node_opcode(node)];
     if (rule != NULL) rule(b, node);
-    if (b->folds && !b->changed) ir_fold_node(b, node);
+    if (b->otherwise != NULL && !b->changed) b->otherwise(b, node);
 }
 
-mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, bool folds, bool *out_changed, mdot_error *err)
+mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, ir_rule otherwise, bool *out_changed,
+                                 mdot_error *err)
 {
-    const ir_builder b = {.graph = graph, .rules = rules, .folds = folds, .err = err};
+    const ir_builder b = {.graph = graph, .rules = rules, .otherwise = otherwise, .err = err};
     return rewrite(b, apply_by_opcode, out_changed);
 }
 

@@ -27,8 +27,8 @@ struct ir_builder {
     mdot_dtype dtype;     /* type of constants from ir_build_scalar and ir_build_filled; initially that of the first
                            * output of `at` */
     int first_new;        /* values with this id or a higher one were made for `at` */
-    const ir_rule *rules; /* of ir_rewrite_by_opcode, like `folds` */
-    bool folds;
+    const ir_rule *rules; /* of ir_rewrite_by_opcode, like `otherwise` */
+    ir_rule otherwise;
     bool changed;       /* set by ir_replace, or by a rule that changes the graph in another way */
     mdot_status status; /* the first failure */
     mdot_error *err;
@@ -37,8 +37,9 @@ struct ir_builder {
 /* Applies the rule to every node from first to last, including the nodes it creates, and removes dead nodes. Rules
  * must terminate, so a rule must not create a node that it would rewrite again. */
 mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err);
-/* The same with a rule per opcode; NULL: no rule. `folds`: constants are folded where no rule applies. */
-mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, bool folds, bool *out_changed, mdot_error *err);
+/* The same with a rule per opcode; NULL: no rule. `otherwise` applies to nodes that no rule changed; it may be NULL. */
+mdot_status ir_rewrite_by_opcode(ir_graph *graph, const ir_rule *rules, ir_rule otherwise, bool *out_changed,
+                                 mdot_error *err);
 
 /* Redirects every use of `old` to `replacement`. Returns false, with the graph unchanged, if replacement is NULL or
  * its type differs. A graph output keeps its name and its own node: if the replacement is an input, a constant or

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#define RUN(function) function, NULL, NULL, false
-#define RULE(function) NULL, function, NULL, false
-#define RULES(table) NULL, NULL, table, false
-#define FOLDS(table) NULL, NULL, table, true
+#define RUN(function) function, NULL, NULL, NULL
+#define RULE(function) NULL, function, NULL, NULL
+#define RULES(table) NULL, NULL, table, NULL
+#define FOLDS(table) NULL, NULL, table, ir_fold_node
 const ir_pass ir_passes[] = {
 #define PASS(name, work, needs, purpose) {#name, work},
 #include "ir/passes/passes.def"
@@ -17,7 +17,7 @@ const int ir_pass_count = (int)(sizeof ir_passes / sizeof *ir_passes);
 static mdot_status run(ir_graph *graph, const ir_pass *pass, bool *out_changed, mdot_error *err)
 {
     bool changed = false;
-    BS_TRY(pass->rules != NULL  ? ir_rewrite_by_opcode(graph, pass->rules, pass->folds, &changed, err)
+    BS_TRY(pass->rules != NULL  ? ir_rewrite_by_opcode(graph, pass->rules, pass->otherwise, &changed, err)
            : pass->rule != NULL ? ir_rewrite(graph, pass->rule, &changed, err)
                                 : pass->run(graph, &changed, err));
     if (ir_arena_failed(graph->arena)) return BS_OUT_OF_MEMORY(err, "%s", graph->name);

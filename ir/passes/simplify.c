@@ -346,7 +346,7 @@ static const ir_rule rule_of[IR_OP_COUNT] = {
 mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     bool simplified = false, shared = false;
-    mdot_status status = ir_rewrite_by_opcode(graph, rule_of, true, &simplified, err);
+    mdot_status status = ir_rewrite_by_opcode(graph, rule_of, ir_fold_node, &simplified, err);
     if (status == MDOT_OK) status = ir_eliminate_common_subexpressions(graph, &shared, err);
     if (status == MDOT_OK) *out_changed = simplified || shared;
     return status;
