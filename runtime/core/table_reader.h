@@ -15,48 +15,30 @@ static inline const mdot_abi_entry *rt_entry(const mdot_abi_table *table, size_t
 {
     return (const mdot_abi_entry *)((const char *)table + table->entries_at) + entry;
 }
-static inline const mdot_abi_tensor *rt_inputs(const mdot_abi_table *table, const mdot_abi_entry *entry)
-{
-    return (const mdot_abi_tensor *)((const char *)table + entry->inputs_at);
-}
-static inline const mdot_abi_tensor *rt_outputs(const mdot_abi_table *table, const mdot_abi_entry *entry)
-{
-    return (const mdot_abi_tensor *)((const char *)table + entry->outputs_at);
-}
-static inline const float *rt_defaults(const mdot_abi_table *table, const mdot_abi_tensor *tensor)
-{
-    return (const float *)((const char *)table + tensor->defaults_at);
-}
-static inline const mdot_abi_bucket *rt_buckets(const mdot_abi_table *table, const mdot_abi_entry *entry)
-{
-    return (const mdot_abi_bucket *)((const char *)table + entry->buckets_at);
-}
-static inline const mdot_abi_kernel *rt_kernels(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
-{
-    return (const mdot_abi_kernel *)((const char *)table + bucket->kernels_at);
-}
-static inline const double *rt_kernel_flops(const mdot_abi_table *table, const mdot_abi_bucket *bucket)
-{
-    return (const double *)((const char *)table + bucket->kernel_flops_at);
-}
 static inline const mdot_abi_image *rt_image(const mdot_abi_table *table, size_t image)
 {
     return (const mdot_abi_image *)((const char *)table + table->images_at) + image;
 }
 
+/* Defines `const element *name(table, of)`, which returns the list whose offset is a field of `of`. */
+#define RT_LIST(name, element, owner, field)                                                                           \
+    static inline const element *name(const mdot_abi_table *table, const owner *of)                                    \
+    {                                                                                                                  \
+        return (const element *)((const char *)table + of->field);                                                     \
+    }
+/* clang-format off */
+RT_LIST(rt_inputs,         mdot_abi_tensor,         mdot_abi_entry,  inputs_at)
+RT_LIST(rt_outputs,        mdot_abi_tensor,         mdot_abi_entry,  outputs_at)
+RT_LIST(rt_buckets,        mdot_abi_bucket,         mdot_abi_entry,  buckets_at)
+RT_LIST(rt_defaults,       float,                   mdot_abi_tensor, defaults_at)
+RT_LIST(rt_kernels,        mdot_abi_kernel,         mdot_abi_bucket, kernels_at)
+RT_LIST(rt_kernel_flops,   double,                  mdot_abi_bucket, kernel_flops_at)
 /* The code of a bucket in an image. These lists are indexed by the bucket's number. */
-static inline const mdot_abi_cpu_function *rt_cpu_functions(const mdot_abi_table *table, const mdot_abi_image *image)
-{
-    return (const mdot_abi_cpu_function *)((const char *)table + image->kernels_at);
-}
-static inline const mdot_abi_cuda_kernel *rt_cuda_kernels(const mdot_abi_table *table, const mdot_abi_image *image)
-{
-    return (const mdot_abi_cuda_kernel *)((const char *)table + image->kernels_at);
-}
-static inline const mdot_abi_cuda_resources *rt_cuda_resources(const mdot_abi_table *table, const mdot_abi_image *image)
-{
-    return (const mdot_abi_cuda_resources *)((const char *)table + image->resources_at);
-}
+RT_LIST(rt_cpu_functions,  mdot_abi_cpu_function,   mdot_abi_image,  kernels_at)
+RT_LIST(rt_cuda_kernels,   mdot_abi_cuda_kernel,    mdot_abi_image,  kernels_at)
+RT_LIST(rt_cuda_resources, mdot_abi_cuda_resources, mdot_abi_image,  resources_at)
+/* clang-format on */
+#undef RT_LIST
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
