@@ -63,8 +63,7 @@ static bool has_trace(const ir_node *node, bool numbers)
 
 static bool may_hold_norm(const ir_node *node)
 {
-    return node->op == &ir_ops[IR_OP_Conv] || node->op == &ir_ops[IR_OP_ConvTranspose] ||
-           node->op == &ir_ops[IR_OP_Gemm];
+    return node->op != NULL && IR_IS_ONE_OF(node, IR_OP_Conv, IR_OP_ConvTranspose, IR_OP_Gemm);
 }
 
 /* Must run before constants are folded: exporters share equal initializers through an Identity, and folding it would
