@@ -151,9 +151,9 @@ static mdot_status find_job(const table *t, row_request *r, measured_steps *m, c
                  cell_of(t, "trained")) < 0)
         return FAIL(t, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (size_t i = 0; i < m->owned_count; i++) {
-        if (strcmp(m->owned_by[i], key) != 0) continue;
+        if (strcmp(m->owned[i].cells, key) != 0) continue;
         free(key);
-        *out_job = m->owned[i];
+        *out_job = m->owned[i].job;
         return MDOT_OK;
     }
     mdot_error reason = {0};
@@ -168,8 +168,7 @@ static mdot_status find_job(const table *t, row_request *r, measured_steps *m, c
         free(key);
         return FAIL(t, status, "%s", reason.message);
     }
-    m->owned_by[m->owned_count] = key;
-    m->owned[m->owned_count++] = job;
+    m->owned[m->owned_count++] = (measured_job){job, key};
     *out_job = job;
     return MDOT_OK;
 }
@@ -227,19 +226,19 @@ static mdot_status store_row(const table *t, row_request *r, const mdot_gpu *def
 {
     if ((r->gpu == NULL && default_gpu == NULL) || r->batch == 0)
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a row needs a gpu and a batch");
-    mdot_gpu *gpu = &m->gpus[m->count];
-    mdot_configuration *c = &m->configurations[m->count];
+    measured_step *step = &m->item[m->count];
+    mdot_configuration *c = &step->configuration;
     mdot_error reason = {0};
     mdot_status status = MDOT_OK;
-    *gpu = MDOT_INIT(mdot_gpu);
+    step->gpu = MDOT_INIT(mdot_gpu);
     if (r->gpu != NULL)
-        status = mdot_gpu_find(r->gpu, gpu, &reason);
+        status = mdot_gpu_find(r->gpu, &step->gpu, &reason);
     else
-        *gpu = *default_gpu;
+        step->gpu = *default_gpu;
     if (status != MDOT_OK) return FAIL(t, status, "%s", reason.message);
-    status = read_measured_cell(t, "ms", "a time", cell_of(t, "ms"), &m->ms[m->count]);
-    if (status == MDOT_OK) status = read_measured_cell(t, "gib", "a size", cell_of(t, "gib"), &m->gib[m->count]);
-    if (status == MDOT_OK && m->ms[m->count] == 0 && m->gib[m->count] == 0)
+    status = read_measured_cell(t, "ms", "a time", cell_of(t, "ms"), &step->ms);
+    if (status == MDOT_OK) status = read_measured_cell(t, "gib", "a size", cell_of(t, "gib"), &step->gib);
+    if (status == MDOT_OK && step->ms == 0 && step->gib == 0)
         status = FAIL(t, MDOT_INVALID_ARGUMENT, "ms is a time above 0, not \"\"; a row needs ms, gib or both");
     if (job != NULL)
         m->jobs[m->count] = job;
@@ -248,15 +247,15 @@ static mdot_status store_row(const table *t, row_request *r, const mdot_gpu *def
     if (status != MDOT_OK) return status;
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(m->jobs[m->count], &info);
-    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = r->batch, .gpu_spec = gpu};
+    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = r->batch, .gpu_spec = &step->gpu};
     cli_training_apply(&r->training, &info, c);
     c->torch = r->training.torch_count > 0 ? r->training.torch[0] : 0;
-    char **place = &m->places[m->count++];
+    m->count++;
     if (t->csv.line == 0)
-        *place = strdup(t->csv.path);
-    else if (asprintf(place, "%s:%zu", t->csv.path, t->csv.line) < 0)
-        *place = NULL;
-    return *place != NULL ? MDOT_OK : mdot_fail(t->err, MDOT_OUT_OF_MEMORY, NULL);
+        step->place = strdup(t->csv.path);
+    else if (asprintf(&step->place, "%s:%zu", t->csv.path, t->csv.line) < 0)
+        step->place = NULL;
+    return step->place != NULL ? MDOT_OK : mdot_fail(t->err, MDOT_OUT_OF_MEMORY, NULL);
 }
 
 static mdot_status read_row(const table *t, measured_steps *m)
@@ -326,15 +325,9 @@ static mdot_status read_step(const char *command, const char *text, const measur
 static bool allocate(size_t count, measured_steps *out)
 {
     *out = (measured_steps){.jobs = calloc(count, sizeof *out->jobs),
-                            .configurations = calloc(count, sizeof *out->configurations),
-                            .gpus = calloc(count, sizeof *out->gpus),
-                            .ms = calloc(count, sizeof *out->ms),
-                            .gib = calloc(count, sizeof *out->gib),
-                            .places = calloc(count, sizeof *out->places),
-                            .owned = calloc(count, sizeof *out->owned),
-                            .owned_by = calloc(count, sizeof *out->owned_by)};
-    return out->jobs != NULL && out->configurations != NULL && out->gpus != NULL && out->ms != NULL &&
-           out->gib != NULL && out->places != NULL && out->owned != NULL && out->owned_by != NULL;
+                            .item = calloc(count, sizeof *out->item),
+                            .owned = calloc(count, sizeof *out->owned)};
+    return out->jobs != NULL && out->item != NULL && out->owned != NULL;
 }
 
 mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, size_t first, size_t stride,
@@ -346,10 +339,10 @@ mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, s
     for (size_t i = first; i < m->count; i += stride)
         rows[count++] = (mdot_measurement){.struct_size = sizeof *rows,
                                            .job = m->jobs[i],
-                                           .configuration = &m->configurations[i],
-                                           .step_ms = m->ms[i],
-                                           .memory_bytes = m->gib[i] * CLI_GIB,
-                                           .place = m->places[i]};
+                                           .configuration = &m->item[i].configuration,
+                                           .step_ms = m->item[i].ms,
+                                           .memory_bytes = m->item[i].gib * CLI_GIB,
+                                           .place = m->item[i].place};
     mdot_status status = mdot_calibrate_measured(context, rows, count, out_calibration, err);
     free(rows);
     return status;
@@ -429,17 +422,12 @@ mdot_status measured_read(const char *command, const char *path, const char *out
 
 void measured_free(measured_steps *m)
 {
-    for (size_t i = 0; i < m->count; i++) free(m->places[i]);
+    for (size_t i = 0; i < m->count; i++) free(m->item[i].place);
     for (size_t i = 0; i < m->owned_count; i++) {
-        mdot_job_destroy(m->owned[i]);
-        free(m->owned_by[i]);
+        mdot_job_destroy(m->owned[i].job);
+        free(m->owned[i].cells);
     }
     free(m->jobs);
-    free(m->configurations);
-    free(m->gpus);
-    free(m->ms);
-    free(m->gib);
-    free(m->places);
+    free(m->item);
     free(m->owned);
-    free(m->owned_by);
 }

@@ -8,17 +8,24 @@
 
 enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_BYTES = 1 << 26, MEASURED_MAX_STEPS = 256 };
 
-/* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. Rows with the
- * same job share one reading. */
+typedef struct measured_step {
+    mdot_configuration configuration;
+    mdot_gpu gpu;   /* referenced by the configuration */
+    double ms, gib; /* either may be 0, which is unknown */
+    char *place;    /* for messages, as "steps.csv:3" */
+} measured_step;
+
+typedef struct measured_job {
+    mdot_job *job;
+    char *cells; /* of the rows that selected it */
+} measured_job;
+
+/* Step i is of jobs[i]. Rows with the same job share one reading. */
 typedef struct measured_steps {
     const mdot_job **jobs;
-    mdot_configuration *configurations;
-    mdot_gpu *gpus; /* referenced by the configurations */
-    double *ms, *gib;
-    char **places; /* for messages, as "steps.csv:3" */
+    measured_step *item;
     size_t count;
-    mdot_job **owned; /* each job once */
-    char **owned_by;  /* for each owned job, the row cells that selected it */
+    measured_job *owned; /* each job once */
     size_t owned_count;
 } measured_steps;
 

@@ -63,7 +63,7 @@ static bool is_printed(size_t i)
  * defaults. */
 static void print_step(const measured_steps *steps, size_t i, const mdot_configuration *layout)
 {
-    const mdot_configuration *c = &steps->configurations[i];
+    const mdot_configuration *c = &steps->item[i].configuration;
     cell text;
     printf(" --measured '");
     if (strcmp(c->gpu_spec->name, layout->gpu_spec->name) != 0) {
@@ -83,8 +83,8 @@ static void print_step(const measured_steps *steps, size_t i, const mdot_configu
         else if (c->link == MDOT_LINK_DEFAULT && c->link_gbps == 0)
             printf(",link=");
     }
-    if (steps->ms[i] > 0) printf(",ms=%.15g", steps->ms[i]);
-    if (steps->gib[i] > 0) printf(",gib=%.15g", steps->gib[i]);
+    if (steps->item[i].ms > 0) printf(",ms=%.15g", steps->item[i].ms);
+    if (steps->item[i].gib > 0) printf(",gib=%.15g", steps->item[i].gib);
     putchar('\'');
 }
 

@@ -27,10 +27,10 @@ static mdot_status measure_half(mdot_context *context, const measured_steps *m, 
     mdot_status status = MDOT_OK;
     for (size_t i = first; status == MDOT_OK && i < m->count; i += 2) {
         mdot_prediction p = MDOT_INIT(mdot_prediction);
-        status = mdot_predict(context, m->jobs[i], &m->configurations[i], &p, err);
+        status = mdot_predict(context, m->jobs[i], &m->item[i].configuration, &p, err);
         if (status == MDOT_OK && calibration != NULL)
-            status = mdot_calibration_apply_to_job(calibration, m->jobs[i], &m->configurations[i], &p, err);
-        if (status == MDOT_OK && m->ms[i] > 0) *io_sum += fabs(log(p.step_ms / m->ms[i]));
+            status = mdot_calibration_apply_to_job(calibration, m->jobs[i], &m->item[i].configuration, &p, err);
+        if (status == MDOT_OK && m->item[i].ms > 0) *io_sum += fabs(log(p.step_ms / m->item[i].ms));
     }
     return status;
 }
@@ -38,7 +38,7 @@ static mdot_status measure_half(mdot_context *context, const measured_steps *m, 
 static size_t count_timed(const measured_steps *m)
 {
     size_t count = 0;
-    for (size_t i = 0; i < m->count; i++) count += m->ms[i] > 0;
+    for (size_t i = 0; i < m->count; i++) count += m->item[i].ms > 0;
     return count;
 }
 

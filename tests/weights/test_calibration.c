@@ -63,8 +63,8 @@ static mdot_calibration *calibrate_half(const measured_steps *m, const size_t or
     mdot_error err = {0};
     for (size_t i = first; i < m->count; i += 2, count++) {
         jobs[count] = m->jobs[order[i]];
-        configurations[count] = m->configurations[order[i]];
-        ms[count] = m->ms[order[i]];
+        configurations[count] = m->item[order[i]].configuration;
+        ms[count] = m->item[order[i]].ms;
     }
     mdot_status status = mdot_calibrate(shipped.context, jobs, configurations, ms, count, &calibration, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);
@@ -74,14 +74,14 @@ static mdot_calibration *calibrate_half(const measured_steps *m, const size_t or
 /* log(predicted / measured time), absolute. `calibration` may be NULL. */
 static double error_of(const measured_steps *m, size_t row, const mdot_calibration *calibration)
 {
-    const mdot_configuration *c = &m->configurations[row];
+    const mdot_configuration *c = &m->item[row].configuration;
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_error err = {0};
     mdot_status status = mdot_predict(shipped.context, m->jobs[row], c, &p, &err);
     if (status == MDOT_OK && calibration != NULL)
         status = mdot_calibration_apply_to_job(calibration, m->jobs[row], c, &p, &err);
     if (status != MDOT_OK) fail_msg("row %zu: %s", row, err.message);
-    return fabs(log(p.step_ms / m->ms[row]));
+    return fabs(log(p.step_ms / m->item[row].ms));
 }
 
 typedef struct tally {

@@ -229,7 +229,7 @@ static mdot_status predict_groups(mdot_store *store, const fit *f, const char *f
         if (status == MDOT_OK && steps.count != ids.count)
             status = mdot_fail(err, MDOT_IO, "the store has %zu groups, and its table has %zu", ids.count, steps.count);
         for (size_t i = 0; status == MDOT_OK && i < ids.count; i++)
-            status = predict_group(f, steps.jobs[i], &steps.configurations[i], &ids.item[i], err);
+            status = predict_group(f, steps.jobs[i], &steps.item[i].configuration, &ids.item[i], err);
         if (status == MDOT_OK) status = mdot_store_set_predictions(store, f->name, ids.item, ids.count, err);
     }
     free(ids.item);
