@@ -44,7 +44,8 @@ mdot_status hs_row_model_open(const char *path, const hs_row *row, hs_row_model 
     if (status == MDOT_OK) status = mdot_context_create(model->predictor, &model->context, err);
     if (status == MDOT_OK) {
         status = hs_row_model_ask(model, (const float[MOST_NUMBERS]){0}, answers, &cause);
-        if (status != MDOT_OK) mdot_fail(err, status, "%s: %s", path, cause.message);
+        if (status != MDOT_OK)
+            mdot_fail(err, status, "%s: %s; it must map %s to %s", path, cause.message, row->input, row->output);
     }
     if (status == MDOT_OK)
         *out_model = model;

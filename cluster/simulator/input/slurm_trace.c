@@ -30,9 +30,8 @@ static mdot_status add_job(const mdot_store_outcome *ended, sc_workload *workloa
                   .gpu_type = sc_copy_text(ended->gpu, &is_missing)};
     _Static_assert(MDOT_ENDED_TIMED_OUT - MDOT_ENDED_COMPLETED == MDOT_OUTCOME_TIMED_OUT - MDOT_OUTCOME_COMPLETED,
                    "a history's ends are a store's outcomes, except UNFINISHED");
-    mdot_status status = sc_workload_add(workload, job, err);
-    if (status == MDOT_OK && is_missing) status = BS_OUT_OF_MEMORY(err, "a job");
-    return status;
+    BS_TRY(sc_workload_add(workload, job, err));
+    return is_missing ? BS_OUT_OF_MEMORY(err, "a job") : MDOT_OK;
 }
 
 static mdot_status read_jobs(const char *path, char *text, size_t size, sc_workload *workload, mdot_error *err)

@@ -87,7 +87,10 @@ static void other_artefacts_are_refused_when_they_are_opened(void **state)
         mdot_error err = {0};
         assert_true(hs_row_model_open(path, &others[i], &model, &err) != MDOT_OK);
         assert_null(model);
+        char expected[64];
+        snprintf(expected, sizeof expected, "it must map %s to %s", others[i].input, others[i].output);
         assert_non_null(strstr(err.message, path));
+        assert_non_null(strstr(err.message, expected));
     }
     hs_row_model *model = NULL;
     mdot_error err = {0};
