@@ -18,17 +18,12 @@ static bool is_approximate(const ir_node *node)
            lowering != IR_LOWER_LOOP;
 }
 
-/* Does each result add products or elements of the inputs, so that their magnitudes' sum limits its rounding error? */
-static bool is_sum(const ir_node *node)
-{
-    return IR_IS_ONE_OF(node, IR_OP_MatMul, IR_OP_Gemm, IR_OP_Conv, IR_OP_ConvTranspose, IR_OP_Einsum, IR_OP_ReduceSum,
-                        IR_OP_ReduceMean);
-}
-
-/* The sums of the magnitudes; NULL for other operators. */
+/* The sums of the terms' magnitudes, which limit the results' rounding error; NULL for operators without sums. */
 static const ir_wide *sum_magnitudes(const ir_node *node, const ir_wide *const *input, ir_arena *arena)
 {
-    if (!is_sum(node)) return NULL;
+    if (!IR_IS_ONE_OF(node, IR_OP_MatMul, IR_OP_Gemm, IR_OP_Conv, IR_OP_ConvTranspose, IR_OP_Einsum, IR_OP_ReduceSum,
+                      IR_OP_ReduceMean))
+        return NULL;
     const ir_wide **positive = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
     for (int i = 0; positive != NULL && i < node->input_count; i++) {
         positive[i] = input[i];
@@ -48,6 +43,14 @@ static double greatest_finite(const ir_wide *wide, int64_t first, int64_t step, 
     for (int64_t i = first; i < end; i += step)
         if (isfinite(wide->f[i])) greatest = fmax(greatest, fabs(wide->f[i]));
     return greatest;
+}
+
+/* The magnitude of what cancels in the operator's formula: x (1 + erf), or 1 in the sum below a logarithm; usually 0. */
+static double cancelled(const ir_node *node, const ir_wide *const *input, int64_t i)
+{
+    if (IR_IS_ONE_OF(node, IR_OP_LogSoftmax, IR_OP_ReduceLogSum, IR_OP_ReduceLogSumExp)) return 1;
+    if (!IR_IS_ONE_OF(node, IR_OP_Gelu, IR_OP_MSGelu, IR_OP_BiasGelu)) return 0;
+    return fabs(input[0]->f[i] + (node->input_count > 1 ? input[1]->f[i % input[1]->count] : 0)) / 2;
 }
 
 /* Fractional powers of integers are computed in f64, so that the last digits of large ones are open. */
@@ -70,7 +73,7 @@ double ir_next_noise(uint64_t *state)
 
 /* Moves each result by up to `units` in the last place of the greatest of these: its own magnitude; an eighth of the
  * sum of its terms' magnitudes; without terms, a quarter of the greatest element in both its row and its column, or in
- * its row if there are few rows. */
+ * its row if there are few rows; and a term that cancels. */
 void ir_add_noise(const ir_node *node, const ir_wide *const *input, double units, ir_wide *wide, ir_arena *scratch,
                   uint64_t *state)
 {
@@ -86,7 +89,9 @@ void ir_add_noise(const ir_node *node, const ir_wide *const *input, double units
             double unit = units * ir_next_noise(state);
             double size =
                 sums != NULL ? fabs(sums->f[i]) / 8 : (column != NULL ? fmin(row, column[i - first]) : row) / 4;
-            if (wide->f[i] != 0 && isfinite(wide->f[i])) wide->f[i] += 0x1p-23 * unit * fmax(fabs(wide->f[i]), size);
+            double term = cancelled(node, input, i);
+            if ((wide->f[i] != 0 || term > 0) && isfinite(wide->f[i]))
+                wide->f[i] += 0x1p-23 * unit * fmax(fmax(fabs(wide->f[i]), term), size);
         }
     }
 }
