@@ -22,7 +22,7 @@
 #include <string.h>
 
 /* Accumulators: one per vector of the block, and one scalar. An arg-reduction has values first, then indices. */
-enum { MAX_ACCUMULATORS = 16 };
+enum { MAX_ACCUMULATORS = 16, MOST_UNROLLED = 64 };
 
 typedef struct nest {
     cg_emitter *e;
@@ -61,8 +61,8 @@ static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef
     if (!l->open) return;
     bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->sliced || is_limited(n, number);
     cg_range range = {cg_int(e, 0), extent_of(n, number)};
-    if (number == n->sliced) range = cg_slice_of(e, range.to);
     int64_t step = number == n->side_loop[0] ? n->side[0] : number == n->side_loop[1] ? n->side[1] : 1;
+    if (number == n->sliced) range = cg_slice_by_grain(e, range.to, step);
     cg_loop_begin(e, &l->loop, range.from, range.to, step, count, carried, guarded);
     n->scope.loops[number] = l->loop.index;
     for (int i = 0; i < count; i++) carried[i] = l->loop.carried[i];
@@ -169,6 +169,15 @@ static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRe
         return;
     }
     nest_loop loop;
+    int last = n->k->reduce_count - 1 - (n->sliding >= 0);
+    ir_dim extent = n->k->extent[n->order[depth]];
+    if (depth == last && n->sliding < 0 && ir_dim_is_number(extent) && extent.offset * block <= MOST_UNROLLED) {
+        for (int64_t i = 0; i < extent.offset; i++) {
+            n->scope.loops[n->order[depth]] = cg_int(n->e, i);
+            accumulate_taps(n, block, acc);
+        }
+        return;
+    }
     open_loop(n, &loop, n->order[depth], count, acc);
     reduce_outputs(n, depth + 1, block, count, acc);
     close_loop(n, &loop, count, acc);
@@ -261,6 +270,15 @@ static void emit_points(nest *n, int lanes, int block)
     for_points(n, block, store_point, acc);
 }
 
+/* The vectors of a block stay in the L1 cache while all points pass that share them. */
+static void emit_shared(nest *n, int lanes, int block)
+{
+    nest_loop shared = {.open = false};
+    if (n->side[0] > 1) open_loop(n, &shared, n->side_loop[0], 0, NULL);
+    emit_points(n, lanes, block);
+    close_loop(n, &shared, 0, NULL);
+}
+
 static void emit_strip(nest *n, LLVMValueRef source, LLVMValueRef target, LLVMValueRef last_start, int lanes, int block)
 {
     if (known_empty(source, target)) return;
@@ -268,7 +286,7 @@ static void emit_strip(nest *n, LLVMValueRef source, LLVMValueRef target, LLVMVa
     cg_loop loop;
     cg_loop_begin(e, &loop, source, target, (int64_t)lanes * block, 0, NULL, true);
     n->scope.loops[n->by.loop] = last_start != NULL ? cg_imin(e, loop.index, last_start) : loop.index;
-    emit_points(n, lanes, block);
+    emit_shared(n, lanes, block);
     cg_loop_end(e, &loop, NULL);
 }
 
@@ -323,7 +341,7 @@ static void choose_side(nest *n, int s, bool is_vector, int most)
             is_shared =
                 is_shared || (!pl_expr_uses_index(factor, loop) && pl_expr_uses_index(factor, n->by.loop) == is_vector);
         }
-        bool is_free = loop != n->by.loop && loop != n->sliced && loop != n->side_loop[1 - s] && !is_limited(n, loop);
+        bool is_free = loop != n->by.loop && loop != n->side_loop[1 - s] && !is_limited(n, loop);
         if (!is_free || !is_shared || !ir_dim_is_number(extent)) continue;
         for (int points = 2; points <= most; points++)
             if (extent.offset % points == 0) n->side[s] = points;
@@ -381,14 +399,15 @@ static void emit_loops(nest *n)
 
     nest_loop loops[PL_MAX_LOOPS];
     bool vector_outputs = n->by.loop >= 0 && !reduces_in_lanes(n);
+    int shared = n->side[0] > 1 ? n->side_loop[0] : -1;
     for (int i = 0; i < k->loop_count; i++)
-        if (i != n->by.loop) open_loop(n, &loops[i], i, 0, NULL);
+        if (i != n->by.loop && i != shared) open_loop(n, &loops[i], i, 0, NULL);
     if (vector_outputs)
         emit_strips(n);
     else
         emit_points(n, 1, 1);
     for (int i = k->loop_count - 1; i >= 0; i--)
-        if (i != n->by.loop) close_loop(n, &loops[i], 0, NULL);
+        if (i != n->by.loop && i != shared) close_loop(n, &loops[i], 0, NULL);
 }
 
 typedef struct special_form {

@@ -33,20 +33,25 @@ static bool read_sliding(ir_builder *b, const ir_node *node, const int64_t *kern
     return b->status == MDOT_OK;
 }
 
-/* Pads the spatial dimensions of x, from `first` on, with `value`. */
-static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first, double value)
+/* Pads the spatial dimensions of x from `begin` to `end` - 1, whose axes begin with `first`, with `value`. */
+static ir_value *padded_part(ir_builder *b, const sliding *s, ir_value *x, int first, int begin, int end, double value)
 {
     ir_dim pads[2 * MDOT_MAX_RANK] = {{0}};
     bool any = false;
     if (x == NULL) return NULL;
-    for (int i = 0; i < s->spatial; i++) {
-        pads[first + i] = s->window.before[i];
-        pads[x->type.rank + first + i] = s->window.after[i];
+    for (int i = begin; i < end; i++) {
+        pads[first + i - begin] = s->window.before[i];
+        pads[x->type.rank + first + i - begin] = s->window.after[i];
         any = any || !ir_dim_is(s->window.before[i], 0) || !ir_dim_is(s->window.after[i], 0);
     }
     if (!any) return x;
     ir_value *widths = ir_build_dims(b, pads, 2 * x->type.rank);
     return ir_build_op3(b, IR_OP_Pad, x, widths, ir_build_scalar(b, value));
+}
+
+static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first, double value)
+{
+    return padded_part(b, s, x, first, 0, s->spatial, value);
 }
 
 /* The first `count` elements along an axis. */
@@ -176,13 +181,31 @@ static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, 
     return bias != NULL ? ir_build_add(b, sum, bias) : sum;
 }
 
+/* Every second element of a row is two loads and shuffles. Before many filters, a copy of the row for each tap pays. */
+static bool copies_taps(const convolution *c)
+{
+    enum { FEWEST_FILTERS = 16 };
+    const ir_window *w = &c->s.window;
+    return c->s.spatial == 2 && c->groups == 1 && w->stride[1] == 2 && w->kernel[1] > 1 && c->filters >= FEWEST_FILTERS;
+}
+
+/* The windows of x, from rows that padding the other dimension copies: [batch, channel, tap, row, window]. */
+static ir_value *tap_rows(ir_builder *b, const convolution *c, ir_value *x)
+{
+    static const int64_t taps_first[] = {0, 1, 4, 2, 3}, taps_last[] = {0, 1, 3, 5, 4, 2};
+    x = along(b, &c->s, 1, padded_part(b, &c->s, x, 3, 1, 2, 0), 3);
+    if (x != NULL) x = ir_build_transpose(b, x, taps_first);
+    x = along(b, &c->s, 0, padded_part(b, &c->s, x, 3, 0, 1, 0), 3);
+    return x != NULL ? ir_build_transpose(b, x, taps_last) : NULL;
+}
+
 /* Convolves with all dimensions in their place: [batch, group, filter, windows …, channel, taps …], summed over
  * channels and taps. */
 static ir_value *in_place(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
 {
     int spatial = c->s.spatial;
     int64_t summed[1 + IR_MAX_SPATIAL] = {3};
-    x = windows(b, &c->s, padded(b, &c->s, x, 2, 0), 2);
+    x = copies_taps(c) ? tap_rows(b, c, x) : windows(b, &c->s, padded(b, &c->s, x, 2, 0), 2);
     if (x == NULL) return NULL;
     ir_dim window[MDOT_MAX_RANK] = {c->s.batch, ir_dim_number(c->groups), ir_dim_number(1), ir_dim_number(c->channels)};
     ir_dim kernel[MDOT_MAX_RANK] = {ir_dim_number(c->groups), ir_dim_number(c->filters), ir_dim_number(c->channels)};

@@ -72,10 +72,10 @@ static void windows_of_images_batches_and_dilations_are_read_in_place(void **sta
     assert_kernels(IMAGES("1,40,16,16", "40,40,1,1", "pads=[0, 0, 0, 0]"), "nest");
     /* with strides or rows that leave vectors half empty, only short sums are */
     assert_kernels(IMAGES("1,40,L,32", "40,40,3,3", "pads=[1, 1, 1, 1], strides=[2, 2]"), "linear nest4");
-    assert_kernels(IMAGES("1,6,L,32", "40,6,3,3", "pads=[1, 1, 1, 1], strides=[2, 2]"), "nest4");
+    assert_kernels(IMAGES("1,6,L,32", "40,6,3,3", "pads=[1, 1, 1, 1], strides=[2, 2]"), "nest5");
     assert_kernels(IMAGES("1,40,L,20", "40,40,5,5", "pads=[2, 2, 2, 2]"), "linear nest4");
     assert_kernels(IMAGES("1,2,L,20", "40,2,5,5", "pads=[2, 2, 2, 2]"), "nest4");
-    assert_kernels(IMAGES("1,3,L,64", "40,3,7,7", "pads=[3, 3, 3, 3], strides=[2, 2]"), "nest4");
+    assert_kernels(IMAGES("1,3,L,64", "40,3,7,7", "pads=[3, 3, 3, 3], strides=[2, 2]"), "nest5");
     assert_kernels(IMAGES("1,40,L,64", "40,40,1,1", "strides=[2, 2]"), "nest");
     /* by channel, a copy with the channels last does not pay for one convolution */
     assert_kernels(IMAGES("1,40,L,16", "40,1,3,3", "pads=[1, 1, 1, 1], group=40"), "nest4");
@@ -184,6 +184,26 @@ static void overlapping_windows_of_a_channel_are_summed(void **state)
     }
 }
 
+/* Before 16 filters, windows that move by two read rows that are copied for each tap. */
+static void rows_are_copied_for_taps_of_windows_that_move_by_two(void **state)
+{
+    (void)state;
+    static const int64_t few[] = {3, 18, 0};
+    static const char *const shapes[] = {"2,3,L,41", "1,2,9,L"};
+    static const char *const attributes[] = {
+        "3,3]\ny = Conv(x, w) {pads=[1, 1, 1, 1], strides=[2, 2]",
+        "3,3]\ny = Conv(x, w) {pads=[0, 0, 1, 1], strides=[1, 2]",
+        "2,5]\ny = Conv(x, w) {pads=[0, 2, 0, 2], strides=[2, 2]",
+        "3,2]\ny = Conv(x, w) {pads=[2, 2, 1, 0], strides=[3, 2], dilations=[1, 2]"};
+    char notation[512];
+    for (size_t c = 0; c < sizeof shapes / sizeof *shapes * (sizeof attributes / sizeof *attributes); c++) {
+        const char *shape = shapes[c % 2];
+        snprintf(notation, sizeof notation, "x = input f32[%s]\nw = weights f32[18,%c,%s}\nr = Relu(y)\nreturn r\n",
+                 shape, shape[2], attributes[c / 2]);
+        assert_code_agrees_everywhere(notation, few);
+    }
+}
+
 static void images_have_windows_in_two_dimensions(void **state)
 {
     (void)state;
@@ -260,6 +280,7 @@ int main(void)
         cmocka_unit_test(strides_and_wide_padding_are_read_in_place),
         cmocka_unit_test(groups_are_convolved_separately),
         cmocka_unit_test(overlapping_windows_of_a_channel_are_summed),
+        cmocka_unit_test(rows_are_copied_for_taps_of_windows_that_move_by_two),
         cmocka_unit_test(images_have_windows_in_two_dimensions),
         cmocka_unit_test(weights_may_be_inputs),
         cmocka_unit_test(poolings_take_the_greatest_or_the_mean),
