@@ -118,6 +118,9 @@ static mdot_status read_header(bs_csv *csv, const char *header, mdot_error *err)
     } else {
         line = take_line(csv, true);
         if (line == NULL) return mdot_fail(err, MDOT_MALFORMED, "%s: the table is empty", csv->path);
+        if (*line == '{' || *line == '[')
+            return bs_csv_fail(csv, err, MDOT_MALFORMED,
+                               "JSON in place of a table; write its rows as CSV, for example with pandas' to_csv");
         if (strchr(line, ',') == NULL && strpbrk(line, "|;\t") != NULL) csv->separator = *strpbrk(line, "|;\t");
     }
     return split(csv, line, csv->header, &csv->header_count, err);

@@ -89,7 +89,7 @@ static mdot_status converge(converge_request *r, const char *path, mdot_error *e
     mdot_error reason;
     mdot_convergence convergence = MDOT_INIT(mdot_convergence);
     static const char *const steps_end[] = {"step", "steps", "iteration", "iter", "epoch", NULL},
-                             *const losses_end[] = {"loss", "value", NULL};
+                             *const losses_end[] = {"loss", "value", "loss_step", NULL};
     int at[2] = {0};
     bool is_row, is_lost = false;
     size_t count = 0;

@@ -105,6 +105,15 @@ static void resample(const curve *c, fit best, double target, double *out_steps)
     }
 }
 
+/* Do more than three quarters of all pairs of points rise, as an accuracy's? */
+static bool rises(const curve *c)
+{
+    size_t rising = 0;
+    for (size_t i = 0; i < c->count; i++)
+        for (size_t k = 0; k < i; k++) rising += c->losses[i] > c->losses[k];
+    return 8 * rising > 3 * c->count * (c->count - 1);
+}
+
 static mdot_status check(const double *steps, const double *losses, size_t count, double target, mdot_error *err)
 {
     if (!(target > 0 && isfinite(target)))
@@ -136,7 +145,7 @@ mdot_status mdot_steps_to_loss(const double *steps, const double *losses, size_t
         sum += c.losses[i] - (i >= window ? c.losses[i - window] : 0);
         if (sum / (double)(i < window ? i + 1 : window) <= target) break;
     }
-    if (i == c.count && best.slope == 0)
+    if (rises(&c) || (i == c.count && best.slope == 0))
         return BS_INVALID(err, "the losses do not decrease; record more, or give a falling one, as 1 - accuracy");
     resample(&c, best, target, samples);
     for (size_t sample = 0; i < c.count && sample < SAMPLES; sample++) samples[sample] = c.steps[i]; /* reached */

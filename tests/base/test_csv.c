@@ -171,6 +171,9 @@ static void faults_name_their_line(void **state)
     } cases[] = {
         {"", "t.csv: the table is empty"},
         {"\n# nothing\n", "t.csv: the table is empty"},
+        {"\n{\"step\": 1, \"loss\": 2}\n",
+         "t.csv:2: JSON in place of a table; write its rows as CSV, for example with pandas' to_csv"},
+        {"[\n  {", "t.csv:1: JSON in place of a table; write its rows as CSV, for example with pandas' to_csv"},
         {"a,\"b\n1,2\n", "t.csv:1: a quote is not closed"},
         {"a,b\n1,\"2\n", "t.csv:2: a quote is not closed"},
         {"a,b\n1,2\n\n\"1\"x,2\n", "t.csv:4: characters follow a closing quote"},

@@ -158,6 +158,19 @@ static void refuse(const curve *c, double target, const char *reason)
     assert_memory_equal(&answer, &before, sizeof answer);
 }
 
+/* An accuracy is above its target when it has reached it, unlike a loss. */
+static void rising_curves_are_refused_at_every_target(void **state)
+{
+    (void)state;
+    static const double targets[] = {1e-3, .2, .5, .8, .95, 2};
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+            curve c = make(seed % 2 ? 12 : 200, 10, 0, .5, .02, seed);
+            for (size_t k = 0; k < c.count; k++) c.losses[k] = fmax(.9 - c.losses[k] * .3, 0);
+            refuse(&c, targets[i], "the losses do not decrease; record more, or give a falling one, as 1 - accuracy");
+        }
+}
+
 static void other_curves_are_refused(void **state)
 {
     (void)state;
@@ -204,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_target_below_the_asymptote_is_never_reached),
         cmocka_unit_test(a_reached_target_is_answered_by_its_step),
         cmocka_unit_test(lower_targets_take_more_steps),
+        cmocka_unit_test(rising_curves_are_refused_at_every_target),
         cmocka_unit_test(other_curves_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
