@@ -2,7 +2,6 @@
 #include "cli/predict/predict_request.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +33,8 @@ static mdot_status load_of(mdot_context *context, const mdot_job *job, const mdo
     if (calibration == NULL) return MDOT_OK;
     BS_TRY(mdot_predict(context, job, c, &p, err));
     BS_TRY(mdot_calibration_apply_to_job(calibration, job, c, &p, err));
-    out->compute_share = fmin(out->compute_share * out->step_ms / p.step_ms, 1);
-    out->memory_share = fmin(out->memory_share * out->step_ms / p.step_ms, 1);
+    out->compute_share *= out->step_ms / p.step_ms;
+    out->memory_share *= out->step_ms / p.step_ms;
     out->step_ms = p.step_ms;
     out->peak_memory_bytes = p.peak_memory_bytes;
     out->reserved_bytes = p.reserved_bytes;
@@ -81,8 +80,9 @@ mdot_status predict_beside(const predict_request *r, mdot_context *context, pred
         status = mdot_predict_beside(pairs, &loads[side], &loads[1 - side], &answers->beside[side], err);
     }
     if (status == MDOT_OK && answers->beside[0].extrapolated != 0 && !r->reading.quiet)
-        cli_message("predict", "warning: --beside was measured on K80, P100 and V100; other GPUs are assumed to slice "
-                               "time, with a wide interval: measure a pair before you rely on it");
+        cli_message("predict",
+                    "warning: no pairs were measured on this kind of GPU; --beside assumes time slicing, with "
+                    "a wide interval: measure a pair before you rely on it");
     mdot_context_destroy(pairs);
     mdot_predictor_close(interference);
     return status;

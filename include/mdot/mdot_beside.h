@@ -19,8 +19,8 @@ typedef struct mdot_gpu_load {
     double gpu_busy_ms;    /* time in which the GPU computes, up to step_ms; 0 with host_busy_ms 0: an idle job */
     double host_busy_ms;   /* time in which the host launches kernels, up to step_ms */
     double operator_count; /* operators in the job */
-    double compute_share;  /* fraction of the GPU's peak FLOP rate during step_ms */
-    double memory_share;   /* fraction of its peak memory bandwidth */
+    double compute_share;  /* fraction of the GPU's peak FLOP rate during step_ms; above 1 counts as 1 */
+    double memory_share;   /* fraction of its peak memory bandwidth; above 1 counts as 1 */
     double fp32_tflops;    /* the GPU's peak rate in fp32, 10^12/s */
     double memory_gbps;    /* its peak memory bandwidth, 10^9 bytes per second */
     uint64_t peak_memory_bytes, reserved_bytes, usable_bytes; /* mdot_prediction's */
@@ -34,7 +34,7 @@ typedef struct mdot_beside {
     double step_ms;                        /* step time beside the partner */
     double reserved_bytes;                 /* memory of both processes */
     bool fits;                             /* reserved_bytes are at most the GPU's usable bytes */
-    uint32_t extrapolated; /* 1: the GPU is unlike those with measured pairs, and is assumed to slice time */
+    uint32_t extrapolated; /* 1: unlike the measured pairs; interference.mdot then assumes that the GPU slices time */
 } mdot_beside;
 
 /* Computes a job's load on the configuration's GPU. It allocates memory, as mdot_explain does.
@@ -53,7 +53,7 @@ mdot_status mdot_gpu_load_of(mdot_context *context, const mdot_job *job, const m
  * @param context of interference.mdot: its entry "predict" reads own and partner, f32 [1, 9], and writes
  *     slowdown, f32 [1, 3]: the 5 %, 50 % and 95 % quantiles. The nine numbers are step_ms, gpu_busy_ms / step_ms,
  *     gpu_busy_ms / operator_count, compute_share, memory_share, host_busy_ms / step_ms, peak memory in GiB,
- *     fp32_tflops, memory_gbps
+ *     fp32_tflops, memory_gbps. A second output, outside_training, f32 [1, 1], is optional: above 0 is `extrapolated`
  * @param load the job's load
  * @param partner the other job's load, on the same GPU model
  * @param out_beside receives the answer

@@ -101,6 +101,20 @@ def test_the_graph_is_the_process() -> None:
         assert export.difference(model, fitted, loads) < 2e-3
 
 
+def test_cards_unlike_the_measured_ones_are_outside_training() -> None:
+    import onnxruntime
+
+    pairs = made()
+    fitted = process.fit(pairs.loads, pairs.slowdowns)
+    session = onnxruntime.InferenceSession(export.to_onnx(fitted, 1.7).SerializeToString(), providers=["CPUExecutionProvider"])
+    for factor in (0.1, 0.7, 1, 1.3, 2, 1e3):
+        loads = pairs.loads[:20].copy()
+        loads[..., process.RATES] *= factor
+        for (own, partner), known in zip(loads.astype(np.float32), fitted.familiarity(loads), strict=True):
+            outside = session.run(["outside_training"], {"own": own[None], "partner": partner[None]})[0]
+            assert outside.shape == (1, 1) and (outside[0, 0] > 0) == (known < export.LEAST_FAMILIARITY)
+
+
 def test_an_idle_partner_costs_nothing() -> None:
     import onnxruntime
 

@@ -10,8 +10,7 @@
 
 enum { LOAD_NUMBERS = 9, QUANTILES = 3 };
 
-static const double MAXIMUM = 1e12;      /* of a load's number */
-static const double LIKE_MEASURED = 0.5; /* twice the distance at which time slicing takes over (lab's interference) */
+static const double MAXIMUM = 1e12; /* of a load's number */
 
 static const bs_struct_version load_type = BS_SIZED(mdot_gpu_load, usable_bytes);
 static const bs_struct_version beside_type = BS_SIZED(mdot_beside, extrapolated);
@@ -68,8 +67,8 @@ static mdot_status read_load(const mdot_gpu_load *from, const char *name, mdot_g
     const double all[LOAD_NUMBERS] = {out->step_ms,
                                       fmin(out->gpu_busy_ms / out->step_ms, 1),
                                       out->gpu_busy_ms / fmax(out->operator_count, 1),
-                                      out->compute_share,
-                                      out->memory_share,
+                                      fmin(out->compute_share, 1),
+                                      fmin(out->memory_share, 1),
                                       fmin(out->host_busy_ms / out->step_ms, 1),
                                       (double)out->peak_memory_bytes / (1u << 30),
                                       out->fp32_tflops,
@@ -98,45 +97,35 @@ static bool is_tensor(const mdot_tensor_info *tensor, const char *name, int64_t 
 static mdot_status check_artefact(const mdot_predictor *predictor, mdot_error *err)
 {
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
-    mdot_tensor_info own = MDOT_INIT(mdot_tensor_info), partner = own, slowdown = own;
+    mdot_tensor_info own = MDOT_INIT(mdot_tensor_info), partner = own, slowdown = own, outside = own;
     mdot_status status = mdot_predictor_get_entry(predictor, 0, &entry);
-    if (status == MDOT_OK && entry.input_count == 2 && entry.output_count == 1) {
+    if (status == MDOT_OK && entry.input_count == 2 && entry.output_count <= 2) {
         mdot_predictor_get_input(predictor, 0, 0, &own);
         mdot_predictor_get_input(predictor, 0, 1, &partner);
         mdot_predictor_get_output(predictor, 0, 0, &slowdown);
+        if (entry.output_count == 2) mdot_predictor_get_output(predictor, 0, 1, &outside);
         if (is_tensor(&own, "own", LOAD_NUMBERS) && is_tensor(&partner, "partner", LOAD_NUMBERS) &&
-            is_tensor(&slowdown, "slowdown", QUANTILES))
+            is_tensor(&slowdown, "slowdown", QUANTILES) &&
+            (entry.output_count == 1 || is_tensor(&outside, "outside_training", 1)))
             return MDOT_OK;
     }
     return mdot_fail(err, MDOT_INCOMPATIBLE,
                      "the artefact predicts no slowdown: its entry must read own and partner, f32 [1, 9], and write "
-                     "slowdown, f32 [1, 3], as interference.mdot does");
-}
-
-/* Is the GPU like one of the models with measured pairs, by the logarithms of both rates? */
-static bool is_like_measured(const mdot_gpu_load *load)
-{
-    static const char *const measured[] = {"K80", "P100-PCIe-16GB", "V100-SXM-16GB"};
-    const mdot_gpu *gpu;
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
-        if (rt_gpu_find(measured[i], &gpu, NULL) == MDOT_OK &&
-            hypot(log(load->fp32_tflops / gpu->fp32_tflops), log(load->memory_gbps / gpu->memory_gbps)) < LIKE_MEASURED)
-            return true;
-    return false;
+                     "slowdown, f32 [1, 3], and perhaps outside_training, f32 [1, 1], as interference.mdot does");
 }
 
 static mdot_status predict_beside(mdot_context *context, const mdot_gpu_load *load, const mdot_gpu_load *partner,
                                   mdot_beside *out, mdot_error *err)
 {
     mdot_gpu_load own, other;
-    float numbers[2][LOAD_NUMBERS], slowdown[QUANTILES];
+    float numbers[2][LOAD_NUMBERS], slowdown[QUANTILES], outside = 0;
     BS_TRY(read_load(load, "load", &own, numbers[0], err));
     BS_TRY(read_load(partner, "partner", &other, numbers[1], err));
     BS_TRY(check_artefact(rt_context_predictor(context), err));
     if (own.fp32_tflops != other.fp32_tflops || own.memory_gbps != other.memory_gbps)
         return BS_INVALID(err, "mdot_predict_beside: the loads belong to two GPU models, but the jobs share one GPU");
     const void *const inputs[] = {numbers[0], numbers[1]};
-    void *const outputs[] = {slowdown};
+    void *const outputs[] = {slowdown, &outside};
     rt_item item = {inputs, outputs};
     rt_run_many(context, rt_entry(rt_predictor_artefact(rt_context_predictor(context))->table, 0), 0, &item, 1);
     if (!(slowdown[0] >= 1 && slowdown[1] >= slowdown[0] && slowdown[2] >= slowdown[1] && isfinite(slowdown[2])))
@@ -149,7 +138,7 @@ static mdot_status predict_beside(mdot_context *context, const mdot_gpu_load *lo
                          .step_ms = own.step_ms * (double)slowdown[1],
                          .reserved_bytes = bytes,
                          .fits = bytes <= (double)own.usable_bytes,
-                         .extrapolated = !is_like_measured(&own)};
+                         .extrapolated = outside > 0};
     return MDOT_OK;
 }
 

@@ -51,7 +51,7 @@ class Beside:
     """Memory of both processes."""
     fits: bool
     extrapolated: bool = False
-    """The GPU is unlike those with measured pairs (K80, P100, V100), and is assumed to slice time."""
+    """The GPU is unlike those with measured pairs, and is assumed to slice time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +112,8 @@ def _corrected(load: GpuLoad, answer: Prediction) -> GpuLoad:
     return dataclasses.replace(
         load,
         step_ms=answer.step_ms,
-        compute_share=min(load.compute_share * ratio, 1),
-        memory_share=min(load.memory_share * ratio, 1),
+        compute_share=load.compute_share * ratio,
+        memory_share=load.memory_share * ratio,
         peak_memory_bytes=answer.peak_memory_bytes,
         reserved_bytes=answer.reserved_bytes,
     )

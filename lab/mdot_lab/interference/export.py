@@ -10,6 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 from mdot_lab.interference.pairs import NUMBERS
 from mdot_lab.interference.process import BUSY, CARD_SCALE, COMPUTE, GATE, HOST, LEAST, LEAST_USE, MEMORY, RATES, Process
 
+LEAST_FAMILIARITY = float(np.exp(-2))
+"""Below it, the card is unlike the measured ones: two CARD_SCALE from the nearest."""
+
 
 class Graph:
     def __init__(self) -> None:
@@ -97,9 +100,11 @@ def to_onnx(process: Process, factor: float) -> onnx.ModelProto:
     busy[[BUSY, HOST]] = -GATE
     gate = graph.node("Sub", graph.constant(1.0), graph.node("Exp", graph.node("MatMul", "partner", graph.constant(busy))))
     graph.node("Exp", graph.node("Mul", logarithms, gate), out="slowdown")
+    graph.node("Sub", graph.constant(LEAST_FAMILIARITY), familiar, out="outside_training")
     tensor = helper.make_tensor_value_info
     made = helper.make_graph(graph.nodes, "interference", [tensor(name, TensorProto.FLOAT, [1, len(NUMBERS)]) for name in ("own", "partner")],
-                             [tensor("slowdown", TensorProto.FLOAT, [1, 3])], graph.constants)
+                             [tensor("slowdown", TensorProto.FLOAT, [1, 3]), tensor("outside_training", TensorProto.FLOAT, [1, 1])],
+                             graph.constants)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model

@@ -103,7 +103,8 @@ static void an_idle_partner_costs_nothing(void **state)
     }
 }
 
-/* A measured step may be shorter than the predicted times of GPU and host, which then are busy all the time. */
+/* A measured step may be shorter than the predicted times of GPU and host, which then are busy all the time, and shares
+ * may exceed 1. */
 static void no_part_of_a_step_is_longer_than_the_step(void **state)
 {
     (void)state;
@@ -113,6 +114,8 @@ static void no_part_of_a_step_is_longer_than_the_step(void **state)
         mdot_gpu_load busy = own;
         busy.operator_count = own.operator_count * own.step_ms / own.gpu_busy_ms; /* keeps the time of an operator */
         busy.gpu_busy_ms = busy.host_busy_ms = own.step_ms;
+        own.compute_share = own.memory_share = between(1, 9);
+        busy.compute_share = busy.memory_share = 1;
         if (busy.operator_count < 1) continue;
         assert_within(beside(&own, &partner).slowdown, beside(&busy, &partner).slowdown, 1e-4);
         assert_within(beside(&partner, &own).slowdown, beside(&partner, &busy).slowdown, 1e-4);
@@ -371,6 +374,50 @@ static void other_artefacts_are_refused(void **state)
     }
 }
 
+/* Other second outputs are refused. Without one, nothing is extrapolated; here, steps above 2 ms are. */
+static void the_artefact_says_what_is_outside_its_pairs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *shape;
+        bool is_right;
+    } outputs[] = {{"outside_training", "9,1", true},
+                   {"outside", "9,1", false},
+                   {"outside_training", "9,2", false},
+                   {NULL, "9,1", true}};
+    static const float zeros[27] = {0}, ones[3] = {1, 1, 1}, step[18] = {1}, two = 2;
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "own", MDOT_DTYPE_F32, "1,9");
+        onnx_input(b, "partner", MDOT_DTYPE_F32, "1,9");
+        onnx_initializer(b, "zeros", MDOT_DTYPE_F32, "9,3", zeros);
+        onnx_initializer(b, "ones", MDOT_DTYPE_F32, "1,3", ones);
+        onnx_initializer(b, "step", MDOT_DTYPE_F32, outputs[i].shape, step);
+        onnx_initializer(b, "two", MDOT_DTYPE_F32, "1", &two);
+        onnx_node(b, "MatMul", "partner,zeros", "nothing");
+        onnx_node(b, "Add", "nothing,ones", "slowdown");
+        onnx_node(b, "MatMul", "own,step", "own_step");
+        onnx_node(b, "Sub", "own_step,two", outputs[i].name != NULL ? outputs[i].name : "unused");
+        onnx_output(b, "slowdown");
+        if (outputs[i].name != NULL) onnx_output(b, outputs[i].name);
+        predict_fixture f = {0};
+        predict_open(&f, b);
+        mdot_gpu_load own = random_load(15.7, 900);
+        own.gpu_busy_ms = own.host_busy_ms = 0;
+        for (int tenth = 1; tenth < 40; tenth++) {
+            mdot_beside answer = MDOT_INIT(mdot_beside);
+            own.step_ms = tenth / 10.0;
+            if (!outputs[i].is_right) {
+                refuse(&own, &own, f.context, MDOT_INCOMPATIBLE, "outside_training, f32 [1, 1]");
+                continue;
+            }
+            assert_int_equal(mdot_predict_beside(f.context, &own, &own, &answer, NULL), MDOT_OK);
+            assert_int_equal(answer.extrapolated, outputs[i].name != NULL && tenth > 20);
+        }
+        predict_close(&f);
+    }
+}
+
 /* Every triple of these numbers: only those that ascend from 1 and are finite are an answer. */
 static void slowdowns_must_ascend_from_1(void **state)
 {
@@ -431,6 +478,7 @@ int main(void)
                                        cmocka_unit_test(bad_loads_and_artefacts_are_refused),
                                        cmocka_unit_test(slowdowns_must_ascend_from_1),
                                        cmocka_unit_test(other_artefacts_are_refused),
+                                       cmocka_unit_test(the_artefact_says_what_is_outside_its_pairs),
                                        cmocka_unit_test(missing_arguments_are_refused)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
