@@ -19,7 +19,7 @@ endif()
 install(TARGETS ${base_targets} EXPORT mdot-base ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT base)
 install(EXPORT mdot-base NAMESPACE mdot:: FILE mdot-base.cmake DESTINATION ${MDOT_CMAKE_FOLDER} COMPONENT base)
 install(DIRECTORY base DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mdot-base COMPONENT base FILES_MATCHING PATTERN *.h)
-install(FILES runtime/job/configuration_table.h runtime/job/configuration.def
+install(FILES runtime/job/configuration_table.h runtime/job/configuration.def runtime/job/option_words.def
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mdot-base/runtime/job COMPONENT base)
 install(FILES cmake/MdotFlags.cmake cmake/MdotLibrary.cmake cmake/MdotTest.cmake cmake/library.pc.in cmake/man.awk
         DESTINATION ${MDOT_CMAKE_FOLDER} COMPONENT base)

@@ -101,7 +101,7 @@ typedef struct rt_option {
 static const bs_choice_word rt_option_words[] = {
 #define OPTION_WORD(word, name) {word, name, false},
 #define OPTION_SYNONYM(word, name) {word, name, true},
-#include "runtime/job/configuration.def"
+#include "runtime/job/option_words.def"
     {NULL, NULL, false}};
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */

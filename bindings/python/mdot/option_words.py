@@ -1,5 +1,5 @@
 """Words of other programs for options and choices. scripts/write-tables.sh writes this file from
-configuration.def in runtime/job: edit the table instead."""
+configuration.def and option_words.def in runtime/job: edit the tables instead."""
 
 from __future__ import annotations
 
