@@ -9,6 +9,7 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     if (!rt_measure_op_costs(job, &a->op_costs)) return false;
     const rt_fusing *fusing = a->op_costs.fusing;
     if (!rt_find_sharding(job, a->op_costs.cost, &a->sharding)) return false;
+    rt_sum_inner_tensors(job, &a->sharding, a->op_costs.inner, a->inner);
     if (!rt_group_operators(job, NULL, NULL, &a->groups)) return false;
     if (!rt_group_operators(job, &a->sharding, fusing, &a->sharded_groups)) return false;
     a->roofline_inputs = rt_collect_roofline_inputs(job, &a->sharding, fusing, &a->sharded_groups);

@@ -15,7 +15,8 @@ struct rt_analysis {
     rt_roofline_inputs *roofline_inputs; /* of each of sharded_groups (rt_collect_roofline_inputs) */
     rt_roofline_inputs *roofline_sums;   /* of those inputs, by kind (rt_sum_roofline_inputs) */
     size_t roofline_sum_count;
-    double chained_part; /* of the kernels (rt_chained_part) */
+    double chained_part;       /* of the kernels (rt_chained_part) */
+    rt_inner_tensors inner[2]; /* rt_sum_inner_tensors */
     rt_activation_table activations;
     rt_job_totals totals;
     rt_update_parts update_parts;

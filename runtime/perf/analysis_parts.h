@@ -12,14 +12,24 @@ typedef struct rt_fusing {
 
 /* Can graph compilers fuse the operator with its neighbours? */
 bool rt_can_fuse(const mdot_job_operator *op);
-/* Adds the traffic of fused kernels to `fusing`, an array with one element per operator. Returns false if memory runs
- * out. */
-bool rt_measure_fused_kernels(const mdot_job *job, rt_fusing *fusing);
+
+/* fp32 bytes of one sample that autograd keeps inside of blocks, unless fused kernels compute them again. */
+typedef struct rt_inner_tensors {
+    double bytes, copied_bytes; /* results; operands that composed norms convert to fp32, if they have other types */
+} rt_inner_tensors;
+
+/* Adds the traffic of fused kernels to `fusing`, and fills `inner`, arrays with one element per operator. Returns false
+ * if memory runs out. */
+bool rt_measure_fused_kernels(const mdot_job *job, rt_fusing *fusing, rt_inner_tensors *inner);
+/* Adds them up: whole under tensor parallelism, and sharded. */
+void rt_sum_inner_tensors(const mdot_job *job, const rt_sharding *sharding, const rt_inner_tensors *inner,
+                          rt_inner_tensors out_sums[2]);
 
 /* Arrays indexed by operator. */
 typedef struct rt_op_costs {
     double *cost; /* only for comparing operators with each other */
     rt_fusing *fusing;
+    rt_inner_tensors *inner;
 } rt_op_costs;
 
 /* Returns false if memory runs out. The caller frees the arrays in either case. */

@@ -43,14 +43,16 @@ bool rt_measure_op_costs(const mdot_job *job, rt_op_costs *out_costs)
     size_t count = job->info.operator_count;
     out_costs->cost = calloc(count, sizeof *out_costs->cost);
     out_costs->fusing = calloc(count, sizeof *out_costs->fusing);
-    if (out_costs->cost == NULL || out_costs->fusing == NULL) return false;
+    out_costs->inner = calloc(count, sizeof *out_costs->inner);
+    if (out_costs->cost == NULL || out_costs->fusing == NULL || out_costs->inner == NULL) return false;
     for (size_t i = 0; i < count; i++) out_costs->cost[i] = cost_of(&job->operators[i]);
     measure_fusing(job, out_costs->fusing);
-    return rt_measure_fused_kernels(job, out_costs->fusing);
+    return rt_measure_fused_kernels(job, out_costs->fusing, out_costs->inner);
 }
 
 void rt_free_op_costs(rt_op_costs *costs)
 {
     free(costs->cost);
     free(costs->fusing);
+    free(costs->inner);
 }

@@ -37,6 +37,10 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
  * offloaded. */
 double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *resolved);
 
+/* Bytes per sample on one GPU that fused kernels of the framework do not keep, and other kernels do. A record of a
+ * network in half precision has fp32 copies. */
+double rt_inner_bytes(const mdot_job *job, const rt_resolved_configuration *resolved, bool has_copies);
+
 /* Fills a pass's moments on one GPU, at most MDOT_PEAK_MOMENTS_MAX, and returns the number; 0 if the job lacks a
  * record. A case without a record scales the nearest one by the ratio of analytic estimates. */
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,

@@ -44,16 +44,39 @@ static double analytic_bytes(const mdot_job *job, const rt_resolved_configuratio
  * stay whole, too. They add at most a quarter: one byte for each branch, beside the operand and the result of a
  * normalisation. */
 #define LARGEST_EXCESS 1.25
-static double sharded_part(const mdot_job *job, const rt_resolved_configuration *resolved, double recorded)
+
+static const rt_activations *without_logits(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     rt_activation_case activation_case = resolved->activation_case;
-    if (job->analysis->totals.logits > 0) activation_case.loss = MDOT_LOSS_FUSED; /* the one without logits */
-    const rt_activations *a = rt_activations_of(&job->analysis->activations, &activation_case);
+    if (job->analysis->totals.logits > 0) activation_case.loss = MDOT_LOSS_FUSED;
+    return rt_activations_of(&job->analysis->activations, &activation_case);
+}
+
+static double analytic_on_gpu(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const rt_activations *a = without_logits(job, resolved);
+    return (a->whole / resolved->replicated + (a->all - a->whole) / resolved->shard.tensor) / resolved->sequence;
+}
+
+static double sharded_part(const mdot_job *job, const rt_resolved_configuration *resolved, double recorded)
+{
+    const rt_activations *a = without_logits(job, resolved);
     if (!(a->all > 0) || !(recorded > 0)) return 1 / (resolved->shard.tensor * resolved->sequence);
     double excess = fmin(recorded - a->all, (LARGEST_EXCESS - 1) * a->whole);
     double whole = fmin(excess > 0 ? a->whole + excess : a->whole * recorded / a->all, recorded);
     double on_gpu = whole / resolved->replicated + (recorded - whole) / resolved->shard.tensor;
     return on_gpu / recorded / resolved->sequence;
+}
+
+/* The part that fused kernels keep of `on_gpu`, the recorded bytes per sample on one GPU besides the logits. At least
+ * as much stays as the analysis expects, because the program may have run fused kernels itself. */
+static double fused_part(const mdot_job *job, const rt_resolved_configuration *resolved, double on_gpu)
+{
+    bool is_autocast = resolved->activation_case.type == RT_ACTIVATION_AMP;
+    double inner = rt_inner_bytes(job, resolved, true);
+    if (inner == 0 || !(on_gpu > 0)) return 1;
+    double expected = analytic_on_gpu(job, resolved) - rt_inner_bytes(job, resolved, is_autocast);
+    return fmax(on_gpu - inner, fmin(on_gpu, expected)) / on_gpu;
 }
 
 /* The largest moment besides the logits, in bytes per sample. */
@@ -99,6 +122,26 @@ static double kept_logits(const mdot_job *job, const rt_resolved_configuration *
     return (width + WEIGHT_BYTES + copy * part) / whole * recorded / parts;
 }
 
+static double element_bytes(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
+}
+
+/* The bytes at a moment that are independent of the batch. Autograd holds the gradient of a head that is tied to a table
+ * up to the gradient of the table. Stages have one of both, and Megatron adds gradients to its main ones at once. */
+static double step_bytes(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_precision precision,
+                         double recorded, double sharded)
+{
+    const rt_parts *tied = &job->analysis->sharding.tied;
+    const rt_shard *shard = &resolved->shard, whole = {.tensor = 1, .experts = 1, .of = {1, 1, 1}};
+    double elements = rt_sum_elements(rt_part_of(tied, &whole)), table = element_bytes(precision) * elements;
+    double held = table > 0 ? table * floor(recorded / table) : 0, others = recorded - held;
+    bool is_separate = shard->of[RT_PIPELINE_BEFORE] == 0 || shard->of[RT_PIPELINE_AFTER] == 0;
+    if (is_separate || rt_is_megatron(&resolved->configuration.c)) held = 0;
+    if (held > 0) held *= rt_sum_elements(rt_part_of(tied, shard)) / elements;
+    return held + shard->of[RT_PIPELINE_BLOCKS] * sharded * others;
+}
+
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
                            mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX])
 {
@@ -110,7 +153,8 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     if (!(p->analytic_bytes[record] > 0)) return 0;
     const mdot_recorded_memory *r = &p->records[record];
     double scale = analytic_bytes(job, resolved, r) / p->analytic_bytes[record];
-    double sharded = sharded_part(job, resolved, scale * largest_of(r));
+    double largest = scale * largest_of(r), sharded = sharded_part(job, resolved, largest);
+    sharded *= fused_part(job, resolved, sharded * largest);
     double blocks = resolved->shard.of[RT_PIPELINE_BLOCKS];
     rt_activation_type type = rt_activation_type_of(r->precision);
     const rt_parts *half = &job->analysis->sharding.half_parameters;
@@ -127,19 +171,15 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
             copies = m->weight_copies * copied / all_copied;
         double logits = with_logits * kept_logits(job, resolved, m->logits);
         double others = sharded * (m->per_sample - m->logits);
-        out_moments[i] = (mdot_peak_moment){.per_sample = scale * (blocks * others + logits),
-                                            .per_step = scale * sharded * blocks * m->per_step,
-                                            .per_square = scale * sharded * blocks * m->per_square,
-                                            .weight_copies = copies,
-                                            .gradients = m->gradients,
-                                            .logits = scale * logits};
+        out_moments[i] =
+            (mdot_peak_moment){.per_sample = scale * (blocks * others + logits),
+                               .per_step = scale * step_bytes(job, resolved, r->precision, m->per_step, sharded),
+                               .per_square = scale * sharded * blocks * m->per_square,
+                               .weight_copies = copies,
+                               .gradients = m->gradients,
+                               .logits = scale * logits};
     }
     return r->moment_count;
-}
-
-static double element_bytes(mdot_precision precision)
-{
-    return precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
 }
 
 double rt_weight_bytes(const mdot_job *job, double width, double frozen_width, double elements)
