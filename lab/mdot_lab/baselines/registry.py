@@ -39,12 +39,12 @@ class Baseline:
 
 
 BASELINES = (
-    Baseline("horus", "Horus: boosted trees on sums over the graph", horus),
+    Baseline("horus", "after Horus: boosted trees on sums over the graph", horus),
     Baseline("dnnabacus", "DNNAbacus: boosted trees on counts of successive types", dnnabacus),
     Baseline("dnnabacus searched", "DNNAbacus: the same inputs and a searched model", dnnabacus.Searched),
     Baseline("pei", "after Pei et al.: a linear model of layers", pei),
     Baseline("li", "after Li, Sun and Jog: linear models by kind of kernel", li),
-    Baseline("seer analytic", "SEER: three classes of kernels", seer_analytic),
+    Baseline("seer analytic", "after SEER: three classes of kernels", seer_analytic),
     Baseline("seer", "after SEER: boosted trees on sums by kind of kernel", seer),
     Baseline("trees", "boosted trees on sums by kind and counts by type", trees),
     Baseline("perfnet", "PerfNet: one perceptron per operator, summed", perfnet),
