@@ -108,6 +108,7 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
     if kind not in models.list_models():
         raise NotFoundError(f"torchvision has no network {kind!r}; {_elsewhere(kind, models.list_models(), settings)}")
     make = models.get_model_builder(kind)
+    refuse_unknown(settings, _parameters_in(sys.modules[make.__module__]), kind)
     arguments: dict[str, Any] = {"weights": None, **settings}
     if "weights_backbone" in inspect.signature(make).parameters:
         arguments.setdefault("weights_backbone", None)
@@ -129,16 +130,24 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
     return Network(kind, model, args, {}, losses.classification, (_classes(batch),))
 
 
+def _parameters_in(module: Any) -> set[str]:
+    """The parameters of a module's networks and functions. Some networks ignore all others in silence."""
+    kinds = [one for one in vars(module).values() if inspect.isfunction(one) or (inspect.isclass(one) and issubclass(one, nn.Module))]
+    return {key for one in kinds for key in inspect.signature(one).parameters} - {"args", "kwargs"}
+
+
 def _elsewhere(kind: str, names: Collection[str], settings: Mapping[str, Any]) -> str:
     """The network of another library with this name. Raises UnknownOptionError if it lacks one of the settings."""
     if (made := _kind_of_transformers(kind)) is not None:
         configuration_of(made, settings or None)
         return f"for the one of transformers, pass {'transformers:' + made.__name__!r}"
-    if kind.lower() in diffusion.KNOWN:
-        return f"for the one of diffusers, pass {'diffusers:' + kind.lower()!r}"
-    with contextlib.suppress(NotFoundError):
-        if _import("timm").is_model(kind):
-            return f"for the one of timm, pass {'timm:' + kind!r}"
+    for library, make in (("diffusers", _diffusers), ("timm", _timm)):
+        name = kind.lower() if library == "diffusers" else kind
+        with contextlib.suppress(NotFoundError):
+            if name in diffusion.KNOWN if library == "diffusers" else _import(library).is_model(name):
+                if settings:
+                    make(name, 1, None, None, settings)  # refuses unknown ones
+                return f"for the one of {library}, pass {f'{library}:{name}'!r}"
     near = difflib.get_close_matches(kind, names, 3, 0.6)
     return f"the nearest are {', '.join(near)}" if near else "torchvision.models.list_models() lists its networks"
 

@@ -4,6 +4,7 @@ refused. Words of transformers and Lightning are accepted or suggested, whatever
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import subprocess
@@ -313,6 +314,20 @@ class Messages(unittest.TestCase):
         ):  # fmt: skip
             with self.subTest(name):
                 self.expect(lambda: read(name), whole)
+
+    def test_settings_that_no_network_of_a_library_has(self) -> None:
+        """Some functions of torchvision ignore them in silence, and some names are those of another library."""
+        vision, timm = library("torchvision").models, library("timm")
+        library("transformers"), library("diffusers")
+        from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+        from mdot.trace import diffusion
+
+        names = [*vision.list_models()[::3], *list(MODEL_MAPPING_NAMES)[::15], *timm.list_models()[::150], *diffusion.KNOWN]
+        names += [f"timm:{name}" for name in timm.list_models()[::150]] + [f"diffusers:{name}" for name in diffusion.KNOWN]
+        for name, wrong in itertools.product(names, ("num_clases", "hiden_sizes", "nonsense_at_all")):
+            with self.subTest(name, wrong=wrong), self.assertRaisesRegex(UnknownOptionError, f"{wrong}.*the (nearest|settings) are"):
+                build(name, settings={wrong: 10})
 
     def test_settings_that_a_function_lacks(self) -> None:
         library("torchvision")
