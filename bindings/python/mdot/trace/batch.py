@@ -139,7 +139,7 @@ def loses_samples(first: Graph, other: Graph, batch: int, count: int) -> bool:
             axes = axes[:1] if one.op.startswith("Gather") else []
         moved = [(w, x, y, z) for w, x, y, z in axes if w != y or x != z]
         for w, x, y, z in moved if len(moved) == 1 else []:
-            if w % batch == 0 and x * batch == w * count and 0 < y == z <= w and y % batch == 0:
+            if w % batch == 0 and x * batch == w * count and 0 < y <= w and y % batch == 0 and c.shape == d.shape:
                 return True
     return batch > 2 and any(count > rows == batch for rows in _single_rows(other, count))
 

@@ -91,6 +91,24 @@ class Experts(support.TestCase):
         _, fixed = read(Mixture(False), torch.zeros(8, 16))
         self.assertFalse([text for text in fewer_than_experts + fixed if "copies" in text])
 
+    def test_experts_that_choose_their_rows_read_all_samples(self) -> None:
+        """Also where the experts are as many as the samples."""
+
+        class Choice(nn.Module):
+            def __init__(self, count: int) -> None:
+                super().__init__()
+                self.router, self.experts = nn.Linear(16, count), nn.Parameter(torch.zeros(count, 16, 16))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                rows = x.flatten(0, 1)
+                gates, chosen = self.router(rows).T.topk(len(rows) // 2)
+                made = rows[chosen] @ self.experts * gates[..., None]
+                return torch.zeros_like(rows).index_add(0, chosen.flatten(), made.flatten(0, 1)).square().mean()
+
+        for count, batch in ((3, 4), (4, 4), (8, 4), (6, 3)):
+            with self.subTest(count=count, batch=batch):
+                self.assertEqual(read(Choice(count), torch.zeros(batch, 32, 16))[1], [])
+
     def test_a_loop_over_experts_is_reported_with_the_remedy(self) -> None:
         model, args, kwargs = mixtral("eager", on_meta=True)(2)
         _, reported = read(model, *args, **kwargs)
