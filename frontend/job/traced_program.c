@@ -81,6 +81,7 @@ static const struct {
     const char *key;
     uint32_t flag;
 } noted_flags[FE_NOTED_FLAGS] = {{"mdot.kept", 0},
+                                 {"mdot.repeated", MDOT_OPERATOR_RECOMPUTED},
                                  {"mdot.offloaded", MDOT_OPERATOR_OFFLOADED},
                                  {"mdot.ran_full", MDOT_OPERATOR_RAN_FULL},
                                  {"mdot.ran_half", MDOT_OPERATOR_RAN_HALF},

@@ -15,9 +15,9 @@ const fe_names *fe_noted_names(const ir_graph *graph, const char *key);
 /* Does the program run the module's forward pass again in the backward pass (mdot.recomputed, one path per line)? The
  * module may be NULL. */
 bool fe_is_recomputed(const ir_graph *graph, const char *module);
-/* Nodes with notes about single calls: mdot.kept (a checkpoint policy keeps the result), mdot.offloaded, mdot.ran_full,
- * mdot.ran_half, mdot.once_more and mdot.twice_more (mdot_job.h, MDOT_OPERATOR_…). */
-enum { FE_NOTED_FLAGS = 6 };
+/* Nodes with notes about single calls: mdot.kept (a checkpoint policy keeps the result), mdot.repeated,
+ * mdot.offloaded, mdot.ran_full, mdot.ran_half, mdot.once_more and mdot.twice_more (mdot_job.h, MDOT_OPERATOR_…). */
+enum { FE_NOTED_FLAGS = 7 };
 void fe_read_noted_nodes(const ir_graph *graph, const fe_names **out_nodes);
 uint32_t fe_noted_flags(const fe_names *const *nodes, const ir_node *node);
 bool fe_is_kept(const fe_names *const *nodes, const ir_node *node);

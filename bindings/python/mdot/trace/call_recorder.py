@@ -137,8 +137,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._record(func, name, translate, args, kwargs, out)
         if flops and (products := self.graph.products_from(count)):
             self.graph.products.append(g.Product(self.graph.scope, flops, products))
-        if len(self.graph.nodes) > count and _offloads():
-            self.graph.offloaded += [node.name for node in self.graph.nodes[count:]]
+        names = [node.name for node in self.graph.nodes[count:]]
+        self.graph.offloaded += names if names and _offloads() else []
+        self.graph.repeated += names if self.gradient_mode.checkpoints and self.gradient_mode.is_enabled else []
         return out
 
     def _of_one_type(self, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
-"""Observes where a module runs without gradients, while the trace itself runs in inference mode.
+"""Observes where a module runs without gradients or in a checkpoint, while the trace itself runs in inference mode.
 
-Inference mode disables gradients everywhere, so that the mode itself is uninformative. The modules' contexts are
+Inference mode disables gradients everywhere, so that the mode itself is uninformative, and checkpoints do nothing. The modules' contexts are
 replaced during the trace: they keep the mode in which the module would run.
 """
 
@@ -19,6 +19,8 @@ class GradientMode:
 
     def __init__(self) -> None:
         self.is_enabled = True
+        self.checkpoints = 0
+        """Checkpoints around this point."""
 
     @contextlib.contextmanager
     def observed(self) -> Iterator[None]:
@@ -29,8 +31,30 @@ class GradientMode:
             setter = torch.set_grad_enabled
             stack.enter_context(mock.patch.object(setter, "__init__", self._set(setter.__init__)))
             stack.enter_context(mock.patch.object(setter, "__exit__", self._leave(setter.__exit__)))
-            stack.enter_context(mock.patch.object(checkpoint.CheckpointFunction, "forward", staticmethod(_run)))
+            stack.enter_context(mock.patch.object(checkpoint.CheckpointFunction, "forward", staticmethod(self._run)))
+            generator = next(name for name in _GENERATORS if hasattr(checkpoint, name))
+            stack.enter_context(mock.patch.object(checkpoint, generator, self._around(getattr(checkpoint, generator))))
             yield
+
+    def _around(self, original: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
+        def generate(*args: Any, **kwargs: Any) -> Iterator[None]:
+            with self._in_checkpoint():
+                yield from original(*args, **kwargs)
+
+        return generate
+
+    @contextlib.contextmanager
+    def _in_checkpoint(self) -> Iterator[None]:
+        self.checkpoints += 1
+        try:
+            yield
+        finally:
+            self.checkpoints -= 1
+
+    def _run(self, _: Any, function: Callable[..., Any], __: bool, *args: Any) -> Any:
+        """Runs a checkpointed function with gradients. PyTorch runs it without, and again in the backward pass."""
+        with self._in_checkpoint():
+            return function(*args)
 
     def _enter(self, original: Callable[..., Any], mode: bool) -> Callable[..., Any]:
         def enter(context: Any) -> Any:
@@ -59,6 +83,5 @@ class GradientMode:
         return leave
 
 
-def _run(_: Any, function: Callable[..., Any], __: bool, *args: Any) -> Any:
-    """Runs a checkpointed function with gradients. PyTorch runs it without, and again in the backward pass."""
-    return function(*args)
+_GENERATORS = ("_checkpoint_without_reentrant_generator_impl", "_checkpoint_without_reentrant_generator")
+"""PyTorch's functions around a checkpointed call that is not reentrant, the newest first."""

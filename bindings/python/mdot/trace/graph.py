@@ -89,6 +89,8 @@ class Graph:
         """Parameters that do not require a gradient."""
         self.recomputed: list[str] = []
         """Modules whose forward pass runs again in the backward pass."""
+        self.repeated: list[str] = []
+        """Nodes in checkpoints. Their function may be a part of a module."""
         self.kept: list[str] = []
         """Nodes in these modules whose results a checkpoint policy keeps."""
         self.more: dict[int, list[str]] = {1: [], 2: []}
@@ -234,16 +236,26 @@ class Graph:
             if node.op != "Cast" and values and {value.dtype for value in values} <= wanted:
                 found.append(node.name)
 
-    def note_repeats(self, repeats: Callable[[str, bool], int]) -> None:
-        """Finds the products in recomputed modules that a checkpoint policy keeps, and all nodes there that run more than
-        once again. `repeats` reads a module's path, and whether a product is meant."""
+    def note_repeats(self, repeats: Callable[[str, float], int]) -> None:
+        """Finds the products in recomputed modules and checkpoints that a checkpoint policy keeps, and all nodes there that run
+        more than once again. `repeats` reads a module's path, and for a product the share of the module's FLOPs in checkpoints."""
         products = _PRODUCTS | ({"Softmax"} if self.fused_attentions > 0 else set())
-        for node in self.nodes if self.recomputed else ():
+        marked, sums = set(self.repeated), dict[str, list[float]]()
+        for product in self.products:
+            both = sums.setdefault(product.path, [0.0, 0.0])
+            both[0] += product.flops if marked.intersection(node.name for node in product.nodes) else 0.0
+            both[1] += product.flops
+        self.repeated = []
+        for node in self.nodes if self.recomputed or marked else ():
             path = node.name.rpartition("/")[0].strip("/").replace("/", ".")
             inside = any(path == module or path.startswith(module + ".") for module in self.recomputed)
-            count = repeats(path, node.op in products) if inside else 1
-            if count == 0:
+            some, total = sums.get(path, (0.0, 0.0))
+            share = (some / total if some > 0 else 1.0) if node.op in products and total > 0 else 0.0
+            count = repeats(path, share) if inside or node.name in marked else 1
+            if inside and (count == 0 or (0 < some and node.name not in marked)):
                 self.kept.append(node.name)
+            elif not inside and node.name in marked and count > 0:
+                self.repeated.append(node.name)
             for bit, names in self.more.items():
                 if min(count - 1, 3) & bit and count > 1:
                     names.append(node.name)

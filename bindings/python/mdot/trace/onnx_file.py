@@ -129,6 +129,7 @@ def _facts(graph: Graph) -> list[tuple[str, str]]:
         ("mdot.attention", "fused" if graph.fused_attentions > 0 else "written"),
         ("mdot.frozen", "\n".join(graph.frozen)),
         ("mdot.recomputed", "\n".join(graph.recomputed)),
+        ("mdot.repeated", "\n".join(graph.repeated)),
         ("mdot.kept", "\n".join(graph.kept)),
         ("mdot.once_more", "\n".join(graph.more[1])),
         ("mdot.twice_more", "\n".join(graph.more[2])),

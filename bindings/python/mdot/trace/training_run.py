@@ -58,9 +58,10 @@ class TrainingRun:
     selections: list[Selection] | None = None
     """Of a run with values, if the module selects by data."""
 
-    def repeats(self, path: str, is_product: bool) -> int:
-        """How often the backward pass runs the module's operators again. Only products can be kept."""
-        count = self.timeline.work.repeats(path) if is_product else None
+    def repeats(self, path: str, share: float) -> int:
+        """How often the backward pass runs the module's operators again, of which products with a share of all FLOPs do. 0: no
+        product. Only products can be kept."""
+        count = self.timeline.work.repeats(path, share) if share > 0 else None
         return count if count is not None else max(round(self.again.get(path, 0)), 1)
 
 

@@ -414,9 +414,9 @@ class Work:
             degree += 1
         return [flops if degree == n else 0.0 for n in range(3)]
 
-    def repeats(self, path: str) -> int | None:
-        """How often the module's products run again; 0 if a checkpoint policy keeps them. None: it has no products."""
-        forward = sum(self.forward.get(path, ()))
+    def repeats(self, path: str, share: float) -> int | None:
+        """How often this share of the module's products runs again; 0 if a checkpoint policy keeps them. None: it has no products."""
+        forward = share * sum(self.forward.get(path, ()))
         return int(sum(self.again.get(path, ())) / forward + 0.5) if forward > 0 else None
 
     def at_batch(self, index: int, batch: float) -> float:

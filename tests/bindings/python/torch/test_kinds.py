@@ -4,7 +4,9 @@ with a trace at another batch. Where torch.utils.flop_counter knows all operator
 
 from __future__ import annotations
 
+import collections
 import functools
+import itertools
 import unittest
 from typing import Any, Callable, Iterator
 
@@ -345,6 +347,28 @@ class Kinds(support.TestCase):
                 self.assertEqual(added, flops)
                 self.assertEqual(any("work-differs" in text for text in reported), flops > 0, reported)
         self.assertEqual(norms, [])
+
+    def test_functions_in_checkpoints_run_again_operator_by_operator(self) -> None:
+        """A checkpointed function may be a part of its module, and use operators that no module calls."""
+        attend = lambda x: F.scaled_dot_product_attention(x, x, x)  # noqa: E731
+        forms: dict[str, tuple[Callable[[Any, torch.Tensor], torch.Tensor], int]] = {
+            "attention": (lambda m, x: m.c(attend(m.c(x).tanh()[:, None])[:, 0]).cos(), 1),
+            "products": (lambda m, x: F.linear((x @ m.w).cos(), m.v.T).sin(), 2),
+            "layers alone": (lambda m, x: m.b(m.a(x)).cos(), 1),
+            "pointwise alone": (lambda m, x: x.cos().sin(), 2),
+        }  # fmt: skip
+        for (name, (form, count)), is_reentrant, beside in itertools.product(forms.items(), (False, True), (False, True)):
+            with self.subTest(name, is_reentrant=is_reentrant, beside=beside):
+
+                def body(m: Any, x: torch.Tensor) -> torch.Tensor:
+                    y = checkpoint(functools.partial(form, m), x.exp(), use_reentrant=is_reentrant)
+                    return m.c(y[..., :32].exp() @ m.w if beside else y[..., :32].exp()).exp()
+
+                job, reported = read(Network(body), torch.zeros(6, 10, 32))
+                self.assertEqual([text for text in reported if "differs" in text], [])
+                repeated = collections.Counter(op.type for op in job if op.flags & 1)
+                self.assertEqual(repeated["Exp"], 0, repeated)
+                self.assertEqual(repeated["Cos"] + repeated["Sin"], count, repeated)
 
     def test_a_target_network_has_biases_before_normalisations(self) -> None:
         """BYOL: its weights are trained as far as a job knows, but nothing in the region has a gradient."""
