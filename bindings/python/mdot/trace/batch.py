@@ -61,6 +61,11 @@ def other_than(batch: int) -> int:
     return _prime_from(max(batch + 3, 7))
 
 
+def below(batch: int) -> int | None:
+    """The largest smaller prime; None if there is none without a common divisor."""
+    return next((n for n in range(batch - 1, 1, -1) if _prime_from(n) == n and batch % n != 0), None)
+
+
 def far_from(batch: int) -> int:
     """A multiple that is much larger, beyond usual thresholds: programs that halve a batch, or work on parts of it, are
     regular at multiples."""

@@ -233,6 +233,12 @@ def _at_other_batch(
         reason = fault
     drops = plain is not None and batches.loses_samples(first, plain, batch, other)
     if plain is not None and not drops and not watched.found:
+        below = batches.below(batch)
+        if below is not None and not batches.has_equal_steps(first, plain):  # it may pass a threshold, as cdist does at 25 rows
+            with contextlib.suppress(Exception):  # a module can raise any
+                made = _resized_run(model, args, kwargs, name, batch, below, None)
+                if made is not None and batches.has_equal_steps(first, made):
+                    return (made, below), None
         return (plain, other), None
     for everywhere in (False, True) if batch > 1 else ():
         sizes = FixedBatch(batch, other, everywhere)

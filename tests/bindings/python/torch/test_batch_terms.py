@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unittest
 import warnings
 from typing import Callable
@@ -51,6 +52,11 @@ def attention(z: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
 
 def traced(loss: Loss, batch: int) -> mdot.Job:
     return mdot.Job.from_torch(Pairs(loss), torch.randn(batch, 48))
+
+
+def distances(z: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """From 26 rows on, PyTorch multiplies them."""
+    return torch.cdist(z, z).amax(1).mean() + scores.mean()
 
 
 def work(job: mdot.Job, batch: int, number: str) -> float:
@@ -232,6 +238,15 @@ NEUTRAL: dict[str, Form] = {
 class Squares(support.TestCase):
     def near(self, found: float, wanted: float, relative: float, what: object) -> None:
         self.assertLessEqual(abs(found - wanted), relative * wanted, f"{what}: {found}, not {wanted}")
+
+    def test_a_batch_below_a_threshold_has_the_work_of_smaller_ones(self) -> None:
+        """Larger batches run other operators."""
+        layered = lambda z, s: (torch.tanh(z).mean() if len(z) > 25 else z.mean()) + s.mean()  # noqa: E731
+        for loss, batch in itertools.product((distances, layered), (20, 22, 23, 24)):
+            with self.subTest(loss, batch=batch):
+                small, large = traced(loss, 12), traced(loss, batch)
+                for number, at in itertools.product(("flops", "bytes_read", "bytes_written"), (8, 16, batch)):
+                    self.assertAlmostEqual(work(large, at, number) / work(small, at, number), 1, delta=1e-3, msg=f"{number} at {at}")
 
     def test_a_job_is_right_at_every_batch(self) -> None:
         for loss in (clip, supervised, without_diagonal, attention):
