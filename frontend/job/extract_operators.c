@@ -324,8 +324,8 @@ static void describe_operator(const extractor *e, int index, mdot_job_operator *
     fe_operator_settings(job, op, out->setting);
     fe_operator_costs(job, op, out, e->job->check.job_flops);
     if (!out->known && ir_node_attr(op->node, FE_FLOPS) == NULL) count_unpriced(e->job, out);
-    if (is_recomputed(job, op) && !fe_is_kept(e->noted, op->node)) out->flags |= MDOT_OPERATOR_RECOMPUTED;
-    out->flags |= fe_noted_flags(e->noted, op->node);
+    out->flags |= (is_recomputed(job, op) ? MDOT_OPERATOR_RECOMPUTED : 0) | fe_noted_flags(e->noted, op->node);
+    if (fe_is_kept(e->noted, op->node)) out->flags &= ~(uint32_t)MDOT_OPERATOR_RECOMPUTED;
     if (!op->needs_gradient && out->input_count > 0) out->flags |= stop_flag(e, inputs, out->input_count);
 }
 
