@@ -76,6 +76,7 @@ static const char *way_out(const char *op_type)
         {"ConcatFromSequence", SEQUENCE},
         {"GridSample", "positions between elements depend on data: write Gather with rounded positions"},
         {"LpPool", "write AveragePool of a power, and a root behind it"},
+        {"GlobalLpPool", "write ReduceL1 or ReduceL2 over the axes from the third on"},
         {"LRN", "write AveragePool of squares over the channels, or use LayerNormalization"},
         {"Col2Im", "write ConvTranspose with a constant kernel"},
         {"com.microsoft:GroupQueryAttention",
@@ -88,6 +89,7 @@ static const char *way_out(const char *op_type)
         {"StringSplit", TEXT},
         {"RegexFullMatch", TEXT},
         {"TfIdfVectorizer", TEXT},
+        {"com.microsoft:Tokenizer", TEXT},
         {"If", "the branch depends on data, and the results of the branches differ in type or shape: give both "
                "the same shape and write torch.where(condition, a, b), or fix the dimension that selects the "
                "branch (--dim)"},

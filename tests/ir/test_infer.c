@@ -234,6 +234,10 @@ static void unsupported_operators_have_a_remedy(void **state)
     expect_unsupported(
         "SequenceConstruct",
         "m: unsupported operators: SequenceConstruct at \"a\" (sequences of tensors: use Split and Concat)");
+    expect_unsupported("com.microsoft:Tokenizer", "m: unsupported operators: com.microsoft:Tokenizer at \"a\" (text: "
+                                                  "encode it as numbers in front of the model)");
+    expect_unsupported("GlobalLpPool", "m: unsupported operators: GlobalLpPool at \"a\" (write ReduceL1 or ReduceL2 "
+                                       "over the axes from the third on)");
     expect_unsupported("Det", "m: unsupported operators: Det at \"a\"; write them with operators of "
                               "docs/reference/operators.md, for example in a function of the model");
     expect_unsupported("MaxUnpool", "m: unsupported operators: MaxUnpool at \"a\"; write them with operators of "
