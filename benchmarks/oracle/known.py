@@ -53,6 +53,12 @@ def logarithm_of_rounding(c):
     return bool(got.size and not (got >= -9).any() and not (wanted >= -9).any())
 
 
+def logarithm_of_small(c):
+    """Whether ONNX Runtime has -inf wherever mdot has an unlike logarithm, which is below -16."""
+    wrong = differing(c) & ~np.isclose(c.got, c.wanted, 1e-4, 1e-5)
+    return bool(wrong.any() and np.isneginf(c.wanted[wrong]).all() and (c.got[wrong] < -16).all())
+
+
 def reads(c, condition):
     return any(condition(a.astype(np.float64)).any() for a in c.small_feeds.values() if a.dtype.kind == "f")
 
@@ -166,6 +172,7 @@ ROWS = (
     ({"Clip"}, special_only_there, False,
      "an absent bound leaves infinities, while ONNX Runtime takes the type's greatest number"),
     ({"Attention"}, opposite_infinities, True, "the sign of the zeros in a row without keys is open, and 1 / -0 is -inf"),
+    ({"Sigmoid"}, logarithm_of_small, True, "ONNX Runtime's Sigmoid is 0 where its value is below about 1e-8"),
     ({"Softmax"}, zero_for_nan, True, "attention's rows whose keys are all masked by -inf are zeros (docs/decisions/numerics.md)"),
     ({"Gelu"}, logarithm_of_zero, True, "whether a tiny negative result is -0 is open, and its logarithm is -inf or NaN"),
     ({"Gelu"}, tiny_norm, True, "half of the least f32 number is 0 or this number"),
