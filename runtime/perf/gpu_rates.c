@@ -19,7 +19,7 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
     double matmul = gpu->fp32_tflops, convolution = matmul;
     switch (configuration->c.precision) {
     case MDOT_PRECISION_FP32: break;
-    case MDOT_PRECISION_TF32: matmul = convolution = gpu->tf32_tflops; break;
+    case MDOT_PRECISION_TF32: matmul = convolution = has_tf32 ? gpu->tf32_tflops : gpu->fp32_tflops; break;
     case MDOT_PRECISION_PYTORCH: convolution = has_tf32 ? gpu->tf32_tflops : gpu->fp32_tflops; break;
     case MDOT_PRECISION_AMP:
     case MDOT_PRECISION_MIXED_FP16: matmul = convolution = gpu->fp16_tflops; break;

@@ -24,6 +24,7 @@
 
 #define HOST_GBPS 112.0
 #define PCIE_EFFICIENCY 0.8
+#define HOST_TFLOPS 2.0 /* of matmuls on 64 cores, half of the rate with 256-bit vectors; an assumption */
 
 static double pcie_rate(const rt_resolved_configuration *resolved)
 {
@@ -39,6 +40,13 @@ static double pages_ms(const mdot_job *job, const rt_resolved_configuration *res
     return 2 * fmin(evicted, pages) / pcie_rate(resolved);
 }
 
+/* Time of a host's update that moves `bytes`. */
+static double host_update_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double bytes)
+{
+    double flops = rt_orthogonalisation_flops(job, resolved, &resolved->shard);
+    return bytes / (HOST_GBPS * RT_BYTES_PER_MS) + flops / (HOST_TFLOPS * 1e9);
+}
+
 /* Each server adds up the gradients of its part, and updates it. */
 static double servers_ms(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
@@ -47,7 +55,7 @@ static double servers_ms(const mdot_job *job, const rt_resolved_configuration *r
            sums = c->sync == MDOT_SYNC_BSP ? c->gpu_count : 1;
     mdot_load load = mdot_optimizer_load(c->optimizer, updated);
     double bytes = load.bytes_read + load.bytes_written + sums * resolved->widths.reduced * updated;
-    return bytes / (HOST_GBPS * RT_BYTES_PER_MS) / c->servers;
+    return host_update_ms(job, resolved, bytes) / c->servers;
 }
 
 static double state_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
@@ -62,7 +70,7 @@ static double state_ms(const mdot_job *job, const rt_resolved_configuration *res
     double updated = rt_updated_parameters(c, job, &resolved->shard);
     mdot_load load = mdot_optimizer_load(c->optimizer, updated);
     double in_node = (double)c->gpu_count / c->node_count;
-    double update_ms = (load.bytes_read + load.bytes_written) / (HOST_GBPS * RT_BYTES_PER_MS) * in_node;
+    double update_ms = host_update_ms(job, resolved, load.bytes_read + load.bytes_written) * in_node;
     double pcie = pcie_rate(resolved);
     double gradients_ms = w.gradients * updated / pcie, weights_ms = w.compute * updated / pcie;
     if (c->offload == MDOT_OFFLOAD_OPTIMIZER) return fmax(gradients_ms - backward_ms, 0) + update_ms + weights_ms;

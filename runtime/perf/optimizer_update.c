@@ -158,23 +158,35 @@ static double traffic(mdot_optimizer optimizer, double parameters)
     return load.bytes_read + load.bytes_written;
 }
 
+double rt_orthogonalisation_flops(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    bool has_matmuls = c->optimizer == MDOT_OPTIMIZER_MUON && c->mode != MDOT_MODE_INFERENCE;
+    return has_matmuls ? updated(c, &job->analysis->update_parts.orthogonalisation, shard) : 0;
+}
+
+double rt_orthogonalisation_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard)
+{
+    if (rt_updates_on_host(&resolved->configuration.c)) return 0;
+    double rate = resolved->configuration.gpu.fp16_tflops * FLOPS_PER_MS;
+    return rt_orthogonalisation_flops(job, resolved, shard) / rate;
+}
+
 double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    const rt_update_parts *parts = &job->analysis->update_parts;
     const mdot_gpu *gpu = &resolved->configuration.gpu;
     rt_widths w = resolved->widths;
     if (rt_updates_on_host(c)) return 0; /* host_memory.c has the time of the host */
     if (c->mode == MDOT_MODE_INFERENCE) return 0;
     double parameters = rt_updated_parameters(c, job, shard);
-    double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
-    if (c->optimizer == MDOT_OPTIMIZER_MUON) flops = updated(c, &parts->orthogonalisation, shard);
+    double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES;
     bytes *= rt_list_traffic(c);
     if (w.master > 0) bytes += w.weights * parameters;
     double unscaled = UNSCALED_TENSORS + (kernels_of(c) == MDOT_OPTIMIZER_KERNELS_FUSED);
     if (c->grad_scaler != 0) bytes += unscaled * w.gradients * parameters;
     if (c->ema != 0) bytes += EMA_TENSORS * FULL_BYTES * parameters;
-    return bytes / (gpu->memory_gbps * RT_BYTES_PER_MS) + flops / (gpu->fp16_tflops * FLOPS_PER_MS);
+    return bytes / (gpu->memory_gbps * RT_BYTES_PER_MS) + rt_orthogonalisation_ms(job, resolved, shard);
 }
 
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms)

@@ -32,6 +32,7 @@
 #define BUSY_PART 0.83
 #define BUSY_PART_BEFORE_VOLTA 0.54
 #define VOLTA_CAPABILITY 7.0
+#define AMPERE_CAPABILITY 8.0 /* before it, CUDA cores compute in bf16 */
 #define UTILISATION_SCALE 0.3
 #define BUSY_UTILISATION 0.7 /* from here on, a step is assumed to wait for the GPU alone */
 
@@ -72,9 +73,10 @@ static double soft_min(double a, double b)
 /* FLOP/s per watt at 12 nm that tensor cores sustain, and the exponents of process size and power. */
 #define SUSTAINED_TFLOPS_PER_WATT 0.49
 /* The same in the shipped predictor's prior, and an H100's ratio of learned and sustained rates, which its efficiency
- * contains. A B200 takes 1.3 times the learned time, which SimuMax' steps of Llama 3 70B confirm. */
+ * contains; at least 1.10539, because an H100's learned times hold. A B200 takes up to 1.3 times the learned time,
+ * which SimuMax' steps of Llama 3 70B confirm. */
 #define LEARNED_TFLOPS_PER_WATT 0.757
-#define H100_THROTTLED 1.104
+#define H100_THROTTLED 1.1054
 #define PROCESS 0.85
 #define VOLTAGE 0.9
 
@@ -86,8 +88,10 @@ static double process_nm(double capability)
 static bool has_tensor_cores(const rt_configuration *configuration)
 {
     const mdot_gpu *gpu = &configuration->gpu;
-    return rt_is_half(configuration->c.precision) && gpu->watts > 0 && gpu->fp16_tflops > gpu->fp32_tflops &&
-           gpu->compute_capability >= VOLTA_CAPABILITY && !rt_gpu_is_from_amd(gpu);
+    mdot_precision p = configuration->c.precision;
+    bool is_fp16 = p == MDOT_PRECISION_AMP || p == MDOT_PRECISION_MIXED_FP16;
+    return rt_is_half(p) && gpu->watts > 0 && gpu->fp16_tflops > gpu->fp32_tflops &&
+           gpu->compute_capability >= (is_fp16 ? VOLTA_CAPABILITY : AMPERE_CAPABILITY) && !rt_gpu_is_from_amd(gpu);
 }
 
 /* The part of the peak rate that power allows, with `tflops_per_watt` at 12 nm. */
@@ -97,12 +101,13 @@ static double allowed_part(const mdot_gpu *gpu, double tflops_per_watt)
     return pow(tflops_per_watt * finer * gpu->watts / gpu->fp16_tflops, VOLTAGE);
 }
 
-double rt_throttled_matmuls(const rt_configuration *configuration)
+double rt_throttled_matmuls(const rt_configuration *configuration, double *out_rate)
 {
     const mdot_gpu *gpu = &configuration->gpu;
+    *out_rate = 1;
     if (!has_tensor_cores(configuration) || gpu->compute_capability < RT_HOPPER_CAPABILITY) return 1;
-    double learned = soft_min(allowed_part(gpu, LEARNED_TFLOPS_PER_WATT), 1);
-    return fmax(learned / fmin(allowed_part(gpu, SUSTAINED_TFLOPS_PER_WATT), 1) / H100_THROTTLED, 1);
+    *out_rate = H100_THROTTLED * fmin(allowed_part(gpu, SUSTAINED_TFLOPS_PER_WATT), 1);
+    return fmax(soft_min(allowed_part(gpu, LEARNED_TFLOPS_PER_WATT), 1) / *out_rate, 1);
 }
 
 /* Slowdown of tensor cores whose power, at the GPU's own limit, exceeds the board's; at least 1. */

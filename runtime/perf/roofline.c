@@ -256,8 +256,8 @@ rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration 
     double parts[MDOT_PHASE_COUNT];
     if (parts_ms(job, resolved, parts)) {
         double part = part_with_logits(job, shard);
-        sum.pass_ms[RT_PASS_FORWARD][RT_WORK_LINEAR] += part * parts[MDOT_PHASE_FORWARD];
-        sum.pass_ms[RT_PASS_BACKWARD][RT_WORK_LINEAR] +=
+        sum.prepared_ms[RT_PASS_FORWARD] += part * parts[MDOT_PHASE_FORWARD];
+        sum.prepared_ms[RT_PASS_BACKWARD] +=
             part * (parts[MDOT_PHASE_DATA_GRADIENT] + parts[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
     sum.forward_ms = sum.prepared_ms[RT_PASS_FORWARD];

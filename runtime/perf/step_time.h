@@ -13,7 +13,8 @@ typedef enum rt_pass { RT_PASS_FORWARD, RT_PASS_BACKWARD, RT_PASS_COUNT } rt_pas
 typedef struct rt_roofline {
     double forward_ms, backward_ms;               /* of one micro-batch; recomputation belongs to the backward pass */
     double pass_ms[RT_PASS_COUNT][RT_WORK_COUNT]; /* the same two, divided by work, without: */
-    double prepared_ms[RT_PASS_COUNT];            /* casts and dequantisation of operands, as they take in practice */
+    double prepared_ms[RT_PASS_COUNT];            /* casts and dequantisation of operands, as they take in practice, and
+                                                   * what a loss in parts moves again in each step */
     double casts;                                 /* operands that kernels cast to FP8 */
     double cdna_ms[RT_PASS_COUNT];                /* convolutions on AMD's GPUs by measured kernels; 0 on others */
     double optimizer_ms;
@@ -66,6 +67,10 @@ double rt_picked_elements(const mdot_job *job, const rt_resolved_configuration *
 double rt_sparse_update_ms(const mdot_job *job, const rt_resolved_configuration *resolved);
 /* Time of the update's memory traffic and matmuls on a GPU of the shard, without tables with sparse gradients. */
 double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard);
+/* Muon's matmuls alone, in bf16 whatever the weights' type is: FLOPs of the update, and its time on the GPU. */
+double rt_orthogonalisation_flops(const mdot_job *job, const rt_resolved_configuration *resolved,
+                                  const rt_shard *shard);
+double rt_orthogonalisation_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard);
 /* Time that the host takes to launch the kernels of the update, beyond update_ms. */
 double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms);
 
@@ -81,9 +86,9 @@ double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *r
  * `busy_ms` is the GPU's time at its own limit, without waiting for the host. */
 double rt_power_slowdown(const rt_configuration *configuration, const rt_roofline_terms *terms, double busy_ms);
 
-/* Factor of at least 1 on the learned time of matmuls in half precision, on GPUs whose power limits tensor cores more
- * than an H100's. */
-double rt_throttled_matmuls(const rt_configuration *configuration);
+/* Most by which power lengthens the learned time of matmuls in half precision, on GPUs whose power limits tensor cores
+ * more than an H100's, and the part of the peak rate that is left; the first is at least 1. */
+double rt_throttled_matmuls(const rt_configuration *configuration, double *out_rate);
 
 /* Average power of one GPU over a step of `step_ms`, in watts; 0 if the GPU's own power limit is unknown. */
 double rt_average_watts(const rt_configuration *configuration, const rt_roofline_terms *terms, double step_ms);

@@ -33,6 +33,7 @@
 /* Share of the roofline's rates in a real step. It applies if the predictor does not divide its answer. The rest of a
  * longer step is the host's. */
 #define ATTAINABLE_EFFICIENCY 0.4
+#define MATMUL_EFFICIENCY 0.7 /* of large matmuls outside of the network: an H100's learned ones reach .65 to .75 */
 #define INTERVAL_WIDENING 0.25
 /* Attention in n parts of a sequence takes longer: shorter kernels, whose results are merged. torchtitan's Llama 3 8B
  * takes 1.3 and 1.4 times the whole attention on 4 and 8 GPUs. */
@@ -248,7 +249,7 @@ static void convert_passes(const rt_resolved_configuration *requested, const rt_
             parts->pass_ms[pass][work] *= ratio_of(after->pass_ms[pass][work], before->pass_ms[pass][work]);
     if (fuses) fuse_others(requested, job, parts);
     double cast_ms = 0;
-    if (after->prepared_ms[RT_PASS_FORWARD] > 0) { /* of weights, whatever the batch is */
+    if (after->prepared_ms[RT_PASS_FORWARD] + after->prepared_ms[RT_PASS_BACKWARD] > 0) { /* whatever the batch is */
         rt_roofline now = rt_roofline_of(job, requested);
         for (int pass = 0; pass < RT_PASS_COUNT; pass++) parts->pass_ms[pass][RT_WORK_LINEAR] += now.prepared_ms[pass];
         cast_ms = rt_framework_casts_ms(&requested->configuration, requested->slowest_host * now.casts);
@@ -320,9 +321,10 @@ static rt_correction correct_configuration(const rt_resolved_configuration *requ
     rt_step_parts parts = *queried_parts;
     double counted = rt_overlapped_ms(&parts, requested->steps);
     convert_passes(requested, queried, job, last, &parts);
-    parts.optimizer_ms *=
-        ratio_of(rt_optimizer_ms(job, requested, &requested->shard), rt_optimizer_ms(job, queried, &requested->shard));
-    parts.optimizer_ms += rt_sparse_update_ms(job, requested);
+    double products = rt_orthogonalisation_ms(job, requested, &requested->shard),
+           moved = rt_optimizer_ms(job, requested, &requested->shard) - products;
+    parts.optimizer_ms *= ratio_of(moved, rt_optimizer_ms(job, queried, &requested->shard));
+    parts.optimizer_ms += products / MATMUL_EFFICIENCY + rt_sparse_update_ms(job, requested);
     double unlimited = rt_overlapped_ms(&parts, requested->micro_steps), slowdown = slow_down(requested, job, &parts);
     if (is_same && slowdown == 1) return none;
     double step = rt_overlapped_ms(&parts, requested->micro_steps), limited = step / unlimited;
@@ -447,6 +449,25 @@ static void follow_records(const rt_configuration *queried, rt_step_parts *parts
     }
 }
 
+/* Power slows down computation, and not traffic: a matmul takes at least THROTTLED_PART times its FLOPs' time at the rate
+ * that power leaves, and at most the factor longer. An H100's learned times contain its own throttling, and its largest
+ * matmuls take 1.3 (forward) and 1.5 (backward, Llama 3 8B). Slower kernels need less power, so that a higher rate
+ * never lengthens them. */
+#define THROTTLED_PART 1.4
+
+static void throttle_matmuls(const mdot_job *job, const rt_resolved_configuration *queried, rt_step_parts *parts)
+{
+    double rate, factor = rt_throttled_matmuls(&queried->configuration, &rate);
+    if (factor == 1) return;
+    rt_resolved_configuration computing = *queried;
+    computing.rates.ms_per_byte = 0;
+    rt_roofline flops = rt_roofline_of(job, &computing);
+    for (int pass = 0; pass < RT_PASS_COUNT; pass++) {
+        double *ms = &parts->pass_ms[pass][RT_WORK_LINEAR];
+        *ms = fmax(*ms, fmin(factor * *ms, THROTTLED_PART / rate * flops.pass_ms[pass][RT_WORK_LINEAR]));
+    }
+}
+
 rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                          const mdot_job *job, const rt_step_parts *parts, rt_typical_rooflines *last)
 {
@@ -461,8 +482,7 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
         }
     }
     if (measured.is_learned) {
-        for (int pass = 0; pass < RT_PASS_COUNT; pass++)
-            measured.pass_ms[pass][RT_WORK_LINEAR] *= rt_throttled_matmuls(&queried->configuration);
+        throttle_matmuls(job, queried, &measured);
         follow_records(&queried->configuration, &measured);
     }
     rt_correction corrected = correct_configuration(requested, queried, job, &measured, last);

@@ -1,6 +1,8 @@
 /* test_power.c — average power and step energy, and the time cost of a power limit. */
 #include "runtime/perf/step_time.h"
+#include "runtime/predict/analytic_correction.h"
 #include "tests/support/assertions.h"
+#include "tests/support/predict_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -157,6 +159,51 @@ static void boards_limit_their_power(void **state)
     assert_compare(rt_power_slowdown(&c, &terms, 10), ==, 1);
 }
 
+/* The linear time of a predictor whose kernels take `rooflines` times the roofline at the learned rate. */
+static double linear_ms(const mdot_job *job, int64_t batch, double faster, double rooflines)
+{
+    rt_gpu_names names = {0};
+    rt_configuration c;
+    rt_resolved_configuration resolved;
+    mdot_error err = {0};
+    mdot_configuration asked = {
+        .struct_size = sizeof asked, .batch = batch, .gpu = "B200", .precision = MDOT_PRECISION_BF16};
+    if (rt_configuration_read(&asked, 0, &names, &c, &err) != MDOT_OK) fail_msg("%s", err.message);
+    c.gpu.fp16_tflops *= faster;
+    rt_resolve(job, &c, &resolved);
+    double rate, factor = rt_throttled_matmuls(&c, &rate);
+    rt_resolved_configuration learned = resolved;
+    learned.rates.ms_per_flop[RT_RATE_LINEAR] /= rate * factor;
+    rt_step_parts parts = {.is_learned = true};
+    parts.pass_ms[RT_PASS_FORWARD][RT_WORK_LINEAR] =
+        rooflines * rt_roofline_of(job, &learned).pass_ms[RT_PASS_FORWARD][RT_WORK_LINEAR];
+    return rt_correct(&resolved, &resolved, job, &parts, &(rt_typical_rooflines){0})
+        .parts.pass_ms[RT_PASS_FORWARD][RT_WORK_LINEAR];
+}
+
+static void higher_rates_never_lengthen_matmuls(void **state)
+{
+    int shorter = 0;
+    for (double bytes = 1e4; bytes < 1e9; bytes *= 2) {
+        mdot_job_operator op = {.struct_size = sizeof op, .known = true, .type = "Linear", .parameters = 1e6};
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) op.per_sample[phase] = (mdot_load){1e10, bytes, bytes};
+        op.setting[MDOT_SETTING_CHANNELS_IN] = op.setting[MDOT_SETTING_CHANNELS_OUT] = 64;
+        mdot_job *job = predict_make_job(&op, 1);
+        for (double rooflines = 1.4; rooflines < 3; rooflines += 0.1)
+            for (double faster = 0.3, last = INFINITY; faster < 4; faster *= 1.05) {
+                double ms = linear_ms(job, 8, faster, rooflines);
+                if (ms > last * (1 + 1e-9))
+                    fail_msg("%g bytes, %g rooflines, %g times the rate: %g after %g ms", bytes, rooflines, faster, ms,
+                             last);
+                shorter += ms < last * (1 - 1e-3);
+                last = ms;
+            }
+        mdot_job_destroy(job);
+    }
+    assert_compare(shorter, >, 100);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +215,7 @@ int main(void)
         cmocka_unit_test(clocks_fall_until_the_power_fits),
         cmocka_unit_test(slowdowns_grow_to_the_lowest_clock),
         cmocka_unit_test(boards_limit_their_power),
+        cmocka_unit_test(higher_rates_never_lengthen_matmuls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

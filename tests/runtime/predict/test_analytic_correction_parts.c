@@ -145,13 +145,14 @@ static void each_part_follows_its_rooflines(void **state)
         if (fuses) now.fused = then.fused;
         rt_roofline after = rt_roofline_of(job, &now), before = rt_roofline_of(job, &then),
                     alone = rt_roofline_of(job, &a.requested);
-        double throttled = rt_throttled_matmuls(&a.queried.configuration), fused_ms[RT_PASS_COUNT];
+        double rate, fused_ms[RT_PASS_COUNT];
+        assert_true(rt_throttled_matmuls(&a.queried.configuration, &rate) == 1); /* test_power has others */
         rt_fused_ms(job, &a.requested, fused_ms);
         const rt_step_parts *parts = &corrected.parts;
         for (int pass = 0; pass < RT_PASS_COUNT; pass++)
             for (int work = 0; work < RT_WORK_COUNT; work++) {
-                double given = base_parts.pass_ms[pass][work] * (work == RT_WORK_LINEAR ? throttled : 1);
-                double wanted = given * ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
+                double wanted =
+                    base_parts.pass_ms[pass][work] * ratio_of(after.pass_ms[pass][work], before.pass_ms[pass][work]);
                 if (work == RT_WORK_OTHER && fuses) wanted = fused_ms[pass];
                 if (work == RT_WORK_LINEAR) wanted += alone.prepared_ms[pass];
                 if (work == RT_WORK_ATTENTION && c->attention == MDOT_ATTENTION_FLASH)
@@ -175,7 +176,6 @@ static void each_part_follows_its_rooflines(void **state)
                                                         rt_optimizer_ms(job, &a.queried, &a.requested.shard)));
         rt_step_parts passes = *parts, measured = base_parts;
         passes.optimizer_ms = 0;
-        for (int pass = 0; pass < RT_PASS_COUNT; pass++) measured.pass_ms[pass][RT_WORK_LINEAR] *= throttled;
         double steps = a.requested.micro_steps, forward = of_passes(parts, RT_PASS_FORWARD),
                backward = of_passes(parts, RT_PASS_BACKWARD);
         double stretch = (rt_overlapped_ms(parts, steps) - parts->optimizer_ms) / (steps * (forward + backward));

@@ -1,5 +1,5 @@
 /* test_update_time.c — the optimizer's update in a step: more work never shortens it, and tables with sparse gradients
- * cost the rows that the step looks up. A slower host never shortens a step. */
+ * cost the rows that the step looks up. A slower host never shortens a step. Muon's matmuls have a rate of their own. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
@@ -30,6 +30,8 @@ static mdot_job *make_job(bool is_sparse)
         if (i == 0 && is_sparse)
             op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){2 * PICKED, 4 * PICKED, 4 * PICKED};
         op->setting[MDOT_SETTING_INPUTS] = i > 0;
+        if (i > 0) op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 300;
+        op->block = i;
         inputs[i] = i - 1;
         op->inputs = &inputs[i];
         op->input_count = i > 0;
@@ -84,6 +86,22 @@ static void more_work_in_the_update_never_shortens_a_step(void **state)
                     c.grad_scaler = 1;
                     assert_compare(correct(job, c, host).step_ms, >=, least * (1 - 1e-12));
                 }
+    mdot_job_destroy(job);
+    (void)state;
+}
+
+/* Muon's matmuls run in bf16, so that weights in half precision shorten its traffic alone. */
+static void muons_products_cost_the_same_in_any_type(void **state)
+{
+    mdot_job *job = make_job(false);
+    double products[2];
+    for (int i = 0; i < 2; i++) {
+        mdot_configuration c = {.batch = 8, .precision = i == 0 ? MDOT_PRECISION_AMP_BF16 : MDOT_PRECISION_BF16};
+        c.optimizer = MDOT_OPTIMIZER_MUON;
+        products[i] = correct_update(job, c, 1, 0).parts.optimizer_ms;
+    }
+    assert_float_equal(products[0], products[1], 1e-9 * products[0]);
+    assert_compare(products[0], >, 0);
     mdot_job_destroy(job);
     (void)state;
 }
@@ -188,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_work_in_the_update_never_shortens_a_step),
+        cmocka_unit_test(muons_products_cost_the_same_in_any_type),
         cmocka_unit_test(slower_hosts_never_shorten_a_step_under_a_power_limit),
         cmocka_unit_test(slower_hosts_never_shorten_a_step_with_exchanges),
         cmocka_unit_test(exchanges_hide_behind_slower_passes),
