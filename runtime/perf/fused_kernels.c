@@ -10,9 +10,12 @@
  * of the operand in its place.
  */
 #include "runtime/job/job_model.h"
+#include "runtime/perf/analysis.h"
 #include "runtime/perf/analysis_parts.h"
 #include "runtime/perf/operator_traits.h"
+#include "runtime/perf/peak_memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 bool rt_can_fuse(const mdot_job_operator *op)
@@ -137,4 +140,18 @@ void rt_sum_inner_tensors(const mdot_job *job, const rt_sharding *sharding, cons
         sum->bytes += inner[i].bytes;
         sum->copied_bytes += inner[i].copied_bytes;
     }
+}
+
+double rt_inner_bytes(const mdot_job *job, const rt_resolved_configuration *resolved, bool has_copies)
+{
+    const rt_activation_case *activation_case = &resolved->activation_case;
+    const mdot_configuration *c = &resolved->configuration.c;
+    bool is_fused = resolved->fused > 0 && c->compiled == 0 && !job->analysis->totals.is_convolutional;
+    if (!is_fused || activation_case->is_inference || c->recompute == MDOT_RECOMPUTE_SELECTIVE) return 0;
+    bool recomputes = c->recompute == MDOT_RECOMPUTE_BLOCKS || resolved->recomputes_as_program;
+    double blocks = recomputes ? job->info.block_count : 1, bytes[2];
+    double width = activation_case->type == RT_ACTIVATION_FP32 ? 1 : 0.5, copied = has_copies ? 1 - width : 0;
+    for (int i = 0; i < 2; i++)
+        bytes[i] = width * job->analysis->inner[i].bytes + copied * job->analysis->inner[i].copied_bytes;
+    return (bytes[0] / resolved->replicated + bytes[1] / resolved->shard.tensor) / resolved->sequence / fmax(blocks, 1);
 }

@@ -20,20 +20,6 @@ static double peak_of(const mdot_job *job, const rt_resolved_configuration *reso
     return sample / resolved->sequence;
 }
 
-double rt_inner_bytes(const mdot_job *job, const rt_resolved_configuration *resolved, bool has_copies)
-{
-    const rt_activation_case *activation_case = &resolved->activation_case;
-    const mdot_configuration *c = &resolved->configuration.c;
-    bool is_fused = resolved->fused > 0 && c->compiled == 0 && !job->analysis->totals.is_convolutional;
-    if (!is_fused || activation_case->is_inference || c->recompute == MDOT_RECOMPUTE_SELECTIVE) return 0;
-    bool recomputes = c->recompute == MDOT_RECOMPUTE_BLOCKS || resolved->recomputes_as_program;
-    double blocks = recomputes ? job->info.block_count : 1, bytes[2];
-    double width = activation_case->type == RT_ACTIVATION_FP32 ? 1 : 0.5, copied = has_copies ? 1 - width : 0;
-    for (int i = 0; i < 2; i++)
-        bytes[i] = width * job->analysis->inner[i].bytes + copied * job->analysis->inner[i].copied_bytes;
-    return (bytes[0] / resolved->replicated + bytes[1] / resolved->shard.tensor) / resolved->sequence / fmax(blocks, 1);
-}
-
 /* The fraction of activations that stays on the GPU. Offloading keeps the current block's tensors. Without
  * recomputation, it also keeps those of the block on its way to the host. The peak without recomputed blocks minus the
  * peak with them is the saved tensors in all blocks but one, besides block inputs. */
