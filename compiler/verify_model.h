@@ -5,21 +5,21 @@
 
 enum { MAX_VARIANTS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
-typedef struct moved_shares { /* shares of an output that move by more than rounding in f32, added up over runs */
-    double code, model;       /* by the code; by noise in the model */
-    double greatest;          /* the code's greatest share */
-    int runs;
-} moved_shares;
+/* Runs on random inputs in which the code, or noise in the model, moves more values of an output by more than rounding
+ * in f32. */
+typedef struct compared_runs {
+    int all, code_moves_more, noise_moves_more;
+} compared_runs;
 
 typedef struct code_variant { /* one per CPU image, and one per precision of the GPU */
     char name[64];            /* "x86-64-v4", "cuda:0"; followed by the precision unless it is the usual one */
     int half;                 /* index in half_types; -1: multiplies in f32 */
     mdot_predictor *predictor;
     mdot_context *context;
-    mdotc_verify_row row; /* for the current bucket */
-    double share;         /* the worst error over the permitted one */
-    co_worst outlier;     /* the worst run on random inputs of a quantised model: a value between two steps */
-    moved_shares *moved;  /* one per output */
+    mdotc_verify_row row;    /* for the current bucket */
+    double share;            /* the worst error over the permitted one */
+    co_worst outlier;        /* the worst run on random inputs of a quantised model: a value between two steps */
+    compared_runs *compared; /* one per output */
 } code_variant;
 
 typedef struct value_counts { /* counts of reference values in one output, over all lengths in a bucket */

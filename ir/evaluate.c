@@ -211,8 +211,7 @@ static mdot_status compute(evaluation *e, const ir_node *node, ir_arena *target,
         if (node->outputs[i] == NULL) continue;
         if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d lacks an evaluator", i);
         bool decides = e->decides[node->outputs[i]->id];
-        if (e->units > 0 && !(decides && is_elementwise(node)))
-            ir_add_noise(&marked, input, e->units, out[i], scratch, &e->noise);
+        if (e->units > 0) ir_add_noise(&marked, input, e->units, out[i], scratch, &e->noise);
         if (e->rounding == MDOT_DTYPE_F32) round_to_single(out[i]);
         if (decides) round_to_type(out[i]);
         e->content[node->outputs[i]->id] = out[i];

@@ -66,6 +66,23 @@ static bool is_one(LLVMValueRef value)
     return LLVMIsAConstantInt(value) != NULL && LLVMConstIntGetSExtValue(value) == 1;
 }
 
+/* Is a panel's row wider than a tile, which then reads a line and leaves out some, unlike hardware that looks ahead? */
+static bool is_narrow(const cg_cpu_target *target, const cg_tile_operands *operands)
+{
+    return !target->by_element && operands->panel_step > (int64_t)target->tile_vectors * target->lanes;
+}
+
+/* Asks for the row of a later step. It may be behind the weights, because a prefetch has no faults. */
+static void prefetch_row(cg_emitter *e, LLVMValueRef row, int64_t panel_step)
+{
+    enum { READ = 0, ALL_CACHES = 3, DATA = 1, STEPS_AHEAD = 24 };
+    LLVMValueRef ahead = cg_int(e, STEPS_AHEAD * panel_step);
+    LLVMValueRef next = LLVMBuildGEP2(e->builder, e->f32, row, &ahead, 1, "");
+    LLVMValueRef how[] = {next, cg_const_int(e->i32, READ), cg_const_int(e->i32, ALL_CACHES),
+                          cg_const_int(e->i32, DATA)};
+    cg_intrinsic(e, "llvm.prefetch", LLVMTypeOf(next), how, 4);
+}
+
 /* The outer products of steps k … k + steps - 1. */
 static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef k, int steps)
 {
@@ -82,8 +99,10 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
         return;
     }
     for (int s = 0; s < steps; s++) {
+        LLVMValueRef row = cg_at(e, e->f32, panel, cg_int(e, s * operands->panel_step));
+        if (is_narrow(e->target, operands)) prefetch_row(e, row, operands->panel_step);
         LLVMValueRef ahead = cg_imul(e, cg_int(e, s), operands->row_step);
-        add_outer_product(e, tile, &at_k, ahead, cg_at(e, e->f32, panel, cg_int(e, s * operands->panel_step)));
+        add_outer_product(e, tile, &at_k, ahead, row);
     }
 }
 

@@ -34,7 +34,9 @@ static ir_value *as_float(ir_builder *b, ir_value *x, mdot_dtype dtype)
 static ir_value *less_zero(ir_builder *b, ir_value *x, ir_value *zero, mdot_dtype dtype)
 {
     ir_value *value = as_float(b, x, dtype);
-    if (value != NULL && (zero == NULL || ir_value_is_filled(zero, 0, 0)) && value->constant == NULL) {
+    const ir_value *given =
+        zero != NULL && zero->def != NULL && ir_node_opcode(zero->def) == IR_OP_Reshape ? zero->def->inputs[0] : zero;
+    if (value != NULL && (given == NULL || ir_value_is_filled(given, 0, 0)) && value->constant == NULL) {
         ir_value *none = ir_build_cast(b, ir_build_scalar(b, 0), dtype); /* integers have no -0 */
         value = ir_build_where(b, ir_build_op2(b, IR_OP_Equal, value, none), none, value);
     }

@@ -278,9 +278,34 @@ static void noise_moves_sums_by_a_few_units(void **state)
     ir_arena_destroy(f.arena);
 }
 
+/* A rounded function between two integers may become either. */
+static void noise_moves_functions_before_a_decision(void **state)
+{
+    (void)state;
+    fixture f = parse("graph \"g\" {\n"
+                      "%0 \"x\" : f32[1] = input\n"
+                      "%1 \"c\" : f32[1] = constant [3]\n"
+                      "%2 \"s\" : ?[*] = Sigmoid(%0)\n"
+                      "%3 \"p\" : ?[*] = Mul(%2, %1)\n"
+                      "%4 \"y\" : ?[*] = Round(%3)\n"
+                      "return %4\n"
+                      "}\n");
+    const ir_wide *in[] = {floats(&f, 1, &(double){0})};
+    int ones = 0, twos = 0;
+    for (uint64_t seed = 1; seed < 33; seed++) {
+        ir_wide *out[1];
+        assert_int_equal(ir_evaluate_noisily(f.graph, seed, 2, in, f.arena, out, &f.err), MDOT_OK);
+        ones += out[0]->f[0] == 1;
+        twos += out[0]->f[0] == 2;
+    }
+    assert_true(ones > 0 && twos > 0 && ones + twos == 32);
+    ir_arena_destroy(f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(noise_moves_functions_before_a_decision),
         cmocka_unit_test(recurrences_need_no_types),
         cmocka_unit_test(noise_moves_sums_by_a_few_units),
         cmocka_unit_test(factors_of_matmuls_are_rounded_on_request),

@@ -33,8 +33,8 @@ def choose(
     elsewhere = words_elsewhere()
     parts = [nearest.get(part, part) for part in re.split(r"[-|+,:/ ]", word)]  # for example paged|sdpa and fp8-e4m3
     suggestion = nearest.get(word) or next((part for part in parts if part in known), None)
-    near = word if len(word) < 4 else suggest(word, {*elsewhere, *known}) or ""
-    if suggestion is None and (other := elsewhere.get(word) or elsewhere.get(near)):
+    near = word if len(word) < 4 else suggest(word, {*elsewhere, *known}) or word
+    if suggestion is None and (other := elsewhere.get(near if word.startswith(near) else word)):
         hint = f" (did you mean {other}?)"
     else:
         suggestion = suggestion or suggest(word, known)

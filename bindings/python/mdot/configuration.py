@@ -141,6 +141,16 @@ DEGREES = {command.split()[1]: keyword for command, keyword in COMMANDS.items() 
 """Keywords by the keys of --parallel, for example dp and tp."""
 
 
+ELSEWHERE = (
+    (r"(^|_)len(gth)?$|^block_size$", ", because the length belongs to the job: use job.with_length(N), or length=N where you make the job"),
+    (r"^(lr|learning_rate|weight_decay|warmup|seed|max_grad_norm|lora_alpha|lora_dropout|neftune|dataset_num_proc)", ", because neither time nor memory depends on it: leave it out"),
+    (r"^(lora_)?r$|^lora_rank$|^peft_config$", ", because adapters belong to the job: make it of the module that has them"),
+    (r"^((num_train_)?epochs|max_steps)$", ", because a prediction is one step: pass it to prediction.hours()"),
+    (r"packing$", ", because packing changes the samples alone: state the packed length where you make the job"),
+)
+"""Options of other programs that belong elsewhere, and the reasons with remedies."""
+
+
 def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options by their keywords. Also takes the keys of --parallel, and fsdp=N for data_parallel=N with zero=3.
     Raises UnknownOptionError for other names."""
@@ -151,8 +161,7 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
             word = OPTION_WORDS.get(name.replace("_", "-")) or suggest(name, [*OPTIONS, *DEGREES, *OPTION_WORDS])
             word = OPTION_WORDS.get(word or "", word)
             hint = f" (did you mean {word}?)" if word is not None else ""
-            if re.search(r"(^|_)len(gth)?$|^block_size$", name):
-                hint = ", because the length belongs to the job: use job.with_length(N), or length=N where you make the job"
+            hint = next((reason for names, reason in ELSEWHERE if re.search(names, name)), hint)
             raise UnknownOptionError(f"unknown option {name!r}{hint}; the options are {', '.join(OPTIONS)}")
         if keyword in read:
             raise InvalidArgumentError(f"{keyword} is given twice, also as {name}")

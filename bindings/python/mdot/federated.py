@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from mdot.job import _warn
 from mdot.library.errors import InvalidArgumentError
 from mdot.prediction import Prediction
 
@@ -78,6 +79,10 @@ def federated_round(
     for client in clients:
         if not isinstance(client.prediction, Prediction):
             raise InvalidArgumentError(f"{client.name}: prediction must be an answer of mdot.predict, not {client.prediction!r:.60}")
+        if client.prediction.configuration.mode == "inference":
+            raise InvalidArgumentError(f"{client.name}: the prediction is an inference; a client trains: mode=\"train\"")
+        if not client.prediction.fits:
+            _warn(f"{client.name}: the training does not fit its device's memory")
         amounts, links = (client.samples, client.epochs), (client.up_mbps, client.down_mbps)
         if not all(_is_number(number) and number > 0 for number in (*amounts, *links)) or max(amounts) > MOST:
             raise InvalidArgumentError(f"{client.name}: samples and epochs must be above 0 and at most {MOST:g}, and links above 0")

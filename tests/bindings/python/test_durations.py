@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 import unittest
+import warnings
 
 import support
 
@@ -84,6 +85,19 @@ class Rounds(support.TestCase):
         self.assertAlmostEqual(found.upper_s - found.seconds, 3 * 7 * (answer.upper_ms - answer.step_ms) / 1000)
         self.assertEqual((found.straggler, found.waiting_share), ("a", 0))
         self.assertAlmostEqual(mdot.federated_round([self.client("a")], model_bytes=0).seconds, 7 * answer.step_ms / 1000)
+
+    def test_a_client_can_train(self) -> None:
+        """Over devices and jobs: an inference is no training, and a job beyond the device's memory is named."""
+        for job, gpu, batch in (("resnet50", "T4", 8), ("resnet50", "A100", 64), ("gpt2", "V100", 1)):
+            answer = mdot.predict(job, gpu, batch, mode="inference")
+            with self.subTest(job), self.assertRaisesRegex(mdot.InvalidArgumentError, "b: the prediction is an inference"):
+                mdot.federated_round([self.client("a"), mdot.Client("b", answer, 10, 5, 5)])
+        for job, gpu, batch in (("llama-7b", "T4", 1), ("resnet50", "T4", 1024), ("resnet50", "T4", 8)):
+            answer = mdot.predict(job, gpu, batch)
+            with self.subTest(job, batch=batch), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                mdot.federated_round([self.client("a"), mdot.Client("b", answer, 10, 5, 5)])
+                self.assertEqual(["b: the training does not fit" in str(warning.message) for warning in caught], [True] * (not answer.fits))
 
     def test_the_straggler_ends_the_round(self) -> None:
         """Over random clients: the round is the slowest one's, removing any other changes nothing, and removing the straggler

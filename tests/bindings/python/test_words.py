@@ -77,6 +77,22 @@ class Words(TestCase):
         for word, text in (("nf4", "frozen_weights='nf4'"), ("int8wo", "frozen_weights='int8'")):
             self.assertIn(f"(did you mean {text}?)", message_of(lambda: self.filled("precision", word)))
 
+    def test_words_like_another_options_words_do_not_name_it(self) -> None:
+        for option, word in (("attention", "ring"), ("checkpoint", "offload"), ("loss", "parallel"), ("framework", "maxtext")):
+            message = message_of(lambda: self.filled(option, word))
+            self.assertTrue(message.startswith(f"{option} must be"))
+            self.assertNotRegex(message, r"did you mean \w+=")
+
+    def test_options_that_change_no_step_name_their_place(self) -> None:
+        for names, remedy in (
+            (("lr", "learning_rate", "weight_decay", "warmup_ratio", "warmup_steps", "seed", "max_grad_norm", "lora_alpha"), "leave it out"),
+            (("lora_r", "r", "peft_config"), "make it of the module that has them"),
+            (("epochs", "num_train_epochs", "max_steps"), "prediction.hours()"),
+            (("packing", "sample_packing"), "the packed length"),
+        ):
+            for name in names:
+                self.assertIn(remedy, message_of(lambda: read_options({name: 1})))
+
     def test_lengths_and_shards_name_their_place(self) -> None:
         for name in ("length", "max_seq_length", "seq_len", "max_length", "block_size", "context_length"):
             self.assertIn("job.with_length(N)", message_of(lambda: read_options({name: 512})))

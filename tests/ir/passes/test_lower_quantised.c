@@ -122,6 +122,16 @@ static void integers_have_no_negative_zero(void **state)
         "d = DequantizeLinear(q, s, z)\nt = QuantizeLinear(x, s, z)\nw = DequantizeLinear(t, s)\n"
         "y = Reciprocal(d)\nv = Reciprocal(w)\nreturn d, y, v\n",
         lengths);
+    static const char *const zeros[] = {"u8[1] [0]", "i8[1] [0]", "i8[4] [0, 0, 0, 0]", "i16[4] [0, 0, 0, 0]",
+                                        "i8[4] [0, 3, 0, -2]"};
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "x = input f32[L,4]\ns = constant f32[4] [4, 3, 2, 5]\nz = constant %s\nq = QuantizeLinear(x, s, z)\n"
+                 "d = DequantizeLinear(q, s, z)\ny = Reciprocal(d)\nreturn d, y\n",
+                 zeros[i]);
+        assert_code_agrees(text, lengths);
+    }
 }
 
 /* NaN becomes the type's least number, as in ONNX Runtime and ONNX's reference, and infinities saturate. The kernels
