@@ -226,10 +226,11 @@ static bool read_record(const builder *b, json_object *row, double parameters, m
         const char *name;
         mdot_precision precision;
     } types[] = {{"fp32", MDOT_PRECISION_FP32}, {"amp-fp16", MDOT_PRECISION_AMP}, {"bf16", MDOT_PRECISION_BF16}};
-    enum { WAYS = 4 }; /* the last one is that of compiled code */
-    static const char *const ways[WAYS] = {"nothing", "blocks", "selective", "compiled"};
+    enum { COMPILED = 3, WAYS = 5 }; /* from COMPILED on, they are those of compiled code */
+    static const char *const ways[WAYS] = {"nothing", "blocks", "selective", "compiled", "compiled blocks"};
     static const mdot_recompute recompute[WAYS] = {MDOT_RECOMPUTE_NOTHING, MDOT_RECOMPUTE_BLOCKS,
-                                                   MDOT_RECOMPUTE_SELECTIVE, MDOT_RECOMPUTE_SELECTIVE};
+                                                   MDOT_RECOMPUTE_SELECTIVE, MDOT_RECOMPUTE_SELECTIVE,
+                                                   MDOT_RECOMPUTE_BLOCKS};
     const char *const names[] = {types[0].name, types[1].name, types[2].name};
     int type = index_of(names, 3, json_object_get_string(entry(row, 0)));
     int way = index_of(ways, WAYS, json_object_get_string(entry(row, 1)));
@@ -247,7 +248,7 @@ static bool read_record(const builder *b, json_object *row, double parameters, m
                                         .logits = number(b, m, LOGITS),
                                         .per_square = number(b, m, SQUARES)};
     }
-    *out_record = (mdot_recorded_memory){types[type].precision, recompute[way], count, moments, way == WAYS - 1};
+    *out_record = (mdot_recorded_memory){types[type].precision, recompute[way], count, moments, way >= COMPILED};
     return true;
 }
 

@@ -2,7 +2,8 @@
 
     python -m mdot_lab.ready_jobs.families weights/jobs [--missing] [FAMILY…]
 
-`--missing` keeps the variants that the file has. It adds the missing ones, which have no records of adapters.
+`--missing` keeps the variants and records that the file has. It adds the missing ones. New variants have no records of
+adapters, and records of adapters stay as they are.
 Each variant of a family, for example with tied embeddings, is traced with several random sizes and a fixed number of
 blocks. Each number of the job, and each allocation of its recorded memory, becomes a formula (fit.py). Equal blocks
 become one block with a count. frontend/config reads the result and builds the job of any config.json of the family.
@@ -29,11 +30,11 @@ from mdot_lab.ready_jobs.fit import Fitter, Formula, add, text_of
 TRACES = 5
 BATCHES, MOST_MOMENTS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 8192.0), 16
 TYPICAL = [
-    {"wider": wider, "hidden": hidden, "blocks": blocks, "L": length}
-    for wider, blocks in ((2, 6), (8, 8), (8, 32)) for hidden in (1, 2) for length in (128, 1024, 8192)
+    {"wider": wider, "hidden": hidden, "words": words, "blocks": blocks, "L": length}
+    for wider, blocks in ((2, 6), (8, 8), (8, 32)) for hidden in (1, 2) for words in (1, 5) for length in (128, 1024, 8192)
 ]  # fmt: skip
-"""Sizes for which a pass's largest moments are kept: factors of each trace's widths, a further one of hidden layers,
-blocks, and lengths."""
+"""Sizes for which a pass's largest moments are kept: factors of each trace's widths, further ones of hidden layers
+and of the vocabulary, blocks, and lengths."""
 RANGES = {"d": (200, 400), "f": (500, 900), "V": (2000, 3000), "P": (600, 900), "L": (2, 8), "E": (7, 12), "k": (2, 4)}
 
 
@@ -156,20 +157,29 @@ class Capture:
                 block_at[region.first : region.last + 1] = i
                 block_at[begin[i] : begin[i - 1] if i > 0 else None] = i
 
-            def block_of(interval: Any, recomputes: bool = False) -> int:
+            def block_of(interval: Any, recomputes: bool = False, at: np.ndarray = block_at) -> int:
                 is_forward, ends_forward = interval.start < line.backward_start, interval.end < line.backward_start
-                block, last = block_at[interval.start], block_at[interval.end]
+                block, last = at[interval.start], at[interval.end]
                 if recomputes and is_forward and not ends_forward and last == block + 1:
                     return int(last)  # a block's result, which exists until the next block is recomputed
                 return -1 if is_forward == ends_forward and last == block + (1 if is_forward else -1) else int(block)
 
             for way, intervals in ways.items():
                 self.passes[precision, way] = Recorded(intervals, list(map(block_of, intervals)), block_at, line.samples)
-            step = compiled.Step(line)
-            tensors, intervals = zip(*compiled.with_tensors(step))
-            sizes = [tensor.bytes for tensor in step.tensors]
-            self.passes[precision, "compiled"] = Recorded(list(intervals), list(map(block_of, intervals)), block_at, line.samples, tensors, sizes)
+
+            def add_compiled(way: str, timeline: Any, at: np.ndarray) -> None:
+                step = compiled.Step(timeline)
+                tensors, intervals = zip(*compiled.with_tensors(step))
+                sizes = [tensor.bytes for tensor in step.tensors]
+                blocks_of = [block_of(one, way != "compiled", at) for one in intervals]
+                self.passes[precision, way] = Recorded(list(intervals), blocks_of, at, line.samples, tensors, sizes)
+
+            add_compiled("compiled", line, block_at)
             if has_blocks:
+                order = sorted((time, i) for i, time in enumerate(begin) if time < len(block_at))
+                runs = [(time, i) for time, i in order for _ in range(regions[i].first, regions[i].last + 1)]
+                second = np.insert(block_at, [time for time, _ in runs], [i for _, i in runs])
+                add_compiled("compiled blocks", compiled.with_checkpoints(line, regions), second)
                 kept = m.by_block(line, regions)
                 kept = kept[: len(kept) - sum(size > 0 for size in extra)]
                 self.passes[precision, "blocks"] = self._with_second_passes(line, regions, begin, Recorded(kept, [block_of(one, True) for one in kept], block_at, line.samples))
@@ -365,7 +375,8 @@ def describe_pass(family: Family, captures: Sequence[Capture], key: tuple[str, s
     allowed = ~np.isin(block_at, list(middles))
     tables: list[Any] = []
     for base, typical in itertools.product(sizes, TYPICAL):
-        wider = {n: base[n] * typical["wider"] * (typical["hidden"] if n in ("f", "m", "q") else 1) for n in base if n in ("d", "f", "V", "h", "g", "m", "q")}
+        further = {"f": typical["hidden"], "m": typical["hidden"], "q": typical["hidden"], "V": typical["words"]}
+        wider = {n: base[n] * typical["wider"] * further.get(n, 1) for n in base if n in ("d", "f", "V", "h", "g", "m", "q")}
         values = {**base, **wider, **{n: v for n, v in typical.items() if n in base}}
         count = np.where(np.isin(block, list(middles)), typical["blocks"] - 3, 1)
         columns = np.zeros((6, clock + 1))
@@ -421,6 +432,26 @@ def describe_variant(family: Family, variant: Mapping[str, Any], writer: Writer,
     return {"when": dict(variant), "parts": parts, "programs": programs, "has_loss": program.has_loss}
 
 
+def add_records(family: Family, variant: Mapping[str, Any], described: dict[str, Any], writer: Writer) -> dict[str, Any]:
+    import mdot
+
+    sizes = [choose_sizes(family, variant, seed) for seed in range(TRACES)]
+    fitter = Fitter({name: [one[name] for one in sizes] for name in sizes[0]}, family.atoms)
+    blocks = trace(family, variant, sizes[0], False)[1].blocks
+    captures: list[Capture] = []
+    for half, program in enumerate(described["programs"]):
+        try:
+            captures = [trace_memory(blocks, family, variant, one, half > 0) for one in sizes]
+        except mdot.Error:  # a network without 16-bit parameters has the records of fp32
+            if half == 0:
+                raise
+        rows = list(writer.tables["records"])
+        known = {tuple(json.loads(rows[i])[:2]) for i in program["records"]}
+        missing = [key for key in captures[0].passes if key not in known]
+        program["records"] += [writer.row("records", [*key, describe_pass(family, captures, key, sizes, fitter, writer)]) for key in missing]
+    return described
+
+
 ADAPTED: dict[str, list[Any]] = {}
 """The adapted programs of a variant, without settings that change frozen parameters alone."""
 
@@ -461,7 +492,10 @@ def describe(family: Family, folder: Path, only_missing: bool) -> None:
     made = getattr(transformers, family.network)
     default = made.config_class()
     kinds: Callable[[str], Any] = lambda key: getattr(default, key, family.variants[0][key])  # noqa: E731
-    variants = [kept.get(json.dumps(variant, sort_keys=True)) or describe_variant(family, variant, writer, names) for variant in family.variants]
+    variants = []
+    for variant in family.variants:
+        same = kept.get(json.dumps(variant, sort_keys=True))
+        variants.append(add_records(family, variant, same, writer) if same else describe_variant(family, variant, writer, names))
     for variant, described in zip(family.variants, variants) if family.adapters else ():
         if not known or adapted_key(family, variant) in ADAPTED:
             described["adapters"] = describe_adapters(family, variant, writer)
