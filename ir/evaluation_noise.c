@@ -45,7 +45,7 @@ static double greatest_finite(const ir_wide *wide, int64_t first, int64_t step, 
     return greatest;
 }
 
-/* The magnitude of what cancels in the operator's formula: x (1 + erf), or 1 in the sum below a logarithm; usually 0. */
+/* The magnitude of what cancels in the operator's formula: x (1 + erf), or 1 in a logarithm's sum; usually 0. */
 static double cancelled(const ir_node *node, const ir_wide *const *input, int64_t i)
 {
     if (IR_IS_ONE_OF(node, IR_OP_LogSoftmax, IR_OP_ReduceLogSum, IR_OP_ReduceLogSumExp)) return 1;

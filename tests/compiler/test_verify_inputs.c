@@ -219,7 +219,7 @@ static void the_tolerance_of_16_bit_code_follows_rounding_error(void **state)
     assert_false(passed);
 }
 
-/* Small results have the error of the terms that cancel: x (1 + erf) for negative numbers, logarithms of sums near 1. */
+/* Small results have the error of the terms that cancel: x (1 + erf) for negative x, logarithms of sums near 1. */
 static void right_code_of_formulas_that_cancel_passes(void **state)
 {
     (void)state;

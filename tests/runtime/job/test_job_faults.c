@@ -266,7 +266,7 @@ static mdot_status put_program(mdot_job **out_job, mdot_error *err)
 static void parts_report_that_memory_ran_out(void **state)
 {
     (void)state;
-    fail_each(compare_blocks, 6);
+    fail_each(compare_blocks, 4);
     fail_each(pool_strings, 4);
     fail_each(pool_many_strings, 8);
     fail_each(copy_program, 1);

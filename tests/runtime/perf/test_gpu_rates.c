@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A GPU of 10 TFLOPS in fp32, 20 in TF32, 40 in fp16 and 80 in FP8. One before Ampere computes bf16 in fp32. */
+/* A GPU of 10 TFLOPS in fp32, 20 in TF32, 40 in fp16 and 80 in FP8. One before Ampere computes bf16 and TF32 in fp32. */
 static void each_precision_has_its_rates(void **state)
 {
     (void)state;
@@ -18,7 +18,7 @@ static void each_precision_has_its_rates(void **state)
         double half, fp32;                           /* bytes relative to fp32 */
     } cases[] = {
         {MDOT_PRECISION_FP32, {10, 10}, {10, 10}, {10, 10}, 1, 1},
-        {MDOT_PRECISION_TF32, {20, 20}, {20, 20}, {20, 20}, 1, 1},
+        {MDOT_PRECISION_TF32, {10, 20}, {10, 20}, {10, 20}, 1, 1},
         {MDOT_PRECISION_PYTORCH, {10, 10}, {10, 10}, {10, 20}, 1, 1},
         {MDOT_PRECISION_AMP, {40, 40}, {40, 40}, {40, 40}, 0.5, 2},
         {MDOT_PRECISION_MIXED_FP16, {40, 40}, {40, 40}, {40, 40}, 0.5, 0.5},

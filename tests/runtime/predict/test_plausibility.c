@@ -19,6 +19,7 @@ static const rt_configuration inference = {.c = {.mode = MDOT_MODE_INFERENCE}, .
 
 /* 10 TFLOP/s in fp32, 20 and 40 in the other precisions, 1 TB/s. */
 static const mdot_gpu gpu_spec = {.struct_size = sizeof(mdot_gpu),
+                                  .compute_capability = 8.0,
                                   .memory_gbps = 1000,
                                   .fp32_tflops = 10,
                                   .tf32_tflops = 20,

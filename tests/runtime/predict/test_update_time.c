@@ -1,5 +1,5 @@
 /* test_update_time.c — the optimizer's update in a step: more work never shortens it, and tables with sparse gradients
- * cost the rows that the step looks up. A slower host never shortens a step. Muon's matmuls have a rate of their own. */
+ * cost the rows that the step looks up. A slower host never shortens a step. Muon's matmuls have their own rate. */
 #include "runtime/job/job_model.h"
 #include "runtime/perf/step_time.h"
 #include "runtime/predict/analytic_correction.h"
