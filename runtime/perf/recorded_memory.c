@@ -128,7 +128,8 @@ static double element_bytes(mdot_precision precision)
 }
 
 /* The bytes at a moment that are independent of the batch. Autograd holds the gradient of a head that is tied to a
- * table up to the gradient of the table. Stages have one of both, and Megatron adds gradients to its main ones at once. */
+ * table up to the gradient of the table. Stages have one of both, and Megatron adds gradients to its main ones at
+ * once. */
 static double step_bytes(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_precision precision,
                          double recorded, double sharded)
 {

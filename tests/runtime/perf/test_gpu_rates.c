@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A GPU of 10 TFLOPS in fp32, 20 in TF32, 40 in fp16 and 80 in FP8. One before Ampere computes bf16 and TF32 in fp32. */
+/* A GPU of 10 TFLOPS in fp32, 20 in TF32, 40 in fp16 and 80 in FP8. Before Ampere, bf16 and TF32 are fp32. */
 static void each_precision_has_its_rates(void **state)
 {
     (void)state;
