@@ -451,8 +451,8 @@ static void follow_records(const rt_configuration *queried, rt_step_parts *parts
 
 /* Power slows down computation, and not traffic: a matmul takes at least THROTTLED_PART times its FLOPs' time at the
  * rate that power leaves, and at most the factor longer. An H100's learned times contain its own throttling, and its
- * largest matmuls take 1.3 (forward) and 1.5 (backward, Llama 3 8B). Slower kernels need less power, so that a higher rate
- * never lengthens them. */
+ * largest matmuls take 1.3 (forward) and 1.5 (backward, Llama 3 8B). Slower kernels need less power, so that a higher
+ * rate never lengthens them. */
 #define THROTTLED_PART 1.4
 
 static void throttle_matmuls(const mdot_job *job, const rt_resolved_configuration *queried, rt_step_parts *parts)
