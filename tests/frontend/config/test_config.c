@@ -321,7 +321,7 @@ static void descriptions_of_another_version_are_refused_with_both_versions(void 
     assert_true(asprintf(&command, "gzip -dc " JOBS "/gpt2.json.gz > %s; printf '\\0' >> %s", path, path) > 0);
     process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &result);
     assert_int_equal(bs_read_file(path, &text, &size, NULL), MDOT_OK);
-    const char *description = (const char *)text;
+    const char *description = strstr((const char *)text, "\"family\"") - 1; /* without the writer's version */
     assert_int_equal(setenv("MDOT_JOBS", folder, 1), 0);
     for (size_t i = 0; i < 2 * sizeof changes / sizeof *changes; i++) {
         const char *const *change = changes[i / 2], *place = strstr(description, change[0]);
