@@ -60,34 +60,33 @@ static LLVMValueRef tile_row(cg_emitter *e, int tile, LLVMValueRef row)
 static void move_rows(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride, bool to_tile)
 {
     LLVMTypeRef type = cg_vector(e, e->i32, CG_AMX_BF16);
-    cg_loop row;
-    cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1, 0, NULL, false);
-    LLVMValueRef inside = tile_row(e, tile, row.index), outside = address;
-    if (address != NULL) outside = cg_at(e, e->i8, address, cg_imul(e, row.index, stride));
-    LLVMValueRef value = cg_const_int(type, 0);
-    if (address != NULL) value = cg_load(e, type, to_tile ? outside : inside, to_tile ? 1 : CG_AMX_ROW_BYTES);
-    cg_store(e, value, to_tile ? inside : outside, to_tile ? CG_AMX_ROW_BYTES : 1);
-    cg_loop_end(e, &row, NULL);
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1) {
+        LLVMValueRef inside = tile_row(e, tile, row.index), outside = address;
+        if (address != NULL) outside = cg_at(e, e->i8, address, cg_imul(e, row.index, stride));
+        LLVMValueRef value = cg_const_int(type, 0);
+        if (address != NULL) value = cg_load(e, type, to_tile ? outside : inside, to_tile ? 1 : CG_AMX_ROW_BYTES);
+        cg_store(e, value, to_tile ? inside : outside, to_tile ? CG_AMX_ROW_BYTES : 1);
+    }
 }
 
 static void add_product_plainly(cg_emitter *e, int sums, int left, int right)
 {
     LLVMTypeRef words = cg_vector(e, e->i32, CG_AMX_BF16), floats = cg_vector(e, e->f32, CG_AMX_BF16);
     LLVMValueRef zeros[] = {cg_const(e, floats, 0), cg_const(e, floats, 0)};
-    cg_loop row, pair;
-    cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1, 0, NULL, false);
-    LLVMValueRef left_row = tile_row(e, left, row.index), sum_row = tile_row(e, sums, row.index);
-    cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, CG_AMX_BF16), 1, 2, zeros, false);
-    LLVMValueRef a = cg_splat(e, cg_load(e, e->i32, cg_at(e, e->i32, left_row, pair.index), 0), CG_AMX_BF16);
-    LLVMValueRef b = cg_load(e, words, tile_row(e, right, pair.index), CG_AMX_ROW_BYTES);
-    LLVMValueRef low_a = cg_low_of_bf16(e, a), low_b = cg_low_of_bf16(e, b);
-    LLVMValueRef even = cg_fma(e, low_a, low_b, pair.carried[0]);
-    LLVMValueRef high_a = cg_high_of_bf16(e, a), high_b = cg_high_of_bf16(e, b);
-    LLVMValueRef odd = cg_fma(e, high_a, high_b, pair.carried[1]);
-    cg_loop_end(e, &pair, (LLVMValueRef[]){even, odd});
-    LLVMValueRef sum = cg_load(e, floats, sum_row, CG_AMX_ROW_BYTES);
-    cg_store(e, cg_fadd(e, sum, cg_fadd(e, pair.out[0], pair.out[1])), sum_row, CG_AMX_ROW_BYTES);
-    cg_loop_end(e, &row, NULL);
+    cg_loop pair;
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), cg_int(e, CG_AMX_ROWS), 1) {
+        LLVMValueRef left_row = tile_row(e, left, row.index), sum_row = tile_row(e, sums, row.index);
+        cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, CG_AMX_BF16), 1, 2, zeros, false);
+        LLVMValueRef a = cg_splat(e, cg_load(e, e->i32, cg_at(e, e->i32, left_row, pair.index), 0), CG_AMX_BF16);
+        LLVMValueRef b = cg_load(e, words, tile_row(e, right, pair.index), CG_AMX_ROW_BYTES);
+        LLVMValueRef low_a = cg_low_of_bf16(e, a), low_b = cg_low_of_bf16(e, b);
+        LLVMValueRef even = cg_fma(e, low_a, low_b, pair.carried[0]);
+        LLVMValueRef high_a = cg_high_of_bf16(e, a), high_b = cg_high_of_bf16(e, b);
+        LLVMValueRef odd = cg_fma(e, high_a, high_b, pair.carried[1]);
+        cg_loop_end(e, &pair, (LLVMValueRef[]){even, odd});
+        LLVMValueRef sum = cg_load(e, floats, sum_row, CG_AMX_ROW_BYTES);
+        cg_store(e, cg_fadd(e, sum, cg_fadd(e, pair.out[0], pair.out[1])), sum_row, CG_AMX_ROW_BYTES);
+    }
 }
 
 void cg_amx_zero(cg_emitter *e, int tile)

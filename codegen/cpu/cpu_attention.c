@@ -58,20 +58,17 @@ static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention 
                          LLVMValueRef scratch, cg_range batches)
 {
     int64_t group = k->heads / k->kv_heads; /* query heads that share a key head */
-    cg_loop batch, kv_head, member;
-    cg_loop_begin(e, &batch, batches.from, batches.to, 1, 0, NULL, true);
-    cg_loop_begin(e, &kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1, 0, NULL, false);
-    cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
-    LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
-    cg_attention_head h = locate_head(e, plan, k, buffers, batch.index, head, kv_head.index);
-    h.slice = (cg_range){cg_int(e, 0), h.queries};
-    if (cg_attention_is_small(k, e->target))
-        cg_attention_small(e, &h);
-    else
-        cg_attention_stream(e, &h, scratch);
-    cg_loop_end(e, &member, NULL);
-    cg_loop_end(e, &kv_head, NULL);
-    cg_loop_end(e, &batch, NULL);
+    CG_FOR (e, batch, batches.from, batches.to, 1)
+        CG_FOR_NONEMPTY (e, kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1)
+            CG_FOR_NONEMPTY (e, member, cg_int(e, 0), cg_int(e, group), 1) {
+                LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
+                cg_attention_head h = locate_head(e, plan, k, buffers, batch.index, head, kv_head.index);
+                h.slice = (cg_range){cg_int(e, 0), h.queries};
+                if (cg_attention_is_small(k, e->target))
+                    cg_attention_small(e, &h);
+                else
+                    cg_attention_stream(e, &h, scratch);
+            }
 }
 
 /* The units are a head's blocks of queries, concatenated over all heads. Therefore a long sequence with few heads
@@ -87,18 +84,17 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     cg_range slice = cg_slice_of(e, cg_imul(e, heads, blocks));
     LLVMValueRef first = LLVMBuildUDiv(e->builder, slice.from, some, "");
     LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, slice.to, some), one), some, "");
-    cg_loop loop;
-    cg_loop_begin(e, &loop, first, end, 1, 0, NULL, true);
-    LLVMValueRef head = LLVMBuildURem(e->builder, loop.index, cg_int(e, k->heads), "");
-    LLVMValueRef batch = LLVMBuildUDiv(e->builder, loop.index, cg_int(e, k->heads), "");
-    LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
-    cg_attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
-    LLVMValueRef before = cg_imul(e, loop.index, blocks); /* number of blocks in earlier heads */
-    LLVMValueRef source = cg_imax(e, cg_isub(e, slice.from, before), cg_int(e, 0));
-    LLVMValueRef target = cg_imin(e, cg_isub(e, slice.to, before), blocks);
-    h.slice = (cg_range){cg_imul(e, source, grain), cg_imin(e, cg_imul(e, target, grain), queries)};
-    cg_attention_stream(e, &h, scratch);
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, first, end, 1) {
+        LLVMValueRef head = LLVMBuildURem(e->builder, loop.index, cg_int(e, k->heads), "");
+        LLVMValueRef batch = LLVMBuildUDiv(e->builder, loop.index, cg_int(e, k->heads), "");
+        LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
+        cg_attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
+        LLVMValueRef before = cg_imul(e, loop.index, blocks); /* number of blocks in earlier heads */
+        LLVMValueRef source = cg_imax(e, cg_isub(e, slice.from, before), cg_int(e, 0));
+        LLVMValueRef target = cg_imin(e, cg_isub(e, slice.to, before), blocks);
+        h.slice = (cg_range){cg_imul(e, source, grain), cg_imin(e, cg_imul(e, target, grain), queries)};
+        cg_attention_stream(e, &h, scratch);
+    }
 }
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,

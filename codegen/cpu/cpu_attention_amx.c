@@ -31,24 +31,23 @@ static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer), halves = cg_vector(e, e->i16, CHUNK);
-    cg_loop key;
-    cg_loop_begin(e, &key, cg_int(e, 0), head->keys, 1, 0, NULL, true);
-    LLVMValueRef source = cg_at(e, stored, head->key, cg_imul(e, key.index, head->key_stride));
-    LLVMValueRef row = cg_at(e, e->i8, target, cg_imul(e, key.index, cg_int(e, row_bytes)));
-    for (int64_t c = 0; c < round_up(k->dim); c += CHUNK) {
-        LLVMValueRef value = cg_const_int(halves, 0), address = cg_int(e, c);
-        if (c < k->dim)
-            value = cg_f32_to_bf16(
-                e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, source, address), CHUNK));
-        cg_store(e, value, cg_at(e, e->i16, row, address), 2 * CHUNK);
+    CG_FOR (e, key, cg_int(e, 0), head->keys, 1) {
+        LLVMValueRef source = cg_at(e, stored, head->key, cg_imul(e, key.index, head->key_stride));
+        LLVMValueRef row = cg_at(e, e->i8, target, cg_imul(e, key.index, cg_int(e, row_bytes)));
+        for (int64_t c = 0; c < round_up(k->dim); c += CHUNK) {
+            LLVMValueRef value = cg_const_int(halves, 0), address = cg_int(e, c);
+            if (c < k->dim)
+                value = cg_f32_to_bf16(
+                    e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, source, address), CHUNK));
+            cg_store(e, value, cg_at(e, e->i16, row, address), 2 * CHUNK);
+        }
     }
-    cg_loop_end(e, &key, NULL);
-    cg_loop_begin(e, &key, head->keys, keys_in_steps(e, head), 1, 0, NULL, true);
-    for (int64_t c = 0; c < round_up(k->dim); c += CHUNK)
-        cg_store(e, cg_const_int(halves, 0),
-                 cg_at(e, e->i8, target, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
-                 2 * CHUNK);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR (e, key, head->keys, keys_in_steps(e, head), 1) {
+        for (int64_t c = 0; c < round_up(k->dim); c += CHUNK)
+            cg_store(e, cg_const_int(halves, 0),
+                     cg_at(e, e->i8, target, cg_iadd(e, cg_imul(e, key.index, cg_int(e, row_bytes)), cg_int(e, 2 * c))),
+                     2 * CHUNK);
+    }
 }
 
 /* Sixteen channels from a key's value, each in a word's low half; zeros if the key is after the last. */
@@ -91,12 +90,9 @@ cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMV
     packed.keys = cg_at(e, e->i8, target, cg_imul(e, packed.value_bytes, cg_int(e, k->value_dim)));
     packed.end = cg_at(e, e->i8, packed.keys, cg_imul(e, steps, cg_int(e, packed.key_bytes)));
     pack_keys(e, head, packed.keys, packed.key_bytes);
-    cg_loop key, channel;
-    cg_loop_begin(e, &key, cg_int(e, 0), head->keys, CG_AMX_STEP, 0, NULL, true);
-    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, k->value_dim), CHUNK, 0, NULL, false);
-    turn_values(e, head, key.index, channel.index, packed.values, packed.value_bytes);
-    cg_loop_end(e, &channel, NULL);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR (e, key, cg_int(e, 0), head->keys, CG_AMX_STEP)
+        CG_FOR_NONEMPTY (e, channel, cg_int(e, 0), cg_int(e, k->value_dim), CHUNK)
+            turn_values(e, head, key.index, channel.index, packed.values, packed.value_bytes);
     return packed;
 }
 
@@ -143,20 +139,19 @@ static int columns_at(const cg_amx_block *b, int query) { return b->width - quer
 void cg_amx_scores(cg_emitter *e, const cg_amx_block *b)
 {
     LLVMValueRef key_bytes = cg_int(e, b->head->key_bytes);
-    cg_loop key;
-    cg_loop_begin(e, &key, cg_int(e, 0), b->key_count, CG_AMX_STEP, 0, NULL, false);
-    LLVMValueRef keys = cg_at(e, e->i8, b->head->keys, cg_imul(e, cg_iadd(e, b->first_key, key.index), key_bytes));
-    for (int query = 0; query < b->width; query += SIDE * QUERIES) {
-        tiles t = {SIDE, columns_at(b, query), word(e, b, b->weights, key.index, query), cg_int(e, 4 * b->width)};
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < t.columns; j++) cg_amx_zero(e, i * SIDE + j);
-        for (int64_t c = 0; c < b->head->key_bytes; c += CG_AMX_ROW_BYTES) {
-            LLVMValueRef pairs = word(e, b, b->q_transposed, cg_int(e, c / 4), query);
-            add_matmul(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
+    CG_FOR_NONEMPTY (e, key, cg_int(e, 0), b->key_count, CG_AMX_STEP) {
+        LLVMValueRef keys = cg_at(e, e->i8, b->head->keys, cg_imul(e, cg_iadd(e, b->first_key, key.index), key_bytes));
+        for (int query = 0; query < b->width; query += SIDE * QUERIES) {
+            tiles t = {SIDE, columns_at(b, query), word(e, b, b->weights, key.index, query), cg_int(e, 4 * b->width)};
+            for (int i = 0; i < SIDE; i++)
+                for (int j = 0; j < t.columns; j++) cg_amx_zero(e, i * SIDE + j);
+            for (int64_t c = 0; c < b->head->key_bytes; c += CG_AMX_ROW_BYTES) {
+                LLVMValueRef pairs = word(e, b, b->q_transposed, cg_int(e, c / 4), query);
+                add_matmul(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
+            }
+            store_sums(e, &t);
         }
-        store_sums(e, &t);
     }
-    cg_loop_end(e, &key, NULL);
 }
 
 static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, int query)
@@ -166,13 +161,12 @@ static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, 
     LLVMValueRef first = cg_imul(e, b->head->value_bytes, cg_int(e, channel));
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < t.columns; j++) cg_amx_load(e, i * SIDE + j, sums_pointer(e, &t, i, j), t.bytes);
-    cg_loop key;
-    cg_loop_begin(e, &key, cg_int(e, 0), b->key_count, CG_AMX_STEP, 0, NULL, false);
-    LLVMValueRef address = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
-    LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
-    LLVMValueRef value = cg_at(e, e->i8, b->head->values, address), weights = word(e, b, b->weights, pair, query);
-    add_matmul(e, &t, value, b->head->value_bytes, weights);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR_NONEMPTY (e, key, cg_int(e, 0), b->key_count, CG_AMX_STEP) {
+        LLVMValueRef address = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
+        LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
+        LLVMValueRef value = cg_at(e, e->i8, b->head->values, address), weights = word(e, b, b->weights, pair, query);
+        add_matmul(e, &t, value, b->head->value_bytes, weights);
+    }
     store_sums(e, &t);
 }
 

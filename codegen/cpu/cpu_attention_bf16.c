@@ -27,16 +27,16 @@ cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValue
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer);
     LLVMValueRef first = cg_at(e, stored, head->key, cg_imul(e, first_key, head->key_stride));
     if (stored == e->i16) return (cg_key_rows){first, head->key_stride};
-    cg_loop key, channel;
-    cg_loop_begin(e, &key, cg_int(e, 0), key_count, 1, 0, NULL, false);
-    LLVMValueRef row = cg_at(e, stored, first, cg_imul(e, key.index, head->key_stride));
-    LLVMValueRef copy = cg_at(e, e->i16, target, cg_imul(e, key.index, cg_int(e, k->dim)));
-    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, k->dim), CHANNELS, 0, NULL, false);
-    LLVMValueRef wide = cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, row, channel.index), CHANNELS);
-    LLVMValueRef narrow = cg_f32_to_bf16(e, wide);
-    cg_store(e, narrow, cg_at(e, e->i16, copy, channel.index), 0);
-    cg_loop_end(e, &channel, NULL);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR_NONEMPTY (e, key, cg_int(e, 0), key_count, 1) {
+        LLVMValueRef row = cg_at(e, stored, first, cg_imul(e, key.index, head->key_stride));
+        LLVMValueRef copy = cg_at(e, e->i16, target, cg_imul(e, key.index, cg_int(e, k->dim)));
+        CG_FOR_NONEMPTY (e, channel, cg_int(e, 0), cg_int(e, k->dim), CHANNELS) {
+            LLVMValueRef wide =
+                cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, row, channel.index), CHANNELS);
+            LLVMValueRef narrow = cg_f32_to_bf16(e, wide);
+            cg_store(e, narrow, cg_at(e, e->i16, copy, channel.index), 0);
+        }
+    }
     return (cg_key_rows){target, cg_int(e, k->dim)};
 }
 
@@ -57,34 +57,31 @@ LLVMValueRef cg_value_bf16(cg_emitter *e, const cg_attention_head *head, LLVMVal
 static void pair_two_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef row,
                             bool first_alone)
 {
-    cg_loop channel;
-    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, head->k->value_dim), CHANNELS, 0, NULL, false);
-    LLVMValueRef pairs = cg_value_bf16(e, head, key, channel.index);
-    if (!first_alone) {
-        LLVMValueRef second = cg_value_bf16(e, head, cg_iadd(e, key, cg_int(e, 1)), channel.index);
-        second = LLVMBuildShl(e->builder, second, cg_const_int(LLVMTypeOf(second), 16), "");
-        pairs = LLVMBuildOr(e->builder, pairs, second, "");
+    CG_FOR_NONEMPTY (e, channel, cg_int(e, 0), cg_int(e, head->k->value_dim), CHANNELS) {
+        LLVMValueRef pairs = cg_value_bf16(e, head, key, channel.index);
+        if (!first_alone) {
+            LLVMValueRef second = cg_value_bf16(e, head, cg_iadd(e, key, cg_int(e, 1)), channel.index);
+            second = LLVMBuildShl(e->builder, second, cg_const_int(LLVMTypeOf(second), 16), "");
+            pairs = LLVMBuildOr(e->builder, pairs, second, "");
+        }
+        cg_store(e, pairs, cg_at(e, e->i32, row, channel.index), 0);
     }
-    cg_store(e, pairs, cg_at(e, e->i32, row, channel.index), 0);
-    cg_loop_end(e, &channel, NULL);
 }
 
 void cg_interleave_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
                           LLVMValueRef target)
 {
     LLVMValueRef stride = cg_int(e, head->k->value_dim), whole = cg_round_down(e, key_count, 2);
-    cg_loop key;
-    cg_loop_begin(e, &key, cg_int(e, 0), whole, 2, 0, NULL, true);
-    LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
-    LLVMValueRef row = cg_at(e, e->i32, target, cg_imul(e, pair, stride));
-    pair_two_values(e, head, cg_iadd(e, first_key, key.index), row, false);
-    cg_loop_end(e, &key, NULL);
-    cg_if odd;
-    cg_if_begin(e, &odd, LLVMBuildICmp(e->builder, LLVMIntSLT, whole, key_count, ""));
-    LLVMValueRef last_value = LLVMBuildLShr(e->builder, whole, cg_int(e, 1), "");
-    row = cg_at(e, e->i32, target, cg_imul(e, last_value, stride));
-    pair_two_values(e, head, cg_iadd(e, first_key, whole), row, true);
-    cg_if_end(e, &odd);
+    CG_FOR (e, key, cg_int(e, 0), whole, 2) {
+        LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
+        LLVMValueRef row = cg_at(e, e->i32, target, cg_imul(e, pair, stride));
+        pair_two_values(e, head, cg_iadd(e, first_key, key.index), row, false);
+    }
+    CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSLT, whole, key_count, "")) {
+        LLVMValueRef last_value = LLVMBuildLShr(e->builder, whole, cg_int(e, 1), "");
+        LLVMValueRef row = cg_at(e, e->i32, target, cg_imul(e, last_value, stride));
+        pair_two_values(e, head, cg_iadd(e, first_key, whole), row, true);
+    }
 }
 
 /* Rounds half up, in four integer instructions. The exact conversion would take six. */

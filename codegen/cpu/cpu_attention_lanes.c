@@ -80,17 +80,14 @@ void cg_load_queries(cg_emitter *e, const cg_stream *s)
     row_reader read = s->head->use_bf16_dot ? read_query_pairs : read_scaled_query;
     LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->q.buffer);
     LLVMValueRef rows[MAX_LANES];
-    cg_loop group, column;
-    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
-    query_rows(e, s, stored, s->head->q, s->head->q_stride, cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef target = cg_at(e, e->f32, s->q_transposed, group.index);
-    if (whole > 0) {
-        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        rows_to_lanes(e, s, rows, column.index, lanes, read, target);
-        cg_loop_end(e, &column, NULL);
+    CG_FOR_NONEMPTY (e, group, cg_int(e, 0), cg_int(e, s->width), lanes) {
+        query_rows(e, s, stored, s->head->q, s->head->q_stride, cg_iadd(e, s->first_query, group.index), rows);
+        LLVMValueRef target = cg_at(e, e->f32, s->q_transposed, group.index);
+        if (whole > 0)
+            CG_FOR_NONEMPTY (e, column, cg_int(e, 0), cg_int(e, whole), lanes)
+                rows_to_lanes(e, s, rows, column.index, lanes, read, target);
+        if (dim > whole) rows_to_lanes(e, s, rows, cg_int(e, whole), (int)(dim - whole), read, target);
     }
-    if (dim > whole) rows_to_lanes(e, s, rows, cg_int(e, whole), (int)(dim - whole), read, target);
-    cg_loop_end(e, &group, NULL);
 }
 
 void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors)
@@ -98,19 +95,16 @@ void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors)
     int lanes = e->target->lanes;
     int64_t dim = s->head->k->value_dim, whole = dim / lanes * lanes;
     LLVMValueRef rows[MAX_LANES];
-    cg_loop group, column;
-    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
-    LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->out.buffer);
-    query_rows(e, s, stored, s->head->out, s->head->out_stride, cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef factor = cg_load(e, cg_lanes_type(e), cg_at(e, e->f32, factors, group.index), cg_lanes_bytes(e));
-    LLVMValueRef source = cg_at(e, e->f32, s->context, group.index);
-    if (whole > 0) {
-        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        lanes_to_rows(e, s, source, factor, column.index, lanes, rows);
-        cg_loop_end(e, &column, NULL);
+    CG_FOR_NONEMPTY (e, group, cg_int(e, 0), cg_int(e, s->width), lanes) {
+        LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->out.buffer);
+        query_rows(e, s, stored, s->head->out, s->head->out_stride, cg_iadd(e, s->first_query, group.index), rows);
+        LLVMValueRef factor = cg_load(e, cg_lanes_type(e), cg_at(e, e->f32, factors, group.index), cg_lanes_bytes(e));
+        LLVMValueRef source = cg_at(e, e->f32, s->context, group.index);
+        if (whole > 0)
+            CG_FOR_NONEMPTY (e, column, cg_int(e, 0), cg_int(e, whole), lanes)
+                lanes_to_rows(e, s, source, factor, column.index, lanes, rows);
+        if (dim > whole) lanes_to_rows(e, s, source, factor, cg_int(e, whole), (int)(dim - whole), rows);
     }
-    if (dim > whole) lanes_to_rows(e, s, source, factor, cg_int(e, whole), (int)(dim - whole), rows);
-    cg_loop_end(e, &group, NULL);
 }
 
 static LLVMValueRef read_mask(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column, int count)
@@ -124,25 +118,22 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s, int i)
     int lanes = e->target->lanes;
     LLVMValueRef rows[MAX_LANES], mask = cg_at(e, e->f32, s->head->mask[i], s->first_key);
     LLVMValueRef whole = cg_round_down(e, s->key_count, lanes);
-    cg_loop group, column, key, lane;
-    cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
-    query_rows(e, s, e->f32, mask, s->head->mask_stride[i], cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef target = cg_at(e, e->f32, s->mask[i], group.index);
-    cg_loop_begin(e, &column, cg_int(e, 0), whole, lanes, 0, NULL, true);
-    rows_to_lanes(e, s, rows, column.index, lanes, read_mask, target);
-    cg_loop_end(e, &column, NULL);
-    cg_loop_end(e, &group, NULL);
+    CG_FOR_NONEMPTY (e, group, cg_int(e, 0), cg_int(e, s->width), lanes) {
+        query_rows(e, s, e->f32, mask, s->head->mask_stride[i], cg_iadd(e, s->first_query, group.index), rows);
+        LLVMValueRef target = cg_at(e, e->f32, s->mask[i], group.index);
+        CG_FOR (e, column, cg_int(e, 0), whole, lanes)
+            rows_to_lanes(e, s, rows, column.index, lanes, read_mask, target);
+    }
     /* Fewer keys than a vector remain: one element at a time. */
-    cg_loop_begin(e, &key, whole, s->key_count, 1, 0, NULL, true);
-    cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, s->width), 1, 0, NULL, false);
-    LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);
-    LLVMValueRef source = cg_iadd(e, cg_imul(e, query, s->head->mask_stride[i]), key.index);
-    LLVMValueRef value = cg_load(e, e->f32, cg_at(e, e->f32, mask, source), 0);
-    if (s->unit != 1) value = cg_scale_mask(e, value);
-    LLVMValueRef address = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
-    cg_store(e, value, cg_at(e, e->f32, s->mask[i], address), 0);
-    cg_loop_end(e, &lane, NULL);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR (e, key, whole, s->key_count, 1)
+        CG_FOR_NONEMPTY (e, lane, cg_int(e, 0), cg_int(e, s->width), 1) {
+            LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);
+            LLVMValueRef source = cg_iadd(e, cg_imul(e, query, s->head->mask_stride[i]), key.index);
+            LLVMValueRef value = cg_load(e, e->f32, cg_at(e, e->f32, mask, source), 0);
+            if (s->unit != 1) value = cg_scale_mask(e, value);
+            LLVMValueRef address = cg_iadd(e, cg_imul(e, key.index, cg_int(e, s->width)), lane.index);
+            cg_store(e, value, cg_at(e, e->f32, s->mask[i], address), 0);
+        }
 }
 
 bool cg_mask_varies_by_query(const pl_attention *k, int i)

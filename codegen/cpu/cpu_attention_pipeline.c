@@ -143,16 +143,10 @@ static void fill_key_mask(cg_emitter *e, const pipeline *p)
 {
     LLVMValueRef whole = cg_round_down(e, p->keys, QUERIES);
     LLVMValueRef end = cg_round_down(e, cg_iadd(e, p->keys, cg_int(e, KEYS - 1)), KEYS);
-    cg_loop key;
-    cg_loop_begin(e, &key, cg_int(e, 0), whole, QUERIES, 0, NULL, true);
-    store_key_mask(e, p, key.index, QUERIES);
-    cg_loop_end(e, &key, NULL);
-    cg_loop_begin(e, &key, whole, p->keys, 1, 0, NULL, true);
-    store_key_mask(e, p, key.index, 1);
-    cg_loop_end(e, &key, NULL);
-    cg_loop_begin(e, &key, p->keys, end, 1, 0, NULL, true);
-    cg_store(e, cg_const(e, e->f32, -INFINITY), cg_at(e, e->f32, p->mask, key.index), 0);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR (e, key, cg_int(e, 0), whole, QUERIES) store_key_mask(e, p, key.index, QUERIES);
+    CG_FOR (e, key, whole, p->keys, 1) store_key_mask(e, p, key.index, 1);
+    CG_FOR (e, key, p->keys, end, 1)
+        cg_store(e, cg_const(e, e->f32, -INFINITY), cg_at(e, e->f32, p->mask, key.index), 0);
 }
 
 /* Computes a query group's mask: a row of lanes per key, and -inf after the last key. */
@@ -162,16 +156,13 @@ static void fill_query_mask(cg_emitter *e, pipeline *p, const item *it)
     LLVMValueRef end = cg_round_down(e, cg_iadd(e, p->keys, cg_int(e, KEYS - 1)), KEYS);
     p->stream.first_query = it->query;
     cg_load_mask(e, &p->stream, 0);
-    cg_loop key;
     if (p->k->replaces[0] < 0) {
-        cg_loop_begin(e, &key, cg_int(e, 0), p->keys, 1, 0, NULL, false);
-        LLVMValueRef address = cg_at(e, type, p->mask, key.index);
-        cg_store(e, replace(e, p, cg_load(e, type, address, ROW)), address, ROW);
-        cg_loop_end(e, &key, NULL);
+        CG_FOR_NONEMPTY (e, key, cg_int(e, 0), p->keys, 1) {
+            LLVMValueRef address = cg_at(e, type, p->mask, key.index);
+            cg_store(e, replace(e, p, cg_load(e, type, address, ROW)), address, ROW);
+        }
     }
-    cg_loop_begin(e, &key, p->keys, end, 1, 0, NULL, true);
-    cg_store(e, cg_const(e, type, -INFINITY), cg_at(e, type, p->mask, key.index), ROW);
-    cg_loop_end(e, &key, NULL);
+    CG_FOR (e, key, p->keys, end, 1) cg_store(e, cg_const(e, type, -INFINITY), cg_at(e, type, p->mask, key.index), ROW);
 }
 
 typedef struct weights {
@@ -189,10 +180,7 @@ static weights begin_weights(cg_emitter *e, pipeline *p, LLVMValueRef index, LLV
     LLVMTypeRef type = cg_lanes_type(e);
     LLVMValueRef zero = cg_const(e, type, 0), first = is_first(e, &w.it);
     if (cg_mask_varies_by_query(p->k, 0)) {
-        cg_if begins;
-        cg_if_begin(e, &begins, first);
-        fill_query_mask(e, p, &w.it);
-        cg_if_end(e, &begins);
+        CG_IF (e, first) fill_query_mask(e, p, &w.it);
         w.mask = cg_at(e, type, p->mask, w.it.key);
     } else {
         w.mask = cg_at(e, e->f32, p->mask, w.it.key);
@@ -290,10 +278,9 @@ static void emit_products(cg_emitter *e, const pipeline *p, const item *scores, 
 
 static void begin_contexts(cg_emitter *e, const pipeline *p, const item *it)
 {
-    cg_if begins;
-    cg_if_begin(e, &begins, is_first(e, it));
-    for (int t = 0; t < context_tiles(p); t++) cg_amx_zero(e, t);
-    cg_if_end(e, &begins);
+    CG_IF (e, is_first(e, it)) {
+        for (int t = 0; t < context_tiles(p); t++) cg_amx_zero(e, t);
+    }
 }
 
 /* Checks a finished group, divides by the sums, and stores the result rows. */
@@ -324,11 +311,10 @@ static void finish_group(cg_emitter *e, pipeline *p, const item *it)
 
 static void load_queries(cg_emitter *e, pipeline *p, const item *it)
 {
-    cg_if begins;
-    cg_if_begin(e, &begins, is_first(e, it));
-    p->stream.first_query = it->query;
-    cg_load_queries(e, &p->stream);
-    cg_if_end(e, &begins);
+    CG_IF (e, is_first(e, it)) {
+        p->stream.first_query = it->query;
+        cg_load_queries(e, &p->stream);
+    }
 }
 
 /* The next item; after the last one, the last one again. */
@@ -374,11 +360,8 @@ static void emit_items(cg_emitter *e, pipeline *p)
     weights w = begin_weights(e, p, loop.index, loop.carried[2]);
     emit_products(e, p, &scores, &contexts, &w);
     state[2] = end_weights(e, &w); /* before the branch, because LLVM would move the additions behind it */
-    cg_if ends;
     LLVMValueRef is_item = LLVMBuildICmp(e->builder, LLVMIntSGE, loop.index, cg_int(e, 2 * LAG), "");
-    cg_if_begin(e, &ends, LLVMBuildAnd(e->builder, is_item, is_last(e, p, &contexts), ""));
-    finish_group(e, p, &contexts);
-    cg_if_end(e, &ends);
+    CG_IF (e, LLVMBuildAnd(e->builder, is_item, is_last(e, p, &contexts), "")) finish_group(e, p, &contexts);
     store_item(e, &scores);
     next_item(e, p, &scores, &state[0], &state[1]);
     cg_loop_end(e, &loop, state);
@@ -401,19 +384,17 @@ LLVMValueRef cg_attention_pipeline(cg_emitter *e, const cg_attention_head *head,
     p.unsafe = cg_at(e, e->i8, packed->end, cg_imul(e, steps, cg_int(e, mask_bytes_per_key(k))));
     LLVMValueRef has_keys = LLVMBuildICmp(e->builder, LLVMIntSGT, head->keys, cg_int(e, 0), "");
     LLVMValueRef has_queries = LLVMBuildICmp(e->builder, LLVMIntSLT, head->slice.from, p.end, "");
-    cg_loop group;
-    cg_loop_begin(e, &group, head->slice.from, p.end, QUERIES, 0, NULL, true);
-    LLVMValueRef number = cg_pipeline_group(e, head, group.index);
-    cg_store(e, cg_const_int(e->i32, 1), cg_at(e, e->i32, p.unsafe, number), 0);
-    cg_loop_end(e, &group, NULL);
-    cg_if any;
-    cg_if_begin(e, &any, LLVMBuildAnd(e->builder, has_keys, has_queries, ""));
-    if (!cg_mask_varies_by_query(k, 0)) fill_key_mask(e, &p);
-    int64_t rows = query_words(k) / QUERIES;
-    for (int64_t row = k->dim / 2; row < rows; row++)
-        cg_store(e, cg_const(e, cg_lanes_type(e), 0), cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)),
-                 ROW);
-    emit_items(e, &p);
-    cg_if_end(e, &any);
+    CG_FOR (e, group, head->slice.from, p.end, QUERIES) {
+        LLVMValueRef number = cg_pipeline_group(e, head, group.index);
+        cg_store(e, cg_const_int(e->i32, 1), cg_at(e, e->i32, p.unsafe, number), 0);
+    }
+    CG_IF (e, LLVMBuildAnd(e->builder, has_keys, has_queries, "")) {
+        if (!cg_mask_varies_by_query(k, 0)) fill_key_mask(e, &p);
+        int64_t rows = query_words(k) / QUERIES;
+        for (int64_t row = k->dim / 2; row < rows; row++)
+            cg_store(e, cg_const(e, cg_lanes_type(e), 0),
+                     cg_at(e, cg_lanes_type(e), p.stream.q_transposed, cg_int(e, row)), ROW);
+        emit_items(e, &p);
+    }
     return p.unsafe;
 }

@@ -308,12 +308,11 @@ static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows,
 static void mask_missing_key(cg_emitter *e, const cg_stream *s)
 {
     LLVMValueRef odd = LLVMBuildAnd(e->builder, s->key_count, cg_int(e, 1), "");
-    cg_if block;
-    cg_if_begin(e, &block, LLVMBuildICmp(e->builder, LLVMIntNE, odd, cg_int(e, 0), ""));
-    for (int j = 0; j < s->vectors; j++)
-        cg_store(e, cg_const(e, cg_lanes_type(e), -INFINITY), block_pointer(e, s, s->weights, s->key_count, j),
-                 cg_lanes_bytes(e));
-    cg_if_end(e, &block);
+    CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntNE, odd, cg_int(e, 0), "")) {
+        for (int j = 0; j < s->vectors; j++)
+            cg_store(e, cg_const(e, cg_lanes_type(e), -INFINITY), block_pointer(e, s, s->weights, s->key_count, j),
+                     cg_lanes_bytes(e));
+    }
 }
 
 /* Scales and masks the scores that tiles have stored, and finds the maxima. */
@@ -344,23 +343,23 @@ static void softmax_for_tiles(cg_emitter *e, const cg_stream *s, LLVMValueRef *s
     LLVMValueRef weight[CG_MAX_TILE_VECTORS], next_value[CG_MAX_TILE_VECTORS], zero = cg_const(e, cg_lanes_type(e), 0);
     LLVMValueRef steps = softmax_steps(e, s);
     LLVMValueRef end = cg_round_down(e, cg_iadd(e, steps, cg_int(e, CG_AMX_STEP / 2 - 1)), CG_AMX_STEP / 2);
-    cg_loop step, row;
+    cg_loop step;
     cg_loop_begin(e, &step, cg_int(e, 0), steps, 1, s->vectors, sum, false);
     for (int j = 0; j < s->vectors; j++) next_value[j] = step.carried[j];
     softmax_step(e, s, step.index, weight, next_value);
     cg_loop_end(e, &step, next_value);
     for (int j = 0; j < s->vectors; j++) sum[j] = step.out[j];
-    cg_loop_begin(e, &row, steps, end, 1, 0, NULL, true);
-    for (int j = 0; j < s->vectors; j++)
-        cg_store(e, zero, block_pointer(e, s, s->weights, row.index, j), cg_lanes_bytes(e));
-    cg_loop_end(e, &row, NULL);
-    cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, s->head->k->value_dim), 1, 0, NULL, false);
-    for (int j = 0; j < s->vectors; j++) {
-        LLVMValueRef address = block_pointer(e, s, s->context, row.index, j);
-        LLVMValueRef old = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
-        cg_store(e, cg_fmul(e, old, s->rescale[j]), address, cg_lanes_bytes(e));
+    CG_FOR (e, row, steps, end, 1) {
+        for (int j = 0; j < s->vectors; j++)
+            cg_store(e, zero, block_pointer(e, s, s->weights, row.index, j), cg_lanes_bytes(e));
     }
-    cg_loop_end(e, &row, NULL);
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), cg_int(e, s->head->k->value_dim), 1) {
+        for (int j = 0; j < s->vectors; j++) {
+            LLVMValueRef address = block_pointer(e, s, s->context, row.index, j);
+            LLVMValueRef old = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
+            cg_store(e, cg_fmul(e, old, s->rescale[j]), address, cg_lanes_bytes(e));
+        }
+    }
 }
 
 static cg_amx_block block_of_tiles(const cg_stream *s)
@@ -424,13 +423,12 @@ static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
 
 static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, int64_t source, int64_t target)
 {
-    cg_loop loop;
     LLVMValueRef zero = cg_const(e, cg_lanes_type(e), 0);
     if (source == target) return;
-    cg_loop_begin(e, &loop, cg_int(e, source), cg_int(e, target), 1, 0, NULL, false);
-    for (int j = 0; j < s->vectors; j++)
-        cg_store(e, zero, block_pointer(e, s, matrix, loop.index, j), cg_lanes_bytes(e));
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR_NONEMPTY (e, loop, cg_int(e, source), cg_int(e, target), 1) {
+        for (int j = 0; j < s->vectors; j++)
+            cg_store(e, zero, block_pointer(e, s, matrix, loop.index, j), cg_lanes_bytes(e));
+    }
 }
 
 static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_query)

@@ -199,20 +199,19 @@ static LLVMValueRef convert_panel(cg_emitter *e, const cg_linear_block *l, int64
     LLVMValueRef first = cg_iadd(e, l->k_first, cg_int(e, padding - surplus));
     LLVMValueRef source =
         panel_pointer(e, l, LLVMBuildLShr(e->builder, first, cg_int(e, 1), ""), (l->k->k + padding) / 2);
-    cg_loop pair;
-    cg_loop_begin(e, &pair, cg_int(e, 0), cg_int(e, pairs_of(surplus + k_count)), 1, 0, NULL, false);
-    LLVMValueRef row = cg_at(e, e->f32, source, cg_imul(e, pair.index, cg_int(e, CG_PANEL_COLUMNS)));
-    LLVMValueRef low = cg_at(e, e->f32, l->wide, cg_imul(e, pair.index, cg_int(e, 2 * l->width)));
-    LLVMValueRef high = cg_at(e, e->f32, low, cg_int(e, l->width));
-    for (int j = 0; j < l->vectors; j++) {
-        LLVMValueRef ahead = cg_int(e, (int64_t)j * lanes);
-        LLVMValueRef both = cg_load(e, pairs, cg_at(e, e->f32, row, ahead), 4 * (unsigned)lanes);
-        LLVMValueRef even = cg_low_of_bf16(e, both);
-        cg_store(e, even, cg_at(e, e->f32, low, ahead), 4 * (unsigned)lanes);
-        LLVMValueRef odd = cg_high_of_bf16(e, both);
-        cg_store(e, odd, cg_at(e, e->f32, high, ahead), 4 * (unsigned)lanes);
+    CG_FOR_NONEMPTY (e, pair, cg_int(e, 0), cg_int(e, pairs_of(surplus + k_count)), 1) {
+        LLVMValueRef row = cg_at(e, e->f32, source, cg_imul(e, pair.index, cg_int(e, CG_PANEL_COLUMNS)));
+        LLVMValueRef low = cg_at(e, e->f32, l->wide, cg_imul(e, pair.index, cg_int(e, 2 * l->width)));
+        LLVMValueRef high = cg_at(e, e->f32, low, cg_int(e, l->width));
+        for (int j = 0; j < l->vectors; j++) {
+            LLVMValueRef ahead = cg_int(e, (int64_t)j * lanes);
+            LLVMValueRef both = cg_load(e, pairs, cg_at(e, e->f32, row, ahead), 4 * (unsigned)lanes);
+            LLVMValueRef even = cg_low_of_bf16(e, both);
+            cg_store(e, even, cg_at(e, e->f32, low, ahead), 4 * (unsigned)lanes);
+            LLVMValueRef odd = cg_high_of_bf16(e, both);
+            cg_store(e, odd, cg_at(e, e->f32, high, ahead), 4 * (unsigned)lanes);
+        }
     }
-    cg_loop_end(e, &pair, NULL);
     return cg_at(e, e->f32, l->wide, cg_int(e, surplus * l->width));
 }
 
@@ -299,10 +298,8 @@ static void emit_sums(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, in
     l->staged = staged;
     emit_k_block(e, l, cg_int(e, 0), blocks.first, true);
     if (blocks.first == l->steps) return;
-    cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, blocks.first), cg_int(e, l->steps), blocks.later, 0, NULL, false);
-    emit_k_block(e, l, loop.index, blocks.later, false);
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR_NONEMPTY (e, loop, cg_int(e, blocks.first), cg_int(e, l->steps), blocks.later)
+        emit_k_block(e, l, loop.index, blocks.later, false);
 }
 
 static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool staged)
@@ -451,10 +448,8 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
     if (overlaps_epilogues(l->plan, k, e->target)) {
         emit_overlapping_strips(e, l, whole);
     } else if (whole > 0) {
-        cg_loop strip;
-        cg_loop_begin(e, &strip, cg_int(e, 0), cg_int(e, whole), l->width, 0, NULL, false);
-        emit_strip(e, l, strip.index, l->width, !is_direct(l->plan, k, e->target));
-        cg_loop_end(e, &strip, NULL);
+        CG_FOR_NONEMPTY (e, strip, cg_int(e, 0), cg_int(e, whole), l->width)
+            emit_strip(e, l, strip.index, l->width, !is_direct(l->plan, k, e->target));
     }
     bool staged = !is_direct(l->plan, k, e->target) || k->columns % e->target->lanes != 0;
     if (k->columns > whole) emit_strip(e, l, cg_int(e, whole), k->columns - whole, staged);
@@ -490,11 +485,10 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
         return;
     }
     cg_range slice = cg_slice_by_grain(e, rows, l.matmul == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
-    cg_loop block;
-    cg_loop_begin(e, &block, slice.from, slice.to, ROW_BLOCK, 0, NULL, true);
-    LLVMValueRef left = cg_isub(e, slice.to, block.index);
-    emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, ROW_BLOCK)));
-    cg_loop_end(e, &block, NULL);
+    CG_FOR (e, block, slice.from, slice.to, ROW_BLOCK) {
+        LLVMValueRef left = cg_isub(e, slice.to, block.index);
+        emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, ROW_BLOCK)));
+    }
 }
 
 static void sign_window_dims(cg_signature_writer *w, const pl_window_dims *dims)

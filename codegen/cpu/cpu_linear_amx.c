@@ -82,22 +82,21 @@ static void add_steps(cg_emitter *e, const group *g, LLVMValueRef column, int co
 {
     LLVMValueRef panel = cg_at(e, e->f32, g->panel, column), panel_bytes = cg_int(e, 4 * CG_PANEL_COLUMNS);
     if (source == target) return;
-    cg_loop k;
-    cg_loop_begin(e, &k, cg_int(e, source), cg_int(e, target), 1, 0, NULL, false);
-    LLVMValueRef a = cg_at(e, e->i8, g->a, cg_imul(e, k.index, cg_int(e, CG_AMX_ROW_BYTES)));
-    LLVMValueRef b = cg_at(e, e->f32, panel, cg_imul(e, k.index, cg_int(e, CG_AMX_BF16 * CG_PANEL_COLUMNS)));
-    for (int i = 0; i < SIDE; i++) {
-        LLVMValueRef row = cg_imul(e, g->a_bytes, cg_int(e, i * CG_AMX_ROWS));
-        cg_amx_load(e, LEFT + i, cg_at(e, e->i8, a, row), g->a_bytes);
-    }
-    for (int j = 0; j < columns; j++)
-        cg_amx_load(e, RIGHT + j, cg_at(e, e->f32, b, cg_int(e, j * TILE_COLUMNS)), panel_bytes);
-    for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < columns; j++) {
-            cg_amx_dot(e, i * SIDE + j, LEFT + i, RIGHT + j);
-            finish_pieces(e, o, k.index, i * columns + j, SIDE * columns);
+    CG_FOR_NONEMPTY (e, k, cg_int(e, source), cg_int(e, target), 1) {
+        LLVMValueRef a = cg_at(e, e->i8, g->a, cg_imul(e, k.index, cg_int(e, CG_AMX_ROW_BYTES)));
+        LLVMValueRef b = cg_at(e, e->f32, panel, cg_imul(e, k.index, cg_int(e, CG_AMX_BF16 * CG_PANEL_COLUMNS)));
+        for (int i = 0; i < SIDE; i++) {
+            LLVMValueRef row = cg_imul(e, g->a_bytes, cg_int(e, i * CG_AMX_ROWS));
+            cg_amx_load(e, LEFT + i, cg_at(e, e->i8, a, row), g->a_bytes);
         }
-    cg_loop_end(e, &k, NULL);
+        for (int j = 0; j < columns; j++)
+            cg_amx_load(e, RIGHT + j, cg_at(e, e->f32, b, cg_int(e, j * TILE_COLUMNS)), panel_bytes);
+        for (int i = 0; i < SIDE; i++)
+            for (int j = 0; j < columns; j++) {
+                cg_amx_dot(e, i * SIDE + j, LEFT + i, RIGHT + j);
+                finish_pieces(e, o, k.index, i * columns + j, SIDE * columns);
+            }
+    }
 }
 
 static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValueRef rows)
@@ -122,35 +121,32 @@ static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, i
     LLVMValueRef panel_column = cg_imul(e, column, cg_int(e, l->steps * CG_AMX_BF16));
     LLVMValueRef stride = cg_imul(e, l->a_stride, cg_int(e, 2)), size = cg_int(e, CG_AMX_GROUP);
     LLVMValueRef copy_stride = cg_int(e, 2 * cg_copy_stride(l));
-    cg_loop rows;
-    cg_loop_begin(e, &rows, first, l->row_count, CG_AMX_GROUP, 0, NULL, true);
-    cg_linear_block shifted = *l;
-    shifted.column = column;
-    shifted.first_row = cg_iadd(e, l->first_row, rows.index);
-    shifted.out = cg_at(e, l->out_type, l->out, cg_imul(e, rows.index, l->out_stride));
-    LLVMValueRef left = cg_isub(e, l->row_count, rows.index);
-    group g = {.l = &shifted, .panel = cg_at(e, e->f32, l->buffers[l->k->weight], panel_column)};
-    if (copies) {
-        g.a = cg_at(e, e->i8, l->copy, cg_imul(e, rows.index, copy_stride));
-        g.a_bytes = copy_stride;
-    } else {
-        LLVMValueRef is_whole = LLVMBuildICmp(e->builder, LLVMIntSGE, left, size, "");
-        LLVMValueRef in_place = cg_at(e, e->i8, l->a, cg_imul(e, rows.index, stride));
-        g.a = cg_select(e, is_whole, in_place, l->copy);
-        g.a_bytes = cg_select(e, is_whole, stride, copy_stride);
+    CG_FOR (e, rows, first, l->row_count, CG_AMX_GROUP) {
+        cg_linear_block shifted = *l;
+        shifted.column = column;
+        shifted.first_row = cg_iadd(e, l->first_row, rows.index);
+        shifted.out = cg_at(e, l->out_type, l->out, cg_imul(e, rows.index, l->out_stride));
+        LLVMValueRef left = cg_isub(e, l->row_count, rows.index);
+        group g = {.l = &shifted, .panel = cg_at(e, e->f32, l->buffers[l->k->weight], panel_column)};
+        if (copies) {
+            g.a = cg_at(e, e->i8, l->copy, cg_imul(e, rows.index, copy_stride));
+            g.a_bytes = copy_stride;
+        } else {
+            LLVMValueRef is_whole = LLVMBuildICmp(e->builder, LLVMIntSGE, left, size, "");
+            LLVMValueRef in_place = cg_at(e, e->i8, l->a, cg_imul(e, rows.index, stride));
+            g.a = cg_select(e, is_whole, in_place, l->copy);
+            g.a_bytes = cg_select(e, is_whole, stride, copy_stride);
+        }
+        emit_group(e, &g, columns, cg_imin(e, left, size));
     }
-    emit_group(e, &g, columns, cg_imin(e, left, size));
-    cg_loop_end(e, &rows, NULL);
 }
 
 static void copy_last_group(cg_emitter *e, const cg_linear_block *l)
 {
     LLVMValueRef whole = cg_round_down(e, l->row_count, CG_AMX_GROUP);
     LLVMValueRef first = cg_at(e, e->i16, l->a, cg_imul(e, whole, l->a_stride));
-    cg_if is_partial;
-    cg_if_begin(e, &is_partial, LLVMBuildICmp(e->builder, LLVMIntSLT, whole, l->row_count, ""));
-    cg_copy_rows(e, l, first, l->a_stride, cg_isub(e, l->row_count, whole));
-    cg_if_end(e, &is_partial);
+    CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSLT, whole, l->row_count, ""))
+        cg_copy_rows(e, l, first, l->a_stride, cg_isub(e, l->row_count, whole));
 }
 
 /* A two-by-two tile block in the sequence: the first row and column. */
@@ -234,10 +230,7 @@ static void emit_overlapping_blocks(cg_emitter *e, const cg_linear_block *l, LLV
     position end = {block.out[0], block.out[1]};
     cg_linear_block rows = rows_of(e, l, end, half_stage(e, l, cg_isub(e, count, one)));
     overlap rest = {.l = &rows, .column = end.column, .per_step = 1};
-    cg_loop piece;
-    cg_loop_begin(e, &piece, cg_int(e, 0), cg_int(e, PIECES), 1, 0, NULL, false);
-    finish_piece(e, &rest, piece.index);
-    cg_loop_end(e, &piece, NULL);
+    CG_FOR_NONEMPTY (e, piece, cg_int(e, 0), cg_int(e, PIECES), 1) finish_piece(e, &rest, piece.index);
 }
 
 void cg_linear_amx(cg_emitter *e, cg_linear_block *l, bool copies, bool overlaps)
@@ -250,18 +243,13 @@ void cg_linear_amx(cg_emitter *e, cg_linear_block *l, bool copies, bool overlaps
         copy_last_group(e, l);
     overlaps = overlaps && l->steps >= FEWEST_STEPS;
     if (whole > 0 && overlaps) {
-        cg_if any;
         LLVMValueRef rows = cg_round_down(e, l->row_count, CG_AMX_GROUP);
-        cg_if_begin(e, &any, LLVMBuildICmp(e->builder, LLVMIntSGT, rows, cg_int(e, 0), ""));
-        emit_overlapping_blocks(e, l, rows, copies);
-        cg_if_end(e, &any);
+        CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSGT, rows, cg_int(e, 0), ""))
+            emit_overlapping_blocks(e, l, rows, copies);
         first = rows;
     }
-    if (whole > 0) {
-        cg_loop strip;
-        cg_loop_begin(e, &strip, cg_int(e, 0), cg_int(e, whole), l->width, 0, NULL, false);
-        emit_strip(e, l, strip.index, l->width, first, copies);
-        cg_loop_end(e, &strip, NULL);
-    }
+    if (whole > 0)
+        CG_FOR_NONEMPTY (e, strip, cg_int(e, 0), cg_int(e, whole), l->width)
+            emit_strip(e, l, strip.index, l->width, first, copies);
     if (l->k->columns > whole) emit_strip(e, l, cg_int(e, whole), l->k->columns - whole, cg_int(e, 0), copies);
 }

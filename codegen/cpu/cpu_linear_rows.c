@@ -35,15 +35,14 @@ void cg_finish_vector(cg_emitter *e, const cg_linear_block *l, LLVMValueRef sour
 void cg_finish_rows(cg_emitter *e, const cg_linear_block *l, int64_t columns, LLVMValueRef source, LLVMValueRef target)
 {
     int lanes = e->target->lanes;
-    cg_loop row;
-    cg_loop_begin(e, &row, source, target, 1, 0, NULL, true);
-    LLVMValueRef stage = cg_at(e, e->f32, l->stage, cg_imul(e, row.index, cg_int(e, l->width)));
-    for (int64_t c = 0; c < columns; c += lanes) {
-        int width = (int)(columns - c < lanes ? columns - c : lanes);
-        LLVMValueRef column = cg_iadd(e, l->column, cg_int(e, c));
-        cg_finish_vector(e, l, cg_at(e, e->f32, stage, cg_int(e, c)), row.index, column, width);
+    CG_FOR (e, row, source, target, 1) {
+        LLVMValueRef stage = cg_at(e, e->f32, l->stage, cg_imul(e, row.index, cg_int(e, l->width)));
+        for (int64_t c = 0; c < columns; c += lanes) {
+            int width = (int)(columns - c < lanes ? columns - c : lanes);
+            LLVMValueRef column = cg_iadd(e, l->column, cg_int(e, c));
+            cg_finish_vector(e, l, cg_at(e, e->f32, stage, cg_int(e, c)), row.index, column, width);
+        }
     }
-    cg_loop_end(e, &row, NULL);
 }
 
 int64_t cg_copy_stride(const cg_linear_block *l)
@@ -67,12 +66,9 @@ static void copy_run(cg_emitter *e, const cg_linear_block *l, LLVMValueRef sourc
 {
     int lanes = e->target->lanes;
     int64_t whole = count / lanes * lanes;
-    cg_loop column;
-    if (whole > 0) {
-        cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
-        copy_elements(e, l, source, target, column.index, lanes);
-        cg_loop_end(e, &column, NULL);
-    }
+    if (whole > 0)
+        CG_FOR_NONEMPTY (e, column, cg_int(e, 0), cg_int(e, whole), lanes)
+            copy_elements(e, l, source, target, column.index, lanes);
     if (count > whole) copy_elements(e, l, source, target, cg_int(e, whole), (int)(count - whole));
 }
 
@@ -82,17 +78,16 @@ static void copy_window(cg_emitter *e, const cg_linear_block *l, LLVMValueRef fr
     const pl_window_dims *dims = &l->k->windows->columns;
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
     int64_t inner = 1;
-    cg_loop position;
     if (d + 1 == dims->count || d + 1 == PL_MAX_WINDOW_DIMS) {
         copy_run(e, l, from, to, dims->extent[d].offset);
         return;
     }
     for (int i = d + 1; i < dims->count; i++) inner *= dims->extent[i].offset;
-    cg_loop_begin(e, &position, cg_int(e, 0), cg_int(e, dims->extent[d].offset), 1, 0, NULL, false);
-    LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, position.index, cg_dim(e, dims->stride[d])));
-    LLVMValueRef target = cg_at(e, l->a_type, to, cg_imul(e, position.index, cg_int(e, inner)));
-    copy_window(e, l, source, target, d + 1);
-    cg_loop_end(e, &position, NULL);
+    CG_FOR_NONEMPTY (e, position, cg_int(e, 0), cg_int(e, dims->extent[d].offset), 1) {
+        LLVMValueRef source = cg_at(e, stored, from, cg_imul(e, position.index, cg_dim(e, dims->stride[d])));
+        LLVMValueRef target = cg_at(e, l->a_type, to, cg_imul(e, position.index, cg_int(e, inner)));
+        copy_window(e, l, source, target, d + 1);
+    }
 }
 
 /* Elements between the first position and position `index`, in row-major order. */
@@ -118,11 +113,10 @@ LLVMValueRef cg_window_column(cg_emitter *e, const pl_windows *windows, LLVMValu
 
 void cg_note_windows(cg_emitter *e, const cg_linear_block *l)
 {
-    cg_loop row;
-    cg_loop_begin(e, &row, cg_int(e, 0), l->row_count, 1, 0, NULL, false);
-    LLVMValueRef distance = distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index));
-    cg_store(e, distance, cg_at(e, e->i64, l->distances, row.index), 8);
-    cg_loop_end(e, &row, NULL);
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), l->row_count, 1) {
+        LLVMValueRef distance = distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index));
+        cg_store(e, distance, cg_at(e, e->i64, l->distances, row.index), 8);
+    }
 }
 
 void cg_copy_rows(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef from_stride,
@@ -131,18 +125,17 @@ void cg_copy_rows(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LL
     bool has_windows = l->k->windows != NULL;
     int64_t stride = cg_copy_stride(l), padding = stride - l->k->k;
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
-    cg_loop row;
-    cg_loop_begin(e, &row, cg_int(e, 0), count, 1, 0, NULL, false);
-    LLVMValueRef distance = has_windows ? distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index))
-                                        : cg_imul(e, row.index, from_stride);
-    LLVMValueRef source = cg_at(e, stored, from, distance);
-    LLVMValueRef target = cg_at(e, l->a_type, l->copy, cg_imul(e, row.index, cg_int(e, stride)));
-    for (int64_t i = 0; i < padding; i++)
-        cg_store(e, cg_const_int(l->a_type, 0), cg_at(e, l->a_type, target, cg_int(e, i)), 0);
-    target = cg_at(e, l->a_type, target, cg_int(e, padding));
-    if (has_windows)
-        copy_window(e, l, source, target, 0);
-    else
-        copy_run(e, l, source, target, l->k->k);
-    cg_loop_end(e, &row, NULL);
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), count, 1) {
+        LLVMValueRef distance = has_windows ? distance_at(e, &l->k->windows->rows, cg_iadd(e, l->first_row, row.index))
+                                            : cg_imul(e, row.index, from_stride);
+        LLVMValueRef source = cg_at(e, stored, from, distance);
+        LLVMValueRef target = cg_at(e, l->a_type, l->copy, cg_imul(e, row.index, cg_int(e, stride)));
+        for (int64_t i = 0; i < padding; i++)
+            cg_store(e, cg_const_int(l->a_type, 0), cg_at(e, l->a_type, target, cg_int(e, i)), 0);
+        target = cg_at(e, l->a_type, target, cg_int(e, padding));
+        if (has_windows)
+            copy_window(e, l, source, target, 0);
+        else
+            copy_run(e, l, source, target, l->k->k);
+    }
 }

@@ -114,25 +114,24 @@ static void emit_input(cg_emitter *e, const winograd *w)
     LLVMTypeRef type = cg_vector(e, e->f32, lanes);
     LLVMValueRef v[MOST_ELEMENTS];
     int64_t side = w->side, elements = side * side, channels = w->taps.channels;
-    cg_loop index, channel;
-    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
-    square s = square_at(e, w, cg_iadd(e, w->first, index.index));
-    LLVMValueRef source = elements_of(e, w, &s);
-    cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, channels), lanes, 0, NULL, false);
-    LLVMValueRef address = cg_at(e, e->f32, source, channel.index);
-    for (int i = 0; i < elements; i++) v[i] = load_element(e, w, address, i / side, i % side, type);
-    for (int i = 0; i < side; i++) transform_input(e, w, v + i, side);
-    for (int i = 0; i < side; i++) transform_input(e, w, v + side * i, 1);
-    for (int i = 0; i < elements; i++) {
-        int place = cg_tap_place(w->by_two, i / side, i % side), sum = 0;
-        while (cg_tap_sum_begin(w->by_two, sum + 1) <= place) sum++;
-        int begin = cg_tap_sum_begin(w->by_two, sum), terms = cg_tap_sum_begin(w->by_two, sum + 1) - begin;
-        LLVMValueRef before = cg_imul(e, index.index, cg_int(e, terms * channels));
-        LLVMValueRef ahead = cg_iadd(e, channel.index, cg_int(e, (begin * SQUARES + place - begin) * channels));
-        cg_store(e, v[i], cg_at(e, e->f32, w->input, cg_iadd(e, before, ahead)), 4 * (unsigned)lanes);
+    CG_FOR_NONEMPTY (e, index, cg_int(e, 0), w->count, 1) {
+        square s = square_at(e, w, cg_iadd(e, w->first, index.index));
+        LLVMValueRef source = elements_of(e, w, &s);
+        CG_FOR_NONEMPTY (e, channel, cg_int(e, 0), cg_int(e, channels), lanes) {
+            LLVMValueRef address = cg_at(e, e->f32, source, channel.index);
+            for (int i = 0; i < elements; i++) v[i] = load_element(e, w, address, i / side, i % side, type);
+            for (int i = 0; i < side; i++) transform_input(e, w, v + i, side);
+            for (int i = 0; i < side; i++) transform_input(e, w, v + side * i, 1);
+            for (int i = 0; i < elements; i++) {
+                int place = cg_tap_place(w->by_two, i / side, i % side), sum = 0;
+                while (cg_tap_sum_begin(w->by_two, sum + 1) <= place) sum++;
+                int begin = cg_tap_sum_begin(w->by_two, sum), terms = cg_tap_sum_begin(w->by_two, sum + 1) - begin;
+                LLVMValueRef before = cg_imul(e, index.index, cg_int(e, terms * channels));
+                LLVMValueRef ahead = cg_iadd(e, channel.index, cg_int(e, (begin * SQUARES + place - begin) * channels));
+                cg_store(e, v[i], cg_at(e, e->f32, w->input, cg_iadd(e, before, ahead)), 4 * (unsigned)lanes);
+            }
+        }
     }
-    cg_loop_end(e, &channel, NULL);
-    cg_loop_end(e, &index, NULL);
 }
 
 /* Multiplies the values of a side by Aᵀ: two results. */
@@ -267,18 +266,13 @@ static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVM
 
 static void emit_infinite_sums(cg_emitter *e, const winograd *w)
 {
-    cg_loop index, column;
-    cg_if infinite;
     LLVMValueRef sums[SUMS], zero = cg_const(e, cg_vector(e, e->f32, e->target->lanes), 0);
-    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
-    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes, 0, NULL, false);
-    LLVMValueRef address = sums_at(e, w, index.index, column.index);
-    for (int i = 0; i < SUMS; i++) sums[i] = load_sum(e, w, address, i);
-    cg_if_begin(e, &infinite, is_not_zero(e, add_zeros(e, zero, sums)));
-    emit_taps(e, w, index.index, column.index, address);
-    cg_if_end(e, &infinite);
-    cg_loop_end(e, &column, NULL);
-    cg_loop_end(e, &index, NULL);
+    CG_FOR_NONEMPTY (e, index, cg_int(e, 0), w->count, 1)
+        CG_FOR_NONEMPTY (e, column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes) {
+            LLVMValueRef address = sums_at(e, w, index.index, column.index);
+            for (int i = 0; i < SUMS; i++) sums[i] = load_sum(e, w, address, i);
+            CG_IF (e, is_not_zero(e, add_zeros(e, zero, sums))) emit_taps(e, w, index.index, column.index, address);
+        }
 }
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
@@ -314,21 +308,21 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 static void emit_results(cg_emitter *e, const winograd *w)
 {
     const cg_linear_block *l = w->l;
-    cg_loop index, column;
-    cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 0, NULL, false);
-    square s = square_at(e, w, cg_iadd(e, w->first, index.index));
-    LLVMValueRef y = cg_iadd(e, cg_imul(e, s.image, cg_int(e, w->taps.height)), s.y);
-    LLVMValueRef first = cg_iadd(e, cg_imul(e, y, cg_int(e, w->taps.width)), s.x);
-    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes, 0, NULL, false);
-    LLVMValueRef address = sums_at(e, w, index.index, column.index), place = cg_iadd(e, w->column, column.index);
-    for (int i = 0; i < SUMS; i++) {
-        LLVMValueRef row = cg_iadd(e, first, cg_int(e, i / 2 * w->taps.width + i % 2));
-        LLVMValueRef value = cg_linear_epilogue(e, l, row, place, load_sum(e, w, address, i));
-        LLVMValueRef out = cg_at(e, l->out_type, l->out, cg_iadd(e, cg_imul(e, row, l->out_stride), place));
-        cg_store_elements(e, l->plan, l->k->out.buffer, value, out);
+    CG_FOR_NONEMPTY (e, index, cg_int(e, 0), w->count, 1) {
+        square s = square_at(e, w, cg_iadd(e, w->first, index.index));
+        LLVMValueRef y = cg_iadd(e, cg_imul(e, s.image, cg_int(e, w->taps.height)), s.y);
+        LLVMValueRef first = cg_iadd(e, cg_imul(e, y, cg_int(e, w->taps.width)), s.x);
+        CG_FOR_NONEMPTY (e, column, cg_int(e, 0), cg_int(e, w->width), e->target->lanes) {
+            LLVMValueRef address = sums_at(e, w, index.index, column.index),
+                         place = cg_iadd(e, w->column, column.index);
+            for (int i = 0; i < SUMS; i++) {
+                LLVMValueRef row = cg_iadd(e, first, cg_int(e, i / 2 * w->taps.width + i % 2));
+                LLVMValueRef value = cg_linear_epilogue(e, l, row, place, load_sum(e, w, address, i));
+                LLVMValueRef out = cg_at(e, l->out_type, l->out, cg_iadd(e, cg_imul(e, row, l->out_stride), place));
+                cg_store_elements(e, l->plan, l->k->out.buffer, value, out);
+            }
+        }
     }
-    cg_loop_end(e, &column, NULL);
-    cg_loop_end(e, &index, NULL);
 }
 
 /* The first term of a sum; those of windows that move by two are the bytes of a constant. */
@@ -346,28 +340,25 @@ static void emit_strip(cg_emitter *e, winograd *w, LLVMValueRef column, int64_t 
     const pl_linear *k = w->l->k;
     LLVMValueRef panel_column = cg_round_down(e, column, CG_PANEL_COLUMNS), inside = cg_isub(e, column, panel_column);
     LLVMValueRef offset = cg_iadd(e, cg_imul(e, panel_column, cg_int(e, w->side * w->side * w->taps.channels)), inside);
-    cg_loop sum, block;
-    cg_if infinite;
+    cg_loop block;
     w->column = column;
     w->width = width;
     w->panel = cg_at(e, e->f32, w->l->buffers[k->weight], offset);
-    cg_loop_begin(e, &sum, cg_int(e, 0), cg_int(e, w->sum_side * w->sum_side), 1, 0, NULL, false);
-    w->sum = sum.index;
-    w->before = term_of_sum(e, w, sum.index);
-    w->terms = cg_int(e, 1);
-    if (w->by_two) w->terms = cg_isub(e, term_of_sum(e, w, cg_iadd(e, sum.index, cg_int(e, 1))), w->before);
-    LLVMValueRef terms = cg_imul(e, w->terms, cg_int(e, w->taps.channels)), most = cg_int(e, K_BLOCK);
-    bool is_whole = w->taps.channels % K_BLOCK == 0, is_one_block = !w->by_two && w->taps.channels <= K_BLOCK;
-    if (!is_one_block) cg_loop_begin(e, &block, cg_int(e, 0), terms, K_BLOCK, 0, NULL, false);
-    w->k_first = is_one_block ? cg_int(e, 0) : block.index;
-    w->k_count = is_whole ? most : is_one_block ? terms : cg_imin(e, cg_isub(e, terms, block.index), most);
-    cg_for_rows(e, w->count, NULL, 0, emit_tile, w);
-    if (!is_one_block) cg_loop_end(e, &block, NULL);
-    cg_loop_end(e, &sum, NULL);
+    CG_FOR_NONEMPTY (e, sum, cg_int(e, 0), cg_int(e, w->sum_side * w->sum_side), 1) {
+        w->sum = sum.index;
+        w->before = term_of_sum(e, w, sum.index);
+        w->terms = cg_int(e, 1);
+        if (w->by_two) w->terms = cg_isub(e, term_of_sum(e, w, cg_iadd(e, sum.index, cg_int(e, 1))), w->before);
+        LLVMValueRef terms = cg_imul(e, w->terms, cg_int(e, w->taps.channels)), most = cg_int(e, K_BLOCK);
+        bool is_whole = w->taps.channels % K_BLOCK == 0, is_one_block = !w->by_two && w->taps.channels <= K_BLOCK;
+        if (!is_one_block) cg_loop_begin(e, &block, cg_int(e, 0), terms, K_BLOCK, 0, NULL, false);
+        w->k_first = is_one_block ? cg_int(e, 0) : block.index;
+        w->k_count = is_whole ? most : is_one_block ? terms : cg_imin(e, cg_isub(e, terms, block.index), most);
+        cg_for_rows(e, w->count, NULL, 0, emit_tile, w);
+        if (!is_one_block) cg_loop_end(e, &block, NULL);
+    }
     LLVMValueRef zeros = emit_sums(e, w);
-    cg_if_begin(e, &infinite, is_not_zero(e, zeros));
-    emit_infinite_sums(e, w);
-    cg_if_end(e, &infinite);
+    CG_IF (e, is_not_zero(e, zeros)) emit_infinite_sums(e, w);
     emit_results(e, w);
 }
 
@@ -388,14 +379,11 @@ void cg_linear_winograd(cg_emitter *e, cg_linear_block *l, bool is_split)
     l->out = cg_at(e, l->out_type, l->buffers[k->out.buffer], cg_dim(e, k->out.offset));
     w.input = l->stage;
     w.sums = cg_at(e, e->f32, w.input, cg_int(e, w.side * w.side * SQUARES * w.taps.channels));
-    cg_loop block, column;
-    cg_loop_begin(e, &block, slice.from, slice.to, SQUARES, 0, NULL, true);
-    w.first = block.index;
-    w.count = cg_imin(e, cg_isub(e, slice.to, block.index), cg_int(e, SQUARES));
-    emit_input(e, &w);
-    cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), strip, 0, NULL, false);
-    emit_strip(e, &w, column.index, strip);
-    cg_loop_end(e, &column, NULL);
-    if (k->columns > whole) emit_strip(e, &w, cg_int(e, whole), k->columns - whole);
-    cg_loop_end(e, &block, NULL);
+    CG_FOR (e, block, slice.from, slice.to, SQUARES) {
+        w.first = block.index;
+        w.count = cg_imin(e, cg_isub(e, slice.to, block.index), cg_int(e, SQUARES));
+        emit_input(e, &w);
+        CG_FOR_NONEMPTY (e, column, cg_int(e, 0), cg_int(e, whole), strip) emit_strip(e, &w, column.index, strip);
+        if (k->columns > whole) emit_strip(e, &w, cg_int(e, whole), k->columns - whole);
+    }
 }

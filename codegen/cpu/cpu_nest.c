@@ -283,11 +283,10 @@ static void emit_strip(nest *n, LLVMValueRef source, LLVMValueRef target, LLVMVa
 {
     if (known_empty(source, target)) return;
     cg_emitter *e = n->e;
-    cg_loop loop;
-    cg_loop_begin(e, &loop, source, target, (int64_t)lanes * block, 0, NULL, true);
-    n->scope.loops[n->by.loop] = last_start != NULL ? cg_imin(e, loop.index, last_start) : loop.index;
-    emit_shared(n, lanes, block);
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, source, target, (int64_t)lanes * block) {
+        n->scope.loops[n->by.loop] = last_start != NULL ? cg_imin(e, loop.index, last_start) : loop.index;
+        emit_shared(n, lanes, block);
+    }
 }
 
 /* Slices are whole blocks of vectors (`block_points` points), and the last slice includes the remainder. So the vector
@@ -473,13 +472,8 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
         emit_special(&n, &form, scratch);
         return;
     }
-    cg_if large, small;
-    cg_if_begin(e, &large, fits);
-    emit_special(&n, &form, scratch);
-    cg_if_end(e, &large);
-    cg_if_begin(e, &small, LLVMBuildNot(e->builder, fits, ""));
-    emit_loops(&n);
-    cg_if_end(e, &small);
+    CG_IF (e, fits) emit_special(&n, &form, scratch);
+    CG_IF (e, LLVMBuildNot(e->builder, fits, "")) emit_loops(&n);
 }
 
 static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)

@@ -104,11 +104,10 @@ static void write_line(cg_emitter *e, norm *n)
 {
     int lanes = e->target->lanes;
     LLVMValueRef pad = cg_const(e, vector_type(e), padding(n));
-    cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, 0), n->whole, lanes, 0, NULL, true);
-    LLVMValueRef whole = read_input(e, n, loop.index, lanes);
-    cg_store(e, whole, line_pointer(e, n, loop.index), vector_bytes(e));
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, cg_int(e, 0), n->whole, lanes) {
+        LLVMValueRef whole = read_input(e, n, loop.index, lanes);
+        cg_store(e, whole, line_pointer(e, n, loop.index), vector_bytes(e));
+    }
     if (!has_tail(e, n)) return;
     LLVMValueRef tail = line_pointer(e, n, n->whole);
     if (columns_known(n)) {
@@ -117,10 +116,10 @@ static void write_line(cg_emitter *e, norm *n)
         return;
     }
     cg_store(e, pad, tail, vector_bytes(e));
-    cg_loop_begin(e, &loop, n->whole, n->columns, 1, 0, NULL, true);
-    LLVMValueRef single = read_input(e, n, loop.index, 1);
-    cg_store(e, single, line_pointer(e, n, loop.index), 0);
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, n->whole, n->columns, 1) {
+        LLVMValueRef single = read_input(e, n, loop.index, 1);
+        cg_store(e, single, line_pointer(e, n, loop.index), 0);
+    }
 }
 
 /* A reduction over the row: `map` replaces the kept values, `term` computes the summand of each value, and `combine`
@@ -292,10 +291,8 @@ static LLVMValueRef read_line(cg_emitter *e, const norm *n, LLVMValueRef column)
 
 static void write_from_line(cg_emitter *e, const norm *n)
 {
-    cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, 0), n->whole, e->target->lanes, 0, NULL, true);
-    write_result(e, n, loop.index, normalise(e, n, read_line(e, n, loop.index)));
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, cg_int(e, 0), n->whole, e->target->lanes)
+        write_result(e, n, loop.index, normalise(e, n, read_line(e, n, loop.index)));
     if (!has_tail(e, n)) return;
     LLVMValueRef tail = normalise(e, n, read_line(e, n, n->whole));
     if (columns_known(n)) {
@@ -303,9 +300,8 @@ static void write_from_line(cg_emitter *e, const norm *n)
         return;
     }
     cg_store(e, tail, line_pointer(e, n, n->whole), vector_bytes(e));
-    cg_loop_begin(e, &loop, n->whole, n->columns, 1, 0, NULL, true);
-    write_result(e, n, loop.index, cg_load(e, e->f32, line_pointer(e, n, loop.index), 0));
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, n->whole, n->columns, 1)
+        write_result(e, n, loop.index, cg_load(e, e->f32, line_pointer(e, n, loop.index), 0));
 }
 
 /* Row vectors kept in registers; 0 if the row goes through scratch. A tile's accumulators are the registers that a loop
@@ -332,21 +328,14 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     norm n = {.plan = plan, .k = k, .buffers = buffers, .line = scratch, .columns = cg_dim(e, k->columns)};
     n.whole = cg_round_down(e, n.columns, e->target->lanes);
     n.kept_count = kept_vectors(k, e->target);
-    cg_loop rows;
     LLVMValueRef row_count = cg_loop_extent(e, kernel, 0, k->rows, buffers);
     cg_range slice = pl_is_split(plan, kernel) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
-    cg_loop_begin(e, &rows, slice.from, slice.to, 1, 0, NULL, true);
-    n.row = rows.index;
-    if (n.kept_count > 0)
-        hold_row(e, &n);
-    else
-        write_line(e, &n);
-    find_statistics(e, &n);
-    if (n.kept_count > 0)
-        write_kept(e, &n);
-    else
-        write_from_line(e, &n);
-    cg_loop_end(e, &rows, NULL);
+    CG_FOR (e, rows, slice.from, slice.to, 1) {
+        n.row = rows.index;
+        (n.kept_count > 0 ? hold_row : write_line)(e, &n);
+        find_statistics(e, &n);
+        (n.kept_count > 0 ? write_kept : write_from_line)(e, &n);
+    }
 }
 
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)

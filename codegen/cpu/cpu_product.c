@@ -166,21 +166,21 @@ static void pack_transposed(cg_emitter *e, const multiplication *m)
     cg_scope scope = m->scope;
     scope.vector_loop = m->p->k_loop;
     scope.lanes = lanes;
-    cg_loop number, k;
-    cg_loop_begin(e, &number, cg_int(e, 0), cg_int(e, m->vectors), 1, 0, NULL, false);
-    LLVMValueRef column = vector_column(e, m, number.index);
-    cg_loop_begin(e, &k, cg_int(e, 0), m->k_count, lanes, 0, NULL, false);
-    LLVMValueRef first = cg_vector_within(e, k.index, m->k_count);
-    scope.loops[m->p->k_loop] = first;
-    for (int i = 0; i < lanes; i++) {
-        scope.loops[m->p->column_loop] = cg_iadd(e, column, cg_int(e, i));
-        block[i] = cg_expr(e, &scope, m->plan, m->p->right);
+    CG_FOR_NONEMPTY (e, number, cg_int(e, 0), cg_int(e, m->vectors), 1) {
+        LLVMValueRef column = vector_column(e, m, number.index);
+        CG_FOR_NONEMPTY (e, k, cg_int(e, 0), m->k_count, lanes) {
+            LLVMValueRef first = cg_vector_within(e, k.index, m->k_count);
+            scope.loops[m->p->k_loop] = first;
+            for (int i = 0; i < lanes; i++) {
+                scope.loops[m->p->column_loop] = cg_iadd(e, column, cg_int(e, i));
+                block[i] = cg_expr(e, &scope, m->plan, m->p->right);
+            }
+            cg_transpose(e, block);
+            for (int i = 0; i < lanes; i++)
+                cg_store(e, block[i], panel_vector(e, m, cg_iadd(e, first, cg_int(e, i)), number.index),
+                         4 * (unsigned)lanes);
+        }
     }
-    cg_transpose(e, block);
-    for (int i = 0; i < lanes; i++)
-        cg_store(e, block[i], panel_vector(e, m, cg_iadd(e, first, cg_int(e, i)), number.index), 4 * (unsigned)lanes);
-    cg_loop_end(e, &k, NULL);
-    cg_loop_end(e, &number, NULL);
 }
 
 static void pack_rows(cg_emitter *e, const multiplication *m)
@@ -188,15 +188,14 @@ static void pack_rows(cg_emitter *e, const multiplication *m)
     cg_scope scope = m->scope;
     scope.vector_loop = m->p->column_loop;
     scope.lanes = e->target->lanes;
-    cg_loop k;
-    cg_loop_begin(e, &k, cg_int(e, 0), m->k_count, 1, 0, NULL, false);
-    scope.loops[m->p->k_loop] = k.index;
-    for (int j = 0; j < m->vectors; j++) {
-        scope.loops[m->p->column_loop] = vector_column(e, m, cg_int(e, j));
-        LLVMValueRef value = cg_expr(e, &scope, m->plan, m->p->right);
-        cg_store(e, value, panel_vector(e, m, k.index, cg_int(e, j)), 4 * (unsigned)e->target->lanes);
+    CG_FOR_NONEMPTY (e, k, cg_int(e, 0), m->k_count, 1) {
+        scope.loops[m->p->k_loop] = k.index;
+        for (int j = 0; j < m->vectors; j++) {
+            scope.loops[m->p->column_loop] = vector_column(e, m, cg_int(e, j));
+            LLVMValueRef value = cg_expr(e, &scope, m->plan, m->p->right);
+            cg_store(e, value, panel_vector(e, m, k.index, cg_int(e, j)), 4 * (unsigned)e->target->lanes);
+        }
     }
-    cg_loop_end(e, &k, NULL);
 }
 
 /* Copies a tile's left rows, from row `first` on. */
@@ -206,16 +205,15 @@ static void copy_left(cg_emitter *e, const multiplication *m, LLVMValueRef first
     scope.vector_loop = m->p->k_loop;
     scope.lanes = e->target->lanes;
     LLVMValueRef last_value = cg_isub(e, m->rows.to, cg_int(e, 1));
-    cg_loop row, k;
-    cg_loop_begin(e, &row, cg_int(e, 0), cg_int(e, rows), 1, 0, NULL, false);
-    scope.loops[m->p->row_loop] = cg_imin(e, cg_iadd(e, first, row.index), last_value);
-    LLVMValueRef target = cg_at(e, e->f32, m->copy, cg_imul(e, row.index, m->copy_stride));
-    cg_loop_begin(e, &k, cg_int(e, 0), m->k_count, e->target->lanes, 0, NULL, false);
-    scope.loops[m->p->k_loop] = cg_vector_within(e, k.index, m->k_count);
-    LLVMValueRef value = cg_expr(e, &scope, m->plan, m->p->left);
-    cg_store(e, value, cg_at(e, e->f32, target, scope.loops[m->p->k_loop]), 0);
-    cg_loop_end(e, &k, NULL);
-    cg_loop_end(e, &row, NULL);
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), cg_int(e, rows), 1) {
+        scope.loops[m->p->row_loop] = cg_imin(e, cg_iadd(e, first, row.index), last_value);
+        LLVMValueRef target = cg_at(e, e->f32, m->copy, cg_imul(e, row.index, m->copy_stride));
+        CG_FOR_NONEMPTY (e, k, cg_int(e, 0), m->k_count, e->target->lanes) {
+            scope.loops[m->p->k_loop] = cg_vector_within(e, k.index, m->k_count);
+            LLVMValueRef value = cg_expr(e, &scope, m->plan, m->p->left);
+            cg_store(e, value, cg_at(e, e->f32, target, scope.loops[m->p->k_loop]), 0);
+        }
+    }
 }
 
 static LLVMValueRef left_index(cg_emitter *e, const multiplication *m, LLVMValueRef row, int64_t k)
@@ -268,16 +266,15 @@ static void finish_tile(cg_emitter *e, const multiplication *m, const cg_rows *r
     scope.lanes = lanes;
     LLVMValueRef first = cg_iadd(e, m->rows.from, rows->index[0]), count = cg_int(e, rows->count);
     if (rows->clamped) count = cg_imin(e, count, cg_isub(e, m->rows.to, first));
-    cg_loop row;
-    cg_loop_begin(e, &row, cg_int(e, 0), count, 1, 0, NULL, false);
-    scope.loops[m->p->row_loop] = cg_iadd(e, first, row.index);
-    for (int j = 0; j < m->vectors; j++) {
-        LLVMTypeRef type = cg_vector(e, e->f32, lanes);
-        scope.acc[0] = cg_load(e, type, stage_vector(e, m, row.index, j), 4 * (unsigned)lanes);
-        scope.loops[m->p->column_loop] = vector_column(e, m, cg_int(e, j));
-        cg_expr_stores(e, &scope, m->plan, m->nest->store, m->nest->store_count);
+    CG_FOR_NONEMPTY (e, row, cg_int(e, 0), count, 1) {
+        scope.loops[m->p->row_loop] = cg_iadd(e, first, row.index);
+        for (int j = 0; j < m->vectors; j++) {
+            LLVMTypeRef type = cg_vector(e, e->f32, lanes);
+            scope.acc[0] = cg_load(e, type, stage_vector(e, m, row.index, j), 4 * (unsigned)lanes);
+            scope.loops[m->p->column_loop] = vector_column(e, m, cg_int(e, j));
+            cg_expr_stores(e, &scope, m->plan, m->nest->store, m->nest->store_count);
+        }
     }
-    cg_loop_end(e, &row, NULL);
 }
 
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
@@ -299,16 +296,15 @@ static void emit_strips(cg_emitter *e, multiplication *m, LLVMValueRef source, L
 {
     bool are_known = LLVMIsAConstantInt(source) != NULL && LLVMIsAConstantInt(target) != NULL;
     if (are_known && LLVMConstIntGetSExtValue(source) >= LLVMConstIntGetSExtValue(target)) return;
-    cg_loop strip;
-    cg_loop_begin(e, &strip, source, target, (int64_t)vectors * e->target->lanes, 0, NULL, true);
-    m->strip = strip.index;
-    m->vectors = vectors;
-    if (m->p->transposes)
-        pack_transposed(e, m);
-    else
-        pack_rows(e, m);
-    cg_for_rows(e, cg_isub(e, m->rows.to, m->rows.from), NULL, 0, emit_tile, m);
-    cg_loop_end(e, &strip, NULL);
+    CG_FOR (e, strip, source, target, (int64_t)vectors * e->target->lanes) {
+        m->strip = strip.index;
+        m->vectors = vectors;
+        if (m->p->transposes)
+            pack_transposed(e, m);
+        else
+            pack_rows(e, m);
+        cg_for_rows(e, cg_isub(e, m->rows.to, m->rows.from), NULL, 0, emit_tile, m);
+    }
 }
 
 /* Whole strips as long as more than half of one remains, then one strip for the remainder. */
@@ -362,8 +358,5 @@ void cg_product_emit(cg_emitter *e, const pl_plan *plan, const pl_nest *nest, co
     m.copy = cg_at(e, e->f32, m.stage, cg_int(e, stage_elements(e->target)));
     m.copy_stride = cg_round_down(e, cg_iadd(e, m.k_count, cg_int(e, lanes - 1)), lanes);
     m.panel = cg_at(e, e->f32, m.copy, cg_imul(e, cg_int(e, copied_rows(roles)), m.copy_stride));
-    cg_if any;
-    cg_if_begin(e, &any, LLVMBuildICmp(e->builder, LLVMIntSLT, rows.from, rows.to, ""));
-    emit_columns(e, &m);
-    cg_if_end(e, &any);
+    CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSLT, rows.from, rows.to, "")) emit_columns(e, &m);
 }

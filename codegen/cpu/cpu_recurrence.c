@@ -18,15 +18,14 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 {
     const pl_recurrence *k = &kernel->recurrence;
     LLVMValueRef slice_begin = e->slice_begin, slice_end = e->slice_end;
-    cg_loop step;
     e->slice_begin = e->slice_end = NULL; /* one call computes all of a step's kernels */
-    cg_loop_begin(e, &step, cg_int(e, 0), cg_dim(e, k->steps), 1, 0, NULL, true);
-    e->step = step.index;
-    for (int i = 0; i < k->kernel_count; i++) {
-        const pl_kernel *inner = &k->kernels[i];
-        step_kinds[inner->kind]->emit(e, plan, inner, buffers, scratch);
+    CG_FOR (e, loop, cg_int(e, 0), cg_dim(e, k->steps), 1) {
+        e->step = loop.index;
+        for (int i = 0; i < k->kernel_count; i++) {
+            const pl_kernel *inner = &k->kernels[i];
+            step_kinds[inner->kind]->emit(e, plan, inner, buffers, scratch);
+        }
     }
-    cg_loop_end(e, &step, NULL);
     e->step = NULL;
     e->slice_begin = slice_begin;
     e->slice_end = slice_end;

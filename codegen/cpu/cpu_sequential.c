@@ -85,16 +85,10 @@ static LLVMValueRef wrap_index(cg_emitter *e, LLVMValueRef index, LLVMValueRef e
     return clamp(e, place, cg_isub(e, extent, cg_int(e, 1)));
 }
 
-static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
+/* The range of the loop before the axis, which is divided among calls. */
+static cg_range outer_range(const sequential *s, LLVMValueRef count)
 {
-    cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
-}
-
-/* The loop before the axis, which is divided among calls. */
-static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
-{
-    cg_range slice = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
-    cg_loop_begin(s->e, loop, slice.from, slice.to, 1, 0, NULL, true);
+    return s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
 }
 
 /* Sums along the axis of `lanes` neighbours at a time, from inner index `from` up to `to`. */
@@ -107,18 +101,18 @@ static void cumulate_strip(const sequential *s, const axis_view *view, LLVMValue
     cg_combine add = cg_reducer_combine(PL_REDUCE_SUM, sum_dtype);
     LLVMValueRef zero = cg_const(e, cg_vector(e, cg_value_type(e, sum_dtype), lanes), 0);
     LLVMValueRef last_value = cg_isub(e, view->extent, cg_int(e, 1));
-    cg_loop inner, step;
-    cg_loop_begin(e, &inner, strip.from, strip.to, lanes, 0, NULL, true);
-    cg_loop_begin(e, &step, cg_int(e, 0), view->extent, 1, 1, &zero, true);
-    LLVMValueRef place = s->k->reverse ? cg_isub(e, last_value, step.index) : step.index;
-    LLVMValueRef offset = place_in(s, view, outer, place, inner.index), before = step.carried[0];
-    LLVMValueRef value = cg_from_storage(e, cg_load(e, stored, address(s, input, offset), 0), dtype);
-    LLVMValueRef after = add(e, before, cg_convert(e, value, dtype, sum_dtype));
-    value = cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype);
-    value = cg_to_storage(e, value, dtype);
-    cg_store(e, value, address(s, out, offset), 0);
-    cg_loop_end(e, &step, &after);
-    cg_loop_end(e, &inner, NULL);
+    cg_loop step;
+    CG_FOR (e, inner, strip.from, strip.to, lanes) {
+        cg_loop_begin(e, &step, cg_int(e, 0), view->extent, 1, 1, &zero, true);
+        LLVMValueRef place = s->k->reverse ? cg_isub(e, last_value, step.index) : step.index;
+        LLVMValueRef offset = place_in(s, view, outer, place, inner.index), before = step.carried[0];
+        LLVMValueRef value = cg_from_storage(e, cg_load(e, stored, address(s, input, offset), 0), dtype);
+        LLVMValueRef after = add(e, before, cg_convert(e, value, dtype, sum_dtype));
+        value = cg_convert(e, s->k->exclusive ? before : after, sum_dtype, dtype);
+        value = cg_to_storage(e, value, dtype);
+        cg_store(e, value, address(s, out, offset), 0);
+        cg_loop_end(e, &step, &after);
+    }
 }
 
 /* Floating sums run in f64, and integers wrap. Neighbouring sums are computed together, because a single sum would
@@ -130,11 +124,11 @@ static void emit_cumulate(const sequential *s)
     axis_view view = view_axis(s, type, s->k->axis);
     int lanes = 2 * e->target->lanes; /* their sums in f64 take four registers */
     cg_range strips = {cg_int(e, 0), cg_round_down(e, view.inner, lanes)}, rest = {strips.to, view.inner};
-    cg_loop outer;
-    begin_outer_loop(s, &outer, view.outer);
-    if (s->k->axis < type->rank - 1) cumulate_strip(s, &view, outer.index, strips, lanes);
-    cumulate_strip(s, &view, outer.index, rest, 1);
-    cg_loop_end(e, &outer, NULL);
+    cg_range outers = outer_range(s, view.outer);
+    CG_FOR (e, outer, outers.from, outers.to, 1) {
+        if (s->k->axis < type->rank - 1) cumulate_strip(s, &view, outer.index, strips, lanes);
+        cumulate_strip(s, &view, outer.index, rest, 1);
+    }
 }
 
 /* True if a ranks before b. A NaN ranks above every number. */
@@ -194,10 +188,7 @@ static LLVMValueRef shift_lower_ranks(const sequential *s, const ranking *r, LLV
     LLVMBuildCondBr(e->builder, ranks_before(s, dtype, value, other_value), shift, after);
 
     LLVMPositionBuilderAtEnd(e->builder, shift);
-    cg_if in_range;
-    cg_if_begin(e, &in_range, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r->view.extent, ""));
-    move_down(s, r, rank);
-    cg_if_end(e, &in_range);
+    CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r->view.extent, "")) move_down(s, r, rank);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
     LLVMAddIncoming(rank, &above, &latch, 1);
     LLVMBuildBr(e->builder, head);
@@ -213,22 +204,18 @@ static void emit_top_k(const sequential *s)
     mdot_dtype dtype = type_of(s, input)->dtype;
     axis_view view = view_axis(s, type_of(s, input), s->k->axis);
     ranking r = {.view = view_axis(s, type_of(s, out), s->k->axis)};
-    cg_loop outer, inner, step;
-    begin_outer_loop(s, &outer, view.outer);
-    begin_loop(s, &inner, view.inner);
-    begin_loop(s, &step, view.extent);
-    r.outer = outer.index;
-    r.inner = inner.index;
-    LLVMValueRef stored = load_stored(s, input, place_in(s, &view, outer.index, step.index, inner.index));
-    LLVMValueRef filled = cg_imin(e, step.index, r.view.extent);
-    LLVMValueRef rank = shift_lower_ranks(s, &r, cg_from_storage(e, stored, dtype), filled);
-    cg_if in_range;
-    cg_if_begin(e, &in_range, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r.view.extent, ""));
-    put_ranked(s, &r, rank, stored, step.index);
-    cg_if_end(e, &in_range);
-    cg_loop_end(e, &step, NULL);
-    cg_loop_end(e, &inner, NULL);
-    cg_loop_end(e, &outer, NULL);
+    cg_range outers = outer_range(s, view.outer);
+    CG_FOR (e, outer, outers.from, outers.to, 1)
+        CG_FOR (e, inner, cg_int(e, 0), view.inner, 1)
+            CG_FOR (e, step, cg_int(e, 0), view.extent, 1) {
+                r.outer = outer.index;
+                r.inner = inner.index;
+                LLVMValueRef stored = load_stored(s, input, place_in(s, &view, outer.index, step.index, inner.index));
+                LLVMValueRef filled = cg_imin(e, step.index, r.view.extent);
+                LLVMValueRef rank = shift_lower_ranks(s, &r, cg_from_storage(e, stored, dtype), filled);
+                CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r.view.extent, ""))
+                    put_ranked(s, &r, rank, stored, step.index);
+            }
 }
 
 enum { COPY_BYTES = 32 };
@@ -237,11 +224,10 @@ static void copy_bytes(const sequential *s, LLVMValueRef source, LLVMValueRef ta
                        LLVMValueRef end, int width)
 {
     cg_emitter *e = s->e;
-    cg_loop loop;
-    cg_loop_begin(e, &loop, begin, end, width, 0, NULL, true);
-    LLVMValueRef bytes = cg_load(e, cg_vector(e, e->i8, width), cg_at(e, e->i8, source, loop.index), 1);
-    cg_store(e, bytes, cg_at(e, e->i8, target, loop.index), 1);
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, begin, end, width) {
+        LLVMValueRef bytes = cg_load(e, cg_vector(e, e->i8, width), cg_at(e, e->i8, source, loop.index), 1);
+        cg_store(e, bytes, cg_at(e, e->i8, target, loop.index), 1);
+    }
 }
 
 /* Copies the data to the output. */
@@ -295,7 +281,8 @@ static void emit_scatter_elements(const sequential *s)
     find_strides(s, data, strides);
     LLVMValueRef source = cg_int(e, 0), target = cg_int(e, 0);
     for (int d = 0; d < shape->rank; d++) {
-        begin_loop(s, &loops[d], d == axis ? update_count(s, shape->dim[d]) : cg_dim(e, shape->dim[d]));
+        LLVMValueRef count = d == axis ? update_count(s, shape->dim[d]) : cg_dim(e, shape->dim[d]);
+        cg_loop_begin(e, &loops[d], cg_int(e, 0), count, 1, 0, NULL, true);
         source = cg_iadd(e, cg_imul(e, source, cg_dim(e, shape->dim[d])), loops[d].index);
         if (d != axis) target = cg_iadd(e, target, cg_imul(e, loops[d].index, strides[d]));
     }
@@ -315,26 +302,23 @@ static void emit_scatter_nd(const sequential *s)
     tuples.rank = shape->rank - 1;
     axis_view view = {cg_int(e, 1), product(s, &tuples, 0, tuples.rank), cg_int(e, 1)};
     if (s->k->input[3] >= 0) view = view_axis(s, &tuples, s->k->axis);
-    cg_loop outer, step, inner, element;
     copy_data(s);
     find_strides(s, data, strides);
-    begin_loop(s, &outer, view.outer);
-    begin_loop(s, &step, s->k->input[3] >= 0 ? update_count(s, tuples.dim[s->k->axis]) : view.extent);
-    begin_loop(s, &inner, view.inner);
-    LLVMValueRef tuple = place_in(s, &view, outer.index, step.index, inner.index);
-    LLVMValueRef target = cg_int(e, 0), coordinates = cg_imul(e, tuple, cg_int(e, length));
-    for (int d = 0; d < length; d++) {
-        LLVMValueRef index = load_index(s, indices, cg_iadd(e, coordinates, cg_int(e, d)));
-        LLVMValueRef place = wrap_index(e, index, cg_dim(e, data->dim[d]));
-        target = cg_iadd(e, target, cg_imul(e, place, strides[d]));
-    }
-    begin_loop(s, &element, slice);
-    LLVMValueRef source = cg_iadd(e, cg_imul(e, tuple, slice), element.index);
-    update(s, cg_iadd(e, target, element.index), s->k->input[2], source);
-    cg_loop_end(e, &element, NULL);
-    cg_loop_end(e, &inner, NULL);
-    cg_loop_end(e, &step, NULL);
-    cg_loop_end(e, &outer, NULL);
+    CG_FOR (e, outer, cg_int(e, 0), view.outer, 1)
+        CG_FOR (e, step, cg_int(e, 0), s->k->input[3] >= 0 ? update_count(s, tuples.dim[s->k->axis]) : view.extent, 1)
+            CG_FOR (e, inner, cg_int(e, 0), view.inner, 1) {
+                LLVMValueRef tuple = place_in(s, &view, outer.index, step.index, inner.index);
+                LLVMValueRef target = cg_int(e, 0), coordinates = cg_imul(e, tuple, cg_int(e, length));
+                for (int d = 0; d < length; d++) {
+                    LLVMValueRef index = load_index(s, indices, cg_iadd(e, coordinates, cg_int(e, d)));
+                    LLVMValueRef place = wrap_index(e, index, cg_dim(e, data->dim[d]));
+                    target = cg_iadd(e, target, cg_imul(e, place, strides[d]));
+                }
+                CG_FOR (e, element, cg_int(e, 0), slice, 1) {
+                    LLVMValueRef source = cg_iadd(e, cg_imul(e, tuple, slice), element.index);
+                    update(s, cg_iadd(e, target, element.index), s->k->input[2], source);
+                }
+            }
 }
 
 /* Start along the axis for the update of an outer index. */
@@ -354,19 +338,18 @@ static void emit_tensor_scatter(const sequential *s)
     axis_view cache = view_axis(s, type_of(s, s->k->input[0]), s->k->axis);
     axis_view fresh = view_axis(s, type_of(s, s->k->input[1]), s->k->axis);
     LLVMValueRef space = cg_isub(e, cache.extent, fresh.extent);
-    cg_loop outer, step, inner;
     copy_data(s);
-    begin_loop(s, &outer, cache.outer);
-    LLVMValueRef start = write_start(s, outer.index, space);
-    begin_loop(s, &step, fresh.extent);
-    LLVMValueRef place = LLVMBuildAdd(e->builder, start, step.index, "");
-    if (s->k->circular) place = LLVMBuildURem(e->builder, place, cache.extent, "");
-    begin_loop(s, &inner, cache.inner);
-    LLVMValueRef target = place_in(s, &cache, outer.index, place, inner.index);
-    update(s, target, s->k->input[1], place_in(s, &fresh, outer.index, step.index, inner.index));
-    cg_loop_end(e, &inner, NULL);
-    cg_loop_end(e, &step, NULL);
-    cg_loop_end(e, &outer, NULL);
+    CG_FOR (e, outer, cg_int(e, 0), cache.outer, 1) {
+        LLVMValueRef start = write_start(s, outer.index, space);
+        CG_FOR (e, step, cg_int(e, 0), fresh.extent, 1) {
+            LLVMValueRef place = LLVMBuildAdd(e->builder, start, step.index, "");
+            if (s->k->circular) place = LLVMBuildURem(e->builder, place, cache.extent, "");
+            CG_FOR (e, inner, cg_int(e, 0), cache.inner, 1) {
+                LLVMValueRef target = place_in(s, &cache, outer.index, place, inner.index);
+                update(s, target, s->k->input[1], place_in(s, &fresh, outer.index, step.index, inner.index));
+            }
+        }
+    }
 }
 
 static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,

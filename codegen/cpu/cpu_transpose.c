@@ -99,22 +99,21 @@ void cg_transposition_emit(cg_emitter *e, const pl_plan *plan, const pl_nest *ne
     LLVMValueRef block[CG_MAX_TRANSPOSED_LOADS][MAX_LANES];
     cg_known_value known[CG_MAX_TRANSPOSED_LOADS];
     cg_scope scope = *outer;
-    cg_loop row, column;
     scope.vector_loop = t->column_loop;
     scope.lanes = lanes;
-    cg_loop_begin(e, &row, rows.from, rows.to, lanes, 0, NULL, true);
-    LLVMValueRef first_row = cg_vector_within(e, row.index, rows.to);
-    cg_loop_begin(e, &column, columns.from, columns.to, lanes, 0, NULL, true);
-    scope.loops[t->row_loop] = first_row;
-    scope.loops[t->column_loop] = cg_vector_within(e, column.index, columns.to);
-    for (int l = 0; l < t->load_count; l++) load_block(e, plan, t, &scope, t->load[l], block[l]);
-    scope.known = known;
-    scope.known_count = t->load_count;
-    for (int i = 0; i < lanes; i++) {
-        for (int l = 0; l < t->load_count; l++) known[l] = (cg_known_value){t->load[l], block[l][i]};
-        scope.loops[t->row_loop] = cg_iadd(e, first_row, cg_int(e, i));
-        cg_expr_stores(e, &scope, plan, nest->store, nest->store_count);
+    CG_FOR (e, row, rows.from, rows.to, lanes) {
+        LLVMValueRef first_row = cg_vector_within(e, row.index, rows.to);
+        CG_FOR (e, column, columns.from, columns.to, lanes) {
+            scope.loops[t->row_loop] = first_row;
+            scope.loops[t->column_loop] = cg_vector_within(e, column.index, columns.to);
+            for (int l = 0; l < t->load_count; l++) load_block(e, plan, t, &scope, t->load[l], block[l]);
+            scope.known = known;
+            scope.known_count = t->load_count;
+            for (int i = 0; i < lanes; i++) {
+                for (int l = 0; l < t->load_count; l++) known[l] = (cg_known_value){t->load[l], block[l][i]};
+                scope.loops[t->row_loop] = cg_iadd(e, first_row, cg_int(e, i));
+                cg_expr_stores(e, &scope, plan, nest->store, nest->store_count);
+            }
+        }
     }
-    cg_loop_end(e, &column, NULL);
-    cg_loop_end(e, &row, NULL);
 }

@@ -66,23 +66,17 @@ static LLVMValueRef identity(const trees *t, int lanes)
     return cg_reducer_identity(t->e, t->k->reducer, t->dtype, lanes);
 }
 
-static void begin_loop(const trees *t, cg_loop *loop, LLVMValueRef count)
-{
-    cg_loop_begin(t->e, loop, cg_int(t->e, 0), count, 1, 0, NULL, true);
-}
-
 /* Writes x[f] and -x[f] of a row to scratch. */
 static void prepare_row(const trees *t, LLVMValueRef row)
 {
     cg_emitter *e = t->e;
-    cg_loop loop;
-    begin_loop(t, &loop, cg_int(e, t->k->features));
-    LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, loop.index), 0);
-    LLVMValueRef address = cg_imul(e, loop.index, cg_int(e, 2));
-    cg_store(e, x, cg_at(e, t->type, t->row, address), 0);
-    LLVMValueRef negated = LLVMBuildFNeg(e->builder, x, "");
-    cg_store(e, negated, cg_at(e, t->type, t->row, cg_iadd(e, address, cg_int(e, 1))), 0);
-    cg_loop_end(e, &loop, NULL);
+    CG_FOR (e, loop, cg_int(e, 0), cg_int(e, t->k->features), 1) {
+        LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, loop.index), 0);
+        LLVMValueRef address = cg_imul(e, loop.index, cg_int(e, 2));
+        cg_store(e, x, cg_at(e, t->type, t->row, address), 0);
+        LLVMValueRef negated = LLVMBuildFNeg(e->builder, x, "");
+        cg_store(e, negated, cg_at(e, t->type, t->row, cg_iadd(e, address, cg_int(e, 1))), 0);
+    }
 }
 
 static LLVMValueRef step(const trees *t, LLVMValueRef node)
@@ -147,42 +141,38 @@ static void walk_group_to_targets(const trees *t, const pl_tree_group *group, LL
 {
     cg_emitter *e = t->e;
     int64_t targets = t->k->targets;
-    cg_loop loop, part;
-    cg_loop_begin(e, &loop, cg_int(e, group->first), cg_int(e, group->first + group->count), 1, 0, NULL, false);
-    LLVMValueRef leaf = walk(t, loop.index, group->depth);
-    if (group->is_row) {
-        begin_loop(t, &part, cg_int(e, targets));
-        LLVMValueRef value = load_value(t, t->k->values, cg_iadd(e, leaf, part.index));
-        add_to(t, element(t, t->k->out, row, targets, part.index), value);
-        cg_loop_end(e, &part, NULL);
-    } else {
-        LLVMValueRef target = load_word(t, t->k->trees, loop.index, IR_TREE_WORDS, IR_TREE_TARGET);
-        LLVMValueRef value = load_value(t, t->k->values, leaf);
-        add_to(t, element(t, t->k->out, row, targets, target), value);
+    CG_FOR_NONEMPTY (e, loop, cg_int(e, group->first), cg_int(e, group->first + group->count), 1) {
+        LLVMValueRef leaf = walk(t, loop.index, group->depth);
+        if (group->is_row) {
+            CG_FOR (e, part, cg_int(e, 0), cg_int(e, targets), 1) {
+                LLVMValueRef value = load_value(t, t->k->values, cg_iadd(e, leaf, part.index));
+                add_to(t, element(t, t->k->out, row, targets, part.index), value);
+            }
+        } else {
+            LLVMValueRef target = load_word(t, t->k->trees, loop.index, IR_TREE_WORDS, IR_TREE_TARGET);
+            LLVMValueRef value = load_value(t, t->k->values, leaf);
+            add_to(t, element(t, t->k->out, row, targets, target), value);
+        }
     }
-    cg_loop_end(e, &loop, NULL);
 }
 
 static void walk_to_targets(const trees *t, LLVMValueRef row)
 {
     cg_emitter *e = t->e;
-    cg_loop part;
-    begin_loop(t, &part, cg_int(e, t->k->targets));
-    cg_store(e, identity(t, 1), element(t, t->k->out, row, t->k->targets, part.index), 0);
-    cg_loop_end(e, &part, NULL);
+    CG_FOR (e, part, cg_int(e, 0), cg_int(e, t->k->targets), 1)
+        cg_store(e, identity(t, 1), element(t, t->k->out, row, t->k->targets, part.index), 0);
     for (int g = 0; g < t->k->group_count; g++) walk_group_to_targets(t, &t->k->groups[g], row);
 }
 
 static void walk_rows(const trees *t, LLVMValueRef source, LLVMValueRef target)
 {
-    cg_loop rows;
-    cg_loop_begin(t->e, &rows, source, target, 1, 0, NULL, true);
-    prepare_row(t, rows.index);
-    if (t->k->targets == 1)
-        walk_to_sum(t, rows.index);
-    else
-        walk_to_targets(t, rows.index);
-    cg_loop_end(t->e, &rows, NULL);
+    CG_FOR (t->e, rows, source, target, 1) {
+        prepare_row(t, rows.index);
+        if (t->k->targets == 1)
+            walk_to_sum(t, rows.index);
+        else
+            walk_to_targets(t, rows.index);
+    }
 }
 
 /* Writes x and -x of `count` rows to scratch, feature by feature. Further lanes repeat the last row. */
@@ -191,18 +181,17 @@ static void prepare_block(const trees *t, LLVMValueRef first, LLVMValueRef count
     cg_emitter *e = t->e;
     LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
     LLVMValueRef last_value = cg_isub(e, count, cg_int(e, 1));
-    cg_loop feature, lane;
-    begin_loop(t, &feature, cg_int(e, t->k->features));
-    LLVMValueRef plain = cg_imul(e, feature.index, cg_int(e, 2 * t->lanes));
-    begin_loop(t, &lane, cg_int(e, t->lanes));
-    LLVMValueRef row = cg_iadd(e, first, cg_imin(e, lane.index, last_value));
-    LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, feature.index), 0);
-    cg_store(e, x, cg_at(e, t->type, t->row, cg_iadd(e, plain, lane.index)), 0);
-    cg_loop_end(e, &lane, NULL);
-    LLVMValueRef whole = cg_load(e, vector, cg_at(e, t->type, t->row, plain), 0);
-    LLVMValueRef negated = cg_at(e, t->type, t->row, cg_iadd(e, plain, cg_int(e, t->lanes)));
-    cg_store(e, LLVMBuildFNeg(e->builder, whole, ""), negated, 0);
-    cg_loop_end(e, &feature, NULL);
+    CG_FOR (e, feature, cg_int(e, 0), cg_int(e, t->k->features), 1) {
+        LLVMValueRef plain = cg_imul(e, feature.index, cg_int(e, 2 * t->lanes));
+        CG_FOR (e, lane, cg_int(e, 0), cg_int(e, t->lanes), 1) {
+            LLVMValueRef row = cg_iadd(e, first, cg_imin(e, lane.index, last_value));
+            LLVMValueRef x = cg_load(e, t->type, element(t, t->k->x, row, t->k->features, feature.index), 0);
+            cg_store(e, x, cg_at(e, t->type, t->row, cg_iadd(e, plain, lane.index)), 0);
+        }
+        LLVMValueRef whole = cg_load(e, vector, cg_at(e, t->type, t->row, plain), 0);
+        LLVMValueRef negated = cg_at(e, t->type, t->row, cg_iadd(e, plain, cg_int(e, t->lanes)));
+        cg_store(e, LLVMBuildFNeg(e->builder, whole, ""), negated, 0);
+    }
 }
 
 /* The sets of leaves after one comparison: one or two masks per row. */
@@ -289,7 +278,7 @@ static void sum_block(const trees *t)
     cg_emitter *e = t->e;
     LLVMTypeRef vector = cg_vector(e, t->type, t->lanes);
     LLVMValueRef zero = identity(t, t->lanes);
-    cg_loop part, loop;
+    cg_loop loop;
     if (t->k->targets == 1) {
         LLVMValueRef values = begin_trees(t, &loop, 1, &zero);
         LLVMValueRef next_value = t->combine(e, loop.carried[0], values);
@@ -297,9 +286,7 @@ static void sum_block(const trees *t)
         cg_store(e, loop.out[0], sums_at(t, cg_int(e, 0)), 0);
         return;
     }
-    begin_loop(t, &part, cg_int(e, t->k->targets));
-    cg_store(e, zero, sums_at(t, part.index), 0);
-    cg_loop_end(e, &part, NULL);
+    CG_FOR (e, part, cg_int(e, 0), cg_int(e, t->k->targets), 1) cg_store(e, zero, sums_at(t, part.index), 0);
     LLVMValueRef values = begin_trees(t, &loop, 0, NULL);
     LLVMValueRef address = sums_at(t, load_word(t, t->k->spans, loop.index, PL_SPAN_WORDS, 3));
     cg_store(e, t->combine(e, cg_load(e, vector, address, 0), values), address, 0);
@@ -309,33 +296,28 @@ static void sum_block(const trees *t)
 static void write_block(const trees *t, LLVMValueRef first, LLVMValueRef count)
 {
     cg_emitter *e = t->e;
-    cg_loop row, target;
-    begin_loop(t, &row, count);
-    begin_loop(t, &target, cg_int(e, t->k->targets));
-    LLVMValueRef source = cg_at(e, t->type, sums_at(t, target.index), row.index);
-    LLVMValueRef to = element(t, t->k->out, cg_iadd(e, first, row.index), t->k->targets, target.index);
-    cg_store(e, cg_load(e, t->type, source, 0), to, 0);
-    cg_loop_end(e, &target, NULL);
-    cg_loop_end(e, &row, NULL);
+    CG_FOR (e, row, cg_int(e, 0), count, 1)
+        CG_FOR (e, target, cg_int(e, 0), cg_int(e, t->k->targets), 1) {
+            LLVMValueRef source = cg_at(e, t->type, sums_at(t, target.index), row.index);
+            LLVMValueRef to = element(t, t->k->out, cg_iadd(e, first, row.index), t->k->targets, target.index);
+            cg_store(e, cg_load(e, t->type, source, 0), to, 0);
+        }
 }
 
 static void emit_blocks(const trees *t, cg_range slice)
 {
     cg_emitter *e = t->e;
-    cg_loop blocks;
-    cg_if is_block, is_rest;
-    cg_loop_begin(e, &blocks, slice.from, slice.to, t->lanes, 0, NULL, true);
-    LLVMValueRef count = cg_imin(e, cg_isub(e, slice.to, blocks.index), cg_int(e, t->lanes));
-    LLVMValueRef fewest = cg_int(e, FEWEST_ROWS);
-    cg_if_begin(e, &is_block, LLVMBuildICmp(e->builder, LLVMIntSGE, count, fewest, ""));
-    prepare_block(t, blocks.index, count);
-    sum_block(t);
-    write_block(t, blocks.index, count);
-    cg_if_end(e, &is_block);
-    cg_if_begin(e, &is_rest, LLVMBuildICmp(e->builder, LLVMIntSLT, count, fewest, ""));
-    walk_rows(t, blocks.index, cg_iadd(e, blocks.index, count));
-    cg_if_end(e, &is_rest);
-    cg_loop_end(e, &blocks, NULL);
+    CG_FOR (e, blocks, slice.from, slice.to, t->lanes) {
+        LLVMValueRef count = cg_imin(e, cg_isub(e, slice.to, blocks.index), cg_int(e, t->lanes));
+        LLVMValueRef fewest = cg_int(e, FEWEST_ROWS);
+        CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSGE, count, fewest, "")) {
+            prepare_block(t, blocks.index, count);
+            sum_block(t);
+            write_block(t, blocks.index, count);
+        }
+        CG_IF (e, LLVMBuildICmp(e->builder, LLVMIntSLT, count, fewest, ""))
+            walk_rows(t, blocks.index, cg_iadd(e, blocks.index, count));
+    }
 }
 
 static int lanes_of(const cg_cpu_target *target, mdot_dtype dtype)

@@ -160,6 +160,7 @@ void cg_loop_end(cg_emitter *e, cg_loop *loop, const LLVMValueRef *next_value)
         LLVMAddIncoming(loop->out[i], &loop->init[i], &loop->before, 1);
         LLVMAddIncoming(loop->out[i], &value, &latch, 1);
     }
+    loop->body = NULL; /* ends CG_FOR */
 }
 
 void cg_if_begin(cg_emitter *e, cg_if *block, LLVMValueRef cond)
@@ -174,6 +175,7 @@ void cg_if_end(cg_emitter *e, cg_if *block)
 {
     LLVMBuildBr(e->builder, block->after);
     LLVMPositionBuilderAtEnd(e->builder, block->after);
+    block->then = NULL; /* ends CG_IF */
 }
 
 LLVMValueRef cg_int(cg_emitter *e, int64_t value) { return cg_const_int(e->i64, value); }

@@ -61,6 +61,28 @@ typedef struct cg_if {
 void cg_if_begin(cg_emitter *e, cg_if *block, LLVMValueRef cond);
 void cg_if_end(cg_emitter *e, cg_if *block);
 
+/* The same as a block of C, for the usual case: a loop without carried values, which may run zero times, or which runs
+ * at least once; and a guarded block. Do not leave such a block by a jump.
+ *
+ *     CG_FOR (e, row, cg_int(e, 0), rows, 1) emit_row(e, row.index); */
+#define CG_FOR(e, loop, from, to, step)                                                                                \
+    for (cg_loop loop = cg_loop_over(e, from, to, step, true); loop.body != NULL; cg_loop_end(e, &loop, NULL))
+#define CG_FOR_NONEMPTY(e, loop, from, to, step)                                                                       \
+    for (cg_loop loop = cg_loop_over(e, from, to, step, false); loop.body != NULL; cg_loop_end(e, &loop, NULL))
+#define CG_IF(e, cond) for (cg_if guard = cg_if_over(e, cond); guard.then != NULL; cg_if_end(e, &guard))
+static inline cg_loop cg_loop_over(cg_emitter *e, LLVMValueRef from, LLVMValueRef to, int64_t step, bool guarded)
+{
+    cg_loop loop;
+    cg_loop_begin(e, &loop, from, to, step, 0, NULL, guarded);
+    return loop;
+}
+static inline cg_if cg_if_over(cg_emitter *e, LLVMValueRef cond)
+{
+    cg_if block;
+    cg_if_begin(e, &block, cond);
+    return block;
+}
+
 /* Functions of a value, and of two. */
 typedef LLVMValueRef cg_unary_fn(cg_emitter *e, LLVMValueRef x);
 typedef LLVMValueRef cg_combine_fn(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
