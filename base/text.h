@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- number.c: numbers with "." as the decimal point, independent of the program's locale ------------------------ */
 
@@ -41,6 +42,16 @@ void bs_make_printable(char *text);
 
 /* Code point of a valid sequence. */
 uint32_t bs_utf8_code(const char *text);
+
+static inline bool bs_starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+static inline bool bs_ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
 
 /* ---- join.c: names joined into a buffer of fixed size, with a clean cut: "a, b, c … and 12 more" ----------------- */
 

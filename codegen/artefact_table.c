@@ -18,8 +18,7 @@ static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op != &ir_ops[IR_OP_Gather] || node->inputs[1] != input) continue;
         const ir_type *table = &node->inputs[0]->type;
-        int64_t axis = ir_node_int(node, "axis", 0);
-        if (axis < 0) axis += table->rank;
+        int axis = ir_node_axis(node, 0, table->rank);
         if (axis < 0 || axis >= table->rank || !ir_dim_is_number(table->dim[axis])) continue;
         int64_t rows = table->dim[axis].offset;
         if (rows > 0 && rows <= UINT32_MAX && (minimum == 0 || rows < minimum)) minimum = rows;

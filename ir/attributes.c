@@ -35,6 +35,12 @@ int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback)
     return attr != NULL && attr->kind == IR_ATTR_INT ? attr->i : fallback;
 }
 
+int ir_node_axis(const ir_node *node, int64_t fallback, int rank)
+{
+    int64_t axis = ir_node_int(node, "axis", fallback);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
 double ir_node_float(const ir_node *node, const char *name, double fallback)
 {
     const ir_attr *attr = ir_node_attr(node, name);
@@ -180,4 +186,15 @@ bool ir_type_equal(const ir_type *a, const ir_type *b)
     for (int i = 0; i < a->rank; i++)
         if (!ir_dim_equal(a->dim[i], b->dim[i])) return false;
     return true;
+}
+
+bool ir_only_units_differ(const ir_type *a, const ir_type *b)
+{
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < a->rank && ir_dim_is(a->dim[i], 1)) i++;
+        while (j < b->rank && ir_dim_is(b->dim[j], 1)) j++;
+        if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
+        if (!ir_dim_equal(a->dim[i++], b->dim[j++])) return false;
+    }
 }

@@ -217,6 +217,8 @@ const ir_attr *ir_node_ints(const ir_node *node, const char *name);
 void ir_node_perm(const ir_node *transpose, int rank, int64_t *out_perm);
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback);
 double ir_node_float(const ir_node *node, const char *name, double fallback);
+/* The attribute axis, counted from the first of `rank` dimensions. */
+int ir_node_axis(const ir_node *node, int64_t fallback, int rank);
 const char *ir_node_string(const ir_node *node, const char *name, const char *fallback);
 /* Input i. NULL: absent, or beyond the count. */
 static inline ir_value *ir_node_input(const ir_node *node, int i)
@@ -242,6 +244,8 @@ bool ir_value_scalar(const ir_value *value, double *out);
 /* The element count at a given length; the product of dims is a polynomial in L. -1 on overflow. */
 int64_t ir_type_count_at(const ir_type *type, int64_t length);
 bool ir_type_equal(const ir_type *a, const ir_type *b);
+/* Do two shapes differ only in one-element dimensions? */
+bool ir_only_units_differ(const ir_type *a, const ir_type *b);
 
 /* ---- Text (ir/graph_text.c): the tests parse it back to the same graph ------------------------------------------- */
 

@@ -32,6 +32,14 @@ int64_t ir_count_elements(int rank, const int64_t *dims)
     return count;
 }
 
+bool ir_tensor_equal(const ir_tensor *a, const ir_tensor *b)
+{
+    size_t size = mdot_dtype_size_bytes(a->dtype);
+    return a->dtype == b->dtype && size > 0 && a->rank == b->rank && a->data != NULL && b->data != NULL &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           memcmp(a->data, b->data, (size_t)a->count * size) == 0;
+}
+
 ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64_t *dims)
 {
     int64_t count = ir_count_elements(rank, dims);

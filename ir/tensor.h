@@ -34,6 +34,9 @@ bool ir_dtype_is_unsigned(mdot_dtype dtype); /* u8 … u64, bool */
 /* Product of the dims. -1 if one is negative or the product overflows int64. */
 int64_t ir_count_elements(int rank, const int64_t *dims);
 
+/* Are type, shape and data equal, byte by byte? False for strings, and without data. */
+bool ir_tensor_equal(const ir_tensor *a, const ir_tensor *b);
+
 /* Zeroed element storage in the arena. NULL: out of memory, or the count overflows. */
 ir_wide *ir_wide_create(ir_arena *arena, mdot_dtype dtype, int rank, const int64_t *dims);
 ir_wide *ir_wide_from_tensor(ir_arena *arena, const ir_tensor *tensor); /* requires data */

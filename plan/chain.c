@@ -66,7 +66,7 @@ static bool can_link(const pl_builder *b, const ir_node *root, const ir_value *s
                     !same_trailing(&source_value->type, &target_value->type, columns)))
         return false;
     if (reader->op->lowering == IR_LOWER_POINTWISE) return same_shape(&target_value->type, &source_value->type);
-    return columns || pl_only_units_differ(&source_value->type, &target_value->type);
+    return columns || ir_only_units_differ(&source_value->type, &target_value->type);
 }
 
 /* The size of the chain's expression with one more link, in nodes of a tree. */

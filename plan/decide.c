@@ -20,7 +20,7 @@ static bool needs_place(const pl_use *use)
     case IR_LOWER_ATTENTION:
     case IR_LOWER_SEQUENTIAL:
     case IR_LOWER_TREES: return true;
-    case IR_LOWER_ALIAS: return !pl_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
+    case IR_LOWER_ALIAS: return !ir_only_units_differ(&use->node->inputs[0]->type, &use->node->outputs[0]->type);
     default: return false;
     }
 }
@@ -136,7 +136,7 @@ static bool can_inline(const pl_builder *b, const ir_value *v)
     for (int k = 0; k < info->use_count; k++)
         if (needs_place(&info->uses[k])) return false;
     if (v->def->op->lowering != IR_LOWER_ALIAS) return true;
-    return pl_only_units_differ(&v->def->inputs[0]->type, &v->type);
+    return ir_only_units_differ(&v->def->inputs[0]->type, &v->type);
 }
 
 /* False also if the expression cannot be built; emitting it then reports the reason. */

@@ -107,7 +107,7 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
 int pl_norm_trailing(const ir_node *node)
 {
     int rank = node->inputs[0]->type.rank;
-    return rank - pl_axis(node, "axis", -1, rank);
+    return rank - ir_node_axis(node, -1, rank);
 }
 
 static const struct norm_row {

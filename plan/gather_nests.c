@@ -34,7 +34,7 @@ static const pl_expr *position(pl_builder *b, const ir_value *positions, indices
 static const pl_expr *define_gather(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_value *table = node->inputs[0], *positions = node->inputs[1];
-    int axis = pl_axis(node, "axis", 0, table->type.rank), rank = positions->type.rank;
+    int axis = ir_node_axis(node, 0, table->type.rank), rank = positions->type.rank;
     const pl_expr *source_index[MDOT_MAX_RANK];
     for (int d = 0; d < axis; d++) source_index[d] = index[d];
     for (int d = axis + 1; d < table->type.rank; d++) source_index[d] = index[d + rank - 1];
@@ -45,7 +45,7 @@ static const pl_expr *define_gather(pl_builder *b, const ir_node *node, int outp
 static const pl_expr *define_gather_elements(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_value *table = node->inputs[0];
-    int axis = pl_axis(node, "axis", 0, table->type.rank);
+    int axis = ir_node_axis(node, 0, table->type.rank);
     const pl_expr *source_index[MDOT_MAX_RANK];
     for (int d = 0; d < table->type.rank; d++) source_index[d] = index[d];
     source_index[axis] = position(b, node->inputs[1], index, table->type.dim[axis]);
@@ -79,7 +79,7 @@ static const pl_expr *define_one_hot(pl_builder *b, const ir_node *node, int out
 {
     const ir_value *positions = node->inputs[0], *values = node->inputs[2];
     const ir_type *type = &node->outputs[output]->type;
-    int axis = pl_axis(node, "axis", -1, type->rank);
+    int axis = ir_node_axis(node, -1, type->rank);
     const pl_expr *source_index[MDOT_MAX_RANK];
     for (int d = 0; d < positions->type.rank; d++) source_index[d] = index[d < axis ? d : d + 1];
     const pl_expr *position = pl_cast(b->arena, pl_value_at(b, positions, source_index), MDOT_DTYPE_I64);

@@ -36,7 +36,7 @@ static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int outpu
 static const pl_expr *define_windows(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_type *type = &node->inputs[0]->type;
-    int axis = pl_axis(node, "axis", -1, type->rank);
+    int axis = ir_node_axis(node, -1, type->rank);
     const pl_expr *source_index[MDOT_MAX_RANK];
     const pl_expr *begin = pl_op2(b, PL_MUL, index[axis], pl_int(b, ir_node_int(node, "stride", 1)));
     const pl_expr *tap = pl_op2(b, PL_MUL, index[axis + 1], pl_int(b, ir_node_int(node, "dilation", 1)));
@@ -202,7 +202,7 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
 static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_type *target_type = &node->outputs[output]->type;
-    int axis = pl_axis(node, "axis", 0, target_type->rank);
+    int axis = ir_node_axis(node, 0, target_type->rank);
     const pl_expr *result = NULL, *source_index[MDOT_MAX_RANK];
     ir_dim begin = ir_dim_number(0);
     for (int d = 0; d < target_type->rank; d++) source_index[d] = index[d];
@@ -295,7 +295,7 @@ const pl_expr *pl_define_alias(pl_builder *b, const ir_node *node, int output, i
     const ir_value *source = node->inputs[0];
     const ir_type *source_type = &source->type, *target_type = &node->outputs[output]->type;
     const pl_expr *source_index[MDOT_MAX_RANK];
-    if (pl_only_units_differ(source_type, target_type)) {
+    if (ir_only_units_differ(source_type, target_type)) {
         pl_transfer_index(b, target_type, index, source_type, source_index);
     } else {
         const pl_expr *flat = pl_flatten(b, target_type->rank, target_type->dim, index);

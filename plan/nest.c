@@ -83,7 +83,7 @@ static mdot_status emit_alike(pl_builder *b, const ir_node *node)
 {
     const ir_value *v = node->outputs[0];
     const ir_type *part = &node->inputs[0]->type;
-    int axis = pl_axis(node, "axis", 0, v->type.rank);
+    int axis = ir_node_axis(node, 0, v->type.rank);
     const pl_expr *index[MDOT_MAX_RANK] = {NULL}, *target[MDOT_MAX_RANK];
     pl_nest nest = {0};
     ir_dim begin = ir_dim_number(0);
@@ -106,7 +106,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
 {
     const ir_value *v = node->outputs[0];
     const pl_value *info = pl_info(b, v);
-    int axis = pl_axis(node, "axis", 0, v->type.rank);
+    int axis = ir_node_axis(node, 0, v->type.rank);
     ir_dim begin = ir_dim_number(0);
     if (info->state != PL_PLACED && !pl_place_output(b, v, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
     if (parts_are_alike(b, node)) return emit_alike(b, node);

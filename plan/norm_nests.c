@@ -113,7 +113,7 @@ mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node)
 {
     const struct norm_rule *rule = &rules[ir_node_opcode(node)];
     const ir_value *x = node->inputs[0];
-    int axis = pl_axis(node, "axis", -1, x->type.rank), buffers[MAX_STATISTICS];
+    int axis = ir_node_axis(node, -1, x->type.rank), buffers[MAX_STATISTICS];
     bool is_softmax = node->input_count == 1;
     norm_nests n = {b, node, x, x->type.dtype, 1u << axis, x->type};
     if (x->type.dtype != MDOT_DTYPE_F64) n.real = MDOT_DTYPE_F32;

@@ -23,7 +23,7 @@ static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
         if (ir_node_opcode(use->node) == IR_OP_Concat) return use;
         if (use->node->op->lowering != IR_LOWER_ALIAS) return NULL;
         const ir_value *next_value = use->node->outputs[0];
-        if (!pl_only_units_differ(&v->type, &next_value->type)) return NULL;
+        if (!ir_only_units_differ(&v->type, &next_value->type)) return NULL;
         v = next_value;
     }
 }

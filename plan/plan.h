@@ -53,6 +53,9 @@ static inline bool pl_has_length(const ir_type *type)
     return false;
 }
 
+/* Elements per unit of a tensor with L + offset units; 0: it has no length, or another number of units (units.c). */
+int64_t pl_unit_elements(const ir_type *type, int64_t offset);
+
 /* A strided matrix view into a buffer: element (row r, column c) is at offset + r * row_stride + c, in elements. */
 typedef struct pl_matrix {
     int buffer;

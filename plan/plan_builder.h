@@ -187,8 +187,6 @@ bool pl_window_view(pl_builder *b, const ir_node *node, const pl_placement *sour
 bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placement, pl_heads *out);
 /* Strides of its additive mask over (batch, head, query); keys are adjacent. */
 bool pl_mask_view(const ir_type *type, const pl_placement *placement, pl_heads *out);
-/* Does a reshape only add or remove one-element dimensions? */
-bool pl_only_units_differ(const ir_type *from, const ir_type *to);
 /* The part that operand `k` fills in the placed result of a Concat. */
 bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_placement *out);
 /* Strides of a placement for a shape that differs only in one-element dimensions. */
@@ -197,7 +195,6 @@ void pl_transfer_strides(const ir_type *from, const ir_dim *stride, const ir_typ
 bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *out_step);
 /* The start of output k of a Split along the axis. */
 bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin);
-int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank);
 
 /* ---- output_placement.c: chooses the placement of a computed value ----------------------------------------------- */
 

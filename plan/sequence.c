@@ -42,7 +42,7 @@ static bool read_axis(const ir_node *node, const struct sequence_row *row, int *
 {
     int rank = node->inputs[0]->type.rank;
     int64_t axis;
-    *out_axis = row->has_axis ? pl_axis(node, "axis", row->axis, rank) : 0;
+    *out_axis = row->has_axis ? ir_node_axis(node, row->axis, rank) : 0;
     if (row->operation != PL_SEQ_CUMULATE) return true;
     if (!ir_value_int(node->inputs[1], &axis)) return false;
     *out_axis = (int)(axis < 0 ? axis + rank : axis);

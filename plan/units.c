@@ -11,16 +11,14 @@ static bool find_units(ir_dim d, int64_t *out_offset)
     return true;
 }
 
-/* Elements per unit of a tensor with as many units as the kernel; 0: it has another number of units. */
-static int64_t unit_elements(const pl_units *u, int buffer)
+int64_t pl_unit_elements(const ir_type *type, int64_t offset)
 {
-    const ir_type *type = &u->plan->buffers[buffer].type;
-    int64_t elements = 1, offset;
+    int64_t elements = 1, own_offset;
     bool has_units = false;
     for (int d = 0; d < type->rank; d++) {
         ir_dim dim = type->dim[d];
         bool is_length = !ir_dim_is_number(dim);
-        if (is_length && (has_units || !find_units(dim, &offset) || offset != u->offset)) return 0;
+        if (is_length && (has_units || !find_units(dim, &own_offset) || own_offset != offset)) return 0;
         if (__builtin_mul_overflow(elements, is_length ? dim.scale : dim.offset, &elements)) return 0;
         has_units = has_units || is_length;
     }
@@ -31,7 +29,7 @@ bool pl_access_follows(const pl_units *u, int buffer, int64_t step)
 {
     if (buffer < 0) return true;
     if (u->plan->buffers[buffer].kind == PL_WEIGHT) return step == 0;
-    int64_t elements = unit_elements(u, buffer);
+    int64_t elements = pl_unit_elements(&u->plan->buffers[buffer].type, u->offset);
     return elements > 0 && step == elements;
 }
 

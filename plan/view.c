@@ -6,12 +6,6 @@
  */
 #include "plan/plan_builder.h"
 
-int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
-{
-    int64_t axis = ir_node_int(node, name, fallback);
-    return (int)(axis < 0 ? axis + rank : axis);
-}
-
 /* Row-major strides. Dimensions of one element need none, so the product before them may be non-affine. */
 static bool dense_strides(const ir_type *type, ir_dim *out_stride)
 {
@@ -74,7 +68,7 @@ static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type 
 
 static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
-    int axis = pl_axis(node, "axis", -1, type->rank);
+    int axis = ir_node_axis(node, -1, type->rank);
     ir_dim stride = placement->stride[axis];
     for (int d = type->rank; d > axis + 1; d--) placement->stride[d] = placement->stride[d - 1];
     return ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "stride", 1)), &placement->stride[axis]) &&
@@ -91,17 +85,6 @@ static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type
         placement->stride[d] = repeats ? ir_dim_number(0) : origin.stride[d - missing];
     }
     return true;
-}
-
-bool pl_only_units_differ(const ir_type *source_type, const ir_type *target_type)
-{
-    int f = 0, t = 0;
-    for (;;) {
-        while (f < source_type->rank && pl_is_unit(source_type->dim[f])) f++;
-        while (t < target_type->rank && pl_is_unit(target_type->dim[t])) t++;
-        if (f == source_type->rank || t == target_type->rank) return f == source_type->rank && t == target_type->rank;
-        if (!ir_dim_equal(source_type->dim[f++], target_type->dim[t++])) return false;
-    }
 }
 
 /* The dimensions other than those of one element, and their strides. */
@@ -215,7 +198,7 @@ bool pl_view(pl_builder *b, const ir_node *node, int k, pl_placement *out)
 bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_placement *out)
 {
     const ir_value *whole = node->outputs[0];
-    int axis = pl_axis(node, "axis", 0, whole->type.rank);
+    int axis = ir_node_axis(node, 0, whole->type.rank);
     pl_placement part;
     if (!make_strided(&pl_info(b, whole)->placement, &whole->type, &part)) return false;
     for (int i = 0; i < k; i++)
@@ -378,7 +361,7 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
 
 bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *out_begin)
 {
-    int axis = pl_axis(node, "axis", 0, node->inputs[0]->type.rank);
+    int axis = ir_node_axis(node, 0, node->inputs[0]->type.rank);
     ir_dim begin = ir_dim_number(0);
     for (int i = 0; i < k; i++) {
         /* The shape rule typed every part; an unread part may lack a value. */

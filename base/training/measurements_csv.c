@@ -398,26 +398,27 @@ static mdot_status read_table(table *t, measured_steps *m)
     return status;
 }
 
+/* Reads the table that *t has begun with this status. */
+static mdot_status finish_reading(table *t, mdot_status status, measured_steps *out)
+{
+    *out = (measured_steps){0};
+    if (status == MDOT_OK) status = read_table(t, out);
+    bs_csv_close(&t->csv);
+    return status;
+}
+
 mdot_status measured_parse(const char *command, const char *path, const char *text, size_t size_bytes, bool quiet,
                            measured_steps *out, mdot_error *err)
 {
-    *out = (measured_steps){0};
     table t = {.command = command, .quiet = quiet, .err = err};
-    mdot_status status = bs_csv_begin(path, text, size_bytes, NULL, &t.csv, err);
-    if (status == MDOT_OK) status = read_table(&t, out);
-    bs_csv_close(&t.csv);
-    return status;
+    return finish_reading(&t, bs_csv_begin(path, text, size_bytes, NULL, &t.csv, err), out);
 }
 
 mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
                           mdot_error *err)
 {
-    *out = (measured_steps){0};
     table t = {.command = command, .output = output, .quiet = quiet, .err = err};
-    mdot_status status = bs_csv_open(path, MEASURED_MAX_BYTES, NULL, &t.csv, err);
-    if (status == MDOT_OK) status = read_table(&t, out);
-    bs_csv_close(&t.csv);
-    return status;
+    return finish_reading(&t, bs_csv_open(path, MEASURED_MAX_BYTES, NULL, &t.csv, err), out);
 }
 
 void measured_free(measured_steps *m)

@@ -1,11 +1,11 @@
 /* cmd_verify.c — `mdot verify`: compares compiled code with the double-precision evaluation of the model. */
+#include "base/text.h"
 #include "base/training/job_argument.h"
 #include "cli/cli.h"
 #include "mdot/mdotc.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct report {
     bool json;
@@ -35,12 +35,6 @@ static void print_row(void *user, const mdotc_verify_row *row)
 }
 
 static void show_warning(void *user, const char *message) { cli_message("verify", "warning: %s", message); }
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
 
 typedef struct verify_request {
     cli_dims dims;
@@ -108,7 +102,7 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_verify, argc, argv, &request, &operands, &usage)) return usage;
-    if (operands.count == 2 && ends_with(operands.item[0], ".onnx") && ends_with(operands.item[1], ".mdot"))
+    if (operands.count == 2 && bs_ends_with(operands.item[0], ".onnx") && bs_ends_with(operands.item[1], ".mdot"))
         return cli_usage_error("verify", "the arguments are swapped: the artefact comes first (MODEL.mdot MODEL.onnx)");
     if (operands.count != 2)
         return cli_usage_error("verify", "expected an artefact and its model (MODEL.mdot MODEL.onnx)");

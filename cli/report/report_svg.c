@@ -236,33 +236,28 @@ static void draw_bars(FILE *out, const report_bars *bars, const layout *l)
     fprintf(out, "</svg>\n");
 }
 
-/* Returns the space for a name. */
-static int space_of(const char *name)
+/* Widens a layout that has a column of names to the name's length. */
+static void make_space(layout *l, const char *name)
 {
     enum { LETTER = 8, GAP = 16 };
-    return GAP + LETTER * (int)strnlen(name, 48);
+    int space = GAP + LETTER * (int)strnlen(name, 48);
+    if (!l->is_narrow && l->name_width < space) l->name_width = space;
 }
 
 void report_draw_batches(FILE *out, const report_job *job)
 {
-    int needed = 0;
-    for (size_t i = 0; i < job->result_count; i++)
-        if (space_of(job->results[i].name) > needed) needed = space_of(job->results[i].name);
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         layout l = layouts[i];
-        if (!l.is_narrow && l.name_width < needed) l.name_width = needed;
+        for (size_t k = 0; k < job->result_count; k++) make_space(&l, job->results[k].name);
         draw_batches(out, job, &l);
     }
 }
 
 void report_draw_bars(FILE *out, const report_bars *bars)
 {
-    int needed = 0;
-    for (size_t row = 0; row < bars->row_count; row++)
-        if (space_of(bars->names[row]) > needed) needed = space_of(bars->names[row]);
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         layout l = layouts[i];
-        if (!l.is_narrow && l.name_width < needed) l.name_width = needed;
+        for (size_t row = 0; row < bars->row_count; row++) make_space(&l, bars->names[row]);
         draw_bars(out, bars, &l);
     }
 }

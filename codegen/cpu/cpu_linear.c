@@ -90,21 +90,13 @@ static unsigned result_alignment(const cg_emitter *e, const cg_linear_block *l)
     return l->staged ? 4 * (unsigned)e->target->lanes : 0;
 }
 
-static LLVMValueRef bias_vector(cg_emitter *e, const cg_linear_block *l, int j)
-{
-    LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
-    if (l->k->bias < 0) return cg_const(e, type, -0.0); /* x + -0 is x, even for x = -0 */
-    LLVMValueRef address = cg_at(e, e->f32, l->buffers[l->k->bias], vector_column(e, l, j));
-    return cg_load(e, type, address, 4 * (unsigned)e->target->lanes);
-}
-
 static LLVMValueRef start_value(cg_emitter *e, const cg_linear_block *l, const cg_rows *rows, int i, int j)
 {
     if (!l->starts) {
         LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
         return cg_load(e, type, result_pointer(e, l, rows, i, j), result_alignment(e, l));
     }
-    LLVMValueRef bias = bias_vector(e, l, j);
+    LLVMValueRef bias = cg_linear_bias(e, l, vector_column(e, l, j));
     return l->staged ? bias : cg_linear_epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
 }
 

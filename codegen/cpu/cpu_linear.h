@@ -39,6 +39,8 @@ typedef struct cg_linear_block {
 
 /* ---- cpu_linear_rows.c: rows of A and of the result, for both forms of linear ------------------------------------ */
 
+/* A vector of the bias, from the column on. */
+LLVMValueRef cg_linear_bias(cg_emitter *e, const cg_linear_block *l, LLVMValueRef column);
 /* The epilogue of `acc`, whose lanes hold consecutive columns in a row. Rows count from the block's first. */
 LLVMValueRef cg_linear_epilogue(cg_emitter *e, const cg_linear_block *l, LLVMValueRef row, LLVMValueRef column,
                                 LLVMValueRef acc);

@@ -23,6 +23,14 @@ LLVMValueRef cg_linear_epilogue(cg_emitter *e, const cg_linear_block *l, LLVMVal
     return cg_lanes(value) == scope.lanes ? value : cg_splat(e, value, scope.lanes);
 }
 
+LLVMValueRef cg_linear_bias(cg_emitter *e, const cg_linear_block *l, LLVMValueRef column)
+{
+    LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
+    if (l->k->bias < 0) return cg_const(e, type, -0.0); /* x + -0 is x, even for x = -0 */
+    LLVMValueRef address = cg_at(e, e->f32, l->buffers[l->k->bias], column);
+    return cg_load(e, type, address, 4 * (unsigned)e->target->lanes);
+}
+
 void cg_finish_vector(cg_emitter *e, const cg_linear_block *l, LLVMValueRef source, LLVMValueRef row,
                       LLVMValueRef column, int width)
 {

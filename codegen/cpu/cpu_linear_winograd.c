@@ -144,15 +144,6 @@ static void transform_sums(cg_emitter *e, const winograd *w, const LLVMValueRef 
     out[1] = cg_fsub(e, difference, v[3 * step]);
 }
 
-static LLVMValueRef bias_at(cg_emitter *e, const winograd *w, LLVMValueRef column)
-{
-    LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
-    const pl_linear *k = w->l->k;
-    if (k->bias < 0) return cg_const(e, type, -0.0); /* x + -0 is x, even for x = -0 */
-    LLVMValueRef address = cg_at(e, e->f32, w->l->buffers[k->bias], cg_iadd(e, w->column, column));
-    return cg_load(e, type, address, 4 * (unsigned)e->target->lanes);
-}
-
 static void store_sum(cg_emitter *e, const winograd *w, LLVMValueRef address, int sum, LLVMValueRef value)
 {
     LLVMValueRef ahead = cg_int(e, sum * SQUARES * w->width);
@@ -189,7 +180,8 @@ static LLVMValueRef emit_sums(cg_emitter *e, const winograd *w)
     cg_loop index, column;
     cg_loop_begin(e, &index, cg_int(e, 0), w->count, 1, 1, &zeros, false);
     cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, w->width), lanes, 1, index.carried, false);
-    LLVMValueRef address = sums_at(e, w, index.index, column.index), bias = bias_at(e, w, column.index);
+    LLVMValueRef address = sums_at(e, w, index.index, column.index),
+                 bias = cg_linear_bias(e, w->l, cg_iadd(e, w->column, column.index));
     for (int i = 0; i < w->sum_side * w->sum_side; i++) m[i] = load_sum(e, w, address, i);
     for (int j = 0; j < w->sum_side; j++) {
         transform_sums(e, w, m + j, w->sum_side, two);
@@ -244,7 +236,7 @@ static LLVMValueRef tap_at(cg_emitter *e, const winograd *w, LLVMValueRef source
 static void emit_taps(cg_emitter *e, const winograd *w, LLVMValueRef index, LLVMValueRef column, LLVMValueRef address)
 {
     int lanes = e->target->lanes;
-    LLVMValueRef bias = bias_at(e, w, column), sum[SUMS] = {bias, bias, bias, bias};
+    LLVMValueRef bias = cg_linear_bias(e, w->l, cg_iadd(e, w->column, column)), sum[SUMS] = {bias, bias, bias, bias};
     square s = square_at(e, w, cg_iadd(e, w->first, index));
     LLVMValueRef source = elements_of(e, w, &s);
     cg_loop channel;

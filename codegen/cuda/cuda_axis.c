@@ -8,7 +8,7 @@ static int64_t outer_per_unit(const ir_type *type, int axis)
 {
     ir_type outer = *type;
     outer.rank = axis;
-    return cu_elements_per_unit(type) > 0 ? cu_elements_per_unit(&outer) : 0;
+    return pl_unit_elements(type, 0) > 0 ? pl_unit_elements(&outer, 0) : 0;
 }
 
 cu_axis cu_axis_of(cu_function *f, const ir_type *type, int axis)
@@ -35,7 +35,7 @@ bool cu_tile_outer(cu_step_finder *f, const ir_type *type, int axis)
 void cu_note_lines(cu_step_finder *f, int buffer, bool is_written)
 {
     if (buffer < 0) return;
-    int64_t unit = cu_elements_per_unit(&f->buffers[buffer].type);
+    int64_t unit = pl_unit_elements(&f->buffers[buffer].type, 0);
     bool is_unit = f->step->distribution == CU_TILED && unit > 0;
     cu_note_access(f, buffer, is_written,
                    is_unit ? (cu_range){unit, 0, unit - 1} : cu_range_between(INT64_MIN, INT64_MAX));

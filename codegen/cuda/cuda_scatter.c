@@ -228,7 +228,7 @@ static bool is_tiled(const cu_step_finder *f, const pl_sequential *k)
 {
     const ir_type *data = &f->buffers[k->input[0]].type, *indices = &f->buffers[k->input[1]].type;
     if (k->operation != PL_SEQ_SCATTER_ELEMENTS || !has_same_outer(indices, data, k->axis)) return false;
-    return cu_elements_per_unit(data) > 0 && cu_elements_per_unit(indices) > 0;
+    return pl_unit_elements(data, 0) > 0 && pl_unit_elements(indices, 0) > 0;
 }
 
 bool cu_find_scatter(cu_step_finder *f, const pl_kernel *kernel)

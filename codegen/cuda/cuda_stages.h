@@ -187,9 +187,6 @@ cu_range cu_extent_range(ir_dim extent, int64_t max_length);
 cu_range cu_offset_range(ir_dim offset);
 cu_range cu_range_times(ir_dim stride, cu_range s);
 
-/* Elements per unit of length; 0 if the buffer has no length or a different layout. */
-int64_t cu_elements_per_unit(const ir_type *type);
-
 /* ---- grid_stages.c: a plan divided into stages: steps that can follow each other without a grid barrier share a
  * stage.
  *

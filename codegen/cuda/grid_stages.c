@@ -44,7 +44,7 @@ static int conflict(const cu_stages *stages, const cu_step *before, const cu_ste
             if (a->buffer != b->buffer || (!a->is_written && !b->is_written)) continue;
             *related = true;
             bool crosses = before->distribution != after->distribution || !a->is_local || !b->is_local;
-            int64_t size = cu_elements_per_unit(&stages->buffers[a->buffer].type);
+            int64_t size = pl_unit_elements(&stages->buffers[a->buffer].type, 0);
             if (!crosses || size <= maximum) continue;
             found = a->buffer;
             maximum = size;
@@ -99,8 +99,8 @@ static void explain_barriers(cu_stages *stages)
             bool related;
             int buffer = conflict(stages, &stages->steps[i], after, &related);
             if (stages->steps[i].stage != after->stage - 1 || buffer < 0) continue;
-            if (barrier->before != NULL && cu_elements_per_unit(&stages->buffers[buffer].type) <=
-                                               cu_elements_per_unit(&stages->buffers[barrier->buffer].type))
+            if (barrier->before != NULL && pl_unit_elements(&stages->buffers[buffer].type, 0) <=
+                                               pl_unit_elements(&stages->buffers[barrier->buffer].type, 0))
                 continue;
             *barrier = (cu_barrier){&stages->steps[i], after, buffer};
         }

@@ -130,7 +130,7 @@ static void size_shared(const planner *p, int buffer, cu_location *location)
 {
     const pl_buffer *b = &p->stages->buffers[buffer];
     location->kind = CU_SHARED;
-    location->unit = p->live_ranges[buffer].all_tiled ? cu_elements_per_unit(&b->type) : 0;
+    location->unit = p->live_ranges[buffer].all_tiled ? pl_unit_elements(&b->type, 0) : 0;
     location->width = p->live_ranges[buffer].width;
     location->pitch = location->width;
     int64_t count = location->unit * p->stages->schedule->tile_units;
@@ -153,7 +153,7 @@ static bool may_be_shared(const planner *p, int buffer)
     const live_range *l = &p->live_ranges[buffer];
     if (l->last < 0 || l->first_stage != l->last_stage || !l->all_local) return false;
     if (l->all_single) return max_elements(p, buffer) * (int64_t)sizeof(int64_t) <= MAX_SINGLE_BYTES;
-    return l->all_tiled && cu_elements_per_unit(&p->stages->buffers[buffer].type) > 0;
+    return l->all_tiled && pl_unit_elements(&p->stages->buffers[buffer].type, 0) > 0;
 }
 
 typedef struct piece { /* a piece of memory, live from `first` to `last` */

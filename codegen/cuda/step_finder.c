@@ -3,25 +3,11 @@
 
 #include "plan/expr.h"
 
-int64_t cu_elements_per_unit(const ir_type *type)
-{
-    int64_t count = 1;
-    bool has_length = false;
-    for (int d = 0; d < type->rank; d++) {
-        ir_dim dim = type->dim[d];
-        bool is_length = !ir_dim_is_number(dim);
-        if (is_length && (has_length || !cu_is_units(dim))) return 0;
-        if (__builtin_mul_overflow(count, is_length ? dim.scale : dim.offset, &count)) return 0;
-        has_length = has_length || is_length;
-    }
-    return has_length ? count : 0;
-}
-
 void cu_note_access(cu_step_finder *f, int buffer, bool is_written, cu_range elements)
 {
     if (buffer < 0) return;
     cu_step *s = f->step;
-    int64_t unit = cu_elements_per_unit(&f->buffers[buffer].type);
+    int64_t unit = pl_unit_elements(&f->buffers[buffer].type, 0);
     bool is_local = s->distribution == CU_SINGLE;
     if (s->distribution == CU_TILED && unit > 0)
         is_local = elements.unit == unit && elements.low >= 0 && elements.high < unit;

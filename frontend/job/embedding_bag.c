@@ -3,15 +3,7 @@
  */
 #include "frontend/job/job_rules.h"
 #include "frontend/job/job_tables.h"
-
-static bool is_one(const ir_value *value)
-{
-    const ir_tensor *tensor = value != NULL ? value->constant : NULL;
-    if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
-    for (int64_t i = 0; i < tensor->count; i++)
-        if (ir_tensor_real(tensor, i) != 1) return false;
-    return true;
-}
+#include "ir/passes/match.h"
 
 /* The rows before multiplication by per-sample weights. An exporter writes that multiplication with ones if the model
  * has no weights. */
@@ -21,7 +13,7 @@ static ir_value *without_weights(ir_value *rows)
     while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Cast])
         value = ir_node_input(value->def, 0);
     const ir_node *node = value != NULL ? value->def : NULL;
-    if (node == NULL || node->op != &ir_ops[IR_OP_Mul] || !is_one(ir_node_input(node, 1))) return rows;
+    if (node == NULL || node->op != &ir_ops[IR_OP_Mul] || !ir_value_is_filled(node->inputs[1], 1, 0)) return rows;
     ir_value *whole = ir_node_input(node, 0);
     return whole != NULL && ir_type_equal(&whole->type, &value->type) ? whole : rows;
 }

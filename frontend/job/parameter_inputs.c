@@ -6,11 +6,10 @@
  * well. */
 #include "frontend/job/stages.h"
 
+#include "base/text.h"
 #include "frontend/job/fe_job.h"
 #include "frontend/job/parameters.h"
 #include "ir/ops.h"
-
-#include <string.h>
 
 /* One bit per operand that is a parameter unless it is computed. */
 static const unsigned parameter_operands[IR_OP_COUNT] = {
@@ -31,15 +30,9 @@ static const unsigned parameter_operands[IR_OP_COUNT] = {
 static const unsigned matrix_operands[IR_OP_COUNT] = {
     [IR_OP_MatMul] = 1 << 1, [IR_OP_Gemm] = 1 << 1 | 1 << 2, [IR_OP_Gather] = 1 << 0};
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length > end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 static bool is_named(const ir_value *value)
 {
-    return ends_with(value->name, ".weight") || ends_with(value->name, ".bias");
+    return bs_ends_with(value->name, ".weight") || bs_ends_with(value->name, ".bias");
 }
 
 /* The graph input behind the value, directly or through operators that only move data. */

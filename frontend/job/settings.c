@@ -182,11 +182,9 @@ static void describe_axis(const fe_job *job, const fe_operator *op, int64_t *set
 {
     fe_settings settings = fe_row_of(op->node)->settings;
     const ir_value *value = settings == FE_SETTINGS_RESULT_AXIS ? op->node->outputs[0] : op->node->inputs[0];
-    int64_t axis = ir_node_int(op->node, "axis", settings == FE_SETTINGS_LAST_AXIS ? -1 : 0);
-    int rank = value->type.rank;
-    if (axis < 0) axis += rank;
+    int rank = value->type.rank, axis = ir_node_axis(op->node, settings == FE_SETTINGS_LAST_AXIS ? -1 : 0, rank);
     setting[MDOT_SETTING_AXIS] = rank - axis;
-    setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
+    setting[MDOT_SETTING_EXTENT] = dim(value, axis);
 }
 
 static void describe_channels(const fe_job *job, const fe_operator *op, int64_t *setting)

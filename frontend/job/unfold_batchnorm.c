@@ -16,20 +16,13 @@
  */
 #include "frontend/job/stages.h"
 
+#include "base/text.h"
 #include "frontend/job/fe_job.h"
 #include "frontend/job/parameters.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes/graph_builder.h"
 
 #include <string.h>
-
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
 
 static bool is_number(const char *text) { return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0'; }
 
@@ -39,7 +32,7 @@ static bool names_modules(const ir_graph *graph)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             const ir_value *value = node->inputs[i];
-            if (value != NULL && value->stored && ends_with(value->name, ".weight")) return true;
+            if (value != NULL && value->stored && bs_ends_with(value->name, ".weight")) return true;
         }
     }
     return false;
@@ -47,7 +40,7 @@ static bool names_modules(const ir_graph *graph)
 
 static bool is_computed(const ir_value *value, bool numbers)
 {
-    return starts_with(value->name, "onnx::Conv") || (numbers && is_number(value->name));
+    return bs_starts_with(value->name, "onnx::Conv") || (numbers && is_number(value->name));
 }
 
 static bool has_trace(const ir_node *node, bool numbers)
@@ -58,7 +51,7 @@ static bool has_trace(const ir_node *node, bool numbers)
     size_t length = strlen(weight->name);
     if (strncmp(weight->name, bias->name, length) == 0 && strcmp(bias->name + length, "_bias") == 0) return true;
     if (is_computed(weight, numbers) && is_computed(bias, numbers)) return true;
-    return starts_with(weight->name, "ConvBnFusion_") || ends_with(weight->name, "_fused_bn");
+    return bs_starts_with(weight->name, "ConvBnFusion_") || bs_ends_with(weight->name, "_fused_bn");
 }
 
 static bool may_hold_norm(const ir_node *node)
@@ -80,7 +73,7 @@ void fe_job_mark_folded_norms(fe_job *job)
 static bool is_original_bias(const ir_node *node)
 {
     const ir_value *weight = node->inputs[1], *bias = ir_node_input(node, 2);
-    return bias != NULL && ends_with(weight->name, "weight") && ends_with(bias->name, "bias") &&
+    return bias != NULL && bs_ends_with(weight->name, "weight") && bs_ends_with(bias->name, "bias") &&
            strlen(weight->name) == strlen(bias->name) + 2 &&
            strncmp(weight->name, bias->name, strlen(bias->name) - strlen("bias")) == 0;
 }

@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/ml_writer.h"
 #include "ir/ops/families.h"
+#include "ir/passes/match.h"
 
 #include <string.h>
 
@@ -24,9 +25,17 @@ ir_value *fe_positions(const ml_writer *w, ir_value *x, int64_t axis)
     return fe_add(w->u, w->node, IR_OP_Range, IR_VALUES(first, scalar, step), IR_NO_ATTRS);
 }
 
-/* 1 at the first greatest element along the axis, otherwise 0. */
-static mdot_status write_hardmax(const ml_writer *w, int rank)
+static mdot_status read_rank(const ml_writer *w, int *out_rank)
 {
+    *out_rank = fe_type_of(w->u, w->node->inputs[0])->rank;
+    return *out_rank >= 1 ? MDOT_OK : fe_ml_fail(w, MDOT_UNSUPPORTED, "the rank of its input is unknown");
+}
+
+/* 1 at the first greatest element along the axis, otherwise 0. */
+mdot_status fe_ml_write_hardmax(const ml_writer *w)
+{
+    int rank;
+    BS_TRY(read_rank(w, &rank));
     int64_t axis = ir_node_int(w->node, "axis", -1);
     ir_value *x = w->node->inputs[0];
     if (axis != -1 && axis != rank - 1)
@@ -38,8 +47,10 @@ static mdot_status write_hardmax(const ml_writer *w, int rank)
 }
 
 /* Reverses the first sequence_lens[b] elements of each sequence: element t is that at len - 1 - t. */
-static mdot_status write_reverse_sequence(const ml_writer *w, int rank)
+mdot_status fe_ml_write_reverse_sequence(const ml_writer *w)
 {
+    int rank;
+    BS_TRY(read_rank(w, &rank));
     int64_t batch = ir_node_int(w->node, "batch_axis", 1), time = ir_node_int(w->node, "time_axis", 0),
             axes[MDOT_MAX_RANK];
     const int64_t one = 1;
@@ -60,8 +71,10 @@ static mdot_status write_reverse_sequence(const ml_writer *w, int rank)
 }
 
 /* activation(Conv(X, W, B) + Z) */
-static mdot_status write_fused_conv(const ml_writer *w, int rank)
+mdot_status fe_ml_write_fused_conv(const ml_writer *w)
 {
+    int rank;
+    BS_TRY(read_rank(w, &rank));
     static const struct {
         const char *name;
         ir_opcode op;
@@ -101,41 +114,10 @@ static mdot_status write_fused_conv(const ml_writer *w, int rank)
     return fe_ml_finish(w, IR_VALUES(fe_add(w->u, w->node, activations[kind].op, operands, count, attrs, attr_count)));
 }
 
-mdot_status fe_write_composite(fe_upgrader *u, ir_node *node)
-{
-    static const struct {
-        const char *op_type; /* as in ir_node.op_type */
-        mdot_status (*write)(const ml_writer *w, int rank);
-    } table[] = {
-        {"Hardmax", write_hardmax},
-        {"ReverseSequence", write_reverse_sequence},
-        {"com.microsoft:FusedConv", write_fused_conv},
-    };
-    const ml_writer w = {.u = u, .node = node};
-    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
-        if (strcmp(table[k].op_type, node->op_type) != 0) continue;
-        if (node->input_count < 1 || node->inputs[0] == NULL) return fe_ml_fail(&w, MDOT_MALFORMED, "it has no input");
-        int rank = fe_type_of(u, node->inputs[0])->rank;
-        if (rank < 1) return fe_ml_fail(&w, MDOT_UNSUPPORTED, "the rank of its input is unknown");
-        return table[k].write(&w, rank);
-    }
-    return MDOT_OK;
-}
-
 static ir_node *made_by(const ir_value *value, ir_opcode op)
 {
     ir_node *node = value != NULL ? value->def : NULL;
     return node != NULL && node->op == &ir_ops[op] && value->use_count == 1 ? node : NULL;
-}
-
-/* Is the value a constant vector of this number? */
-static bool is_filled(const ir_value *value, double number)
-{
-    const ir_tensor *tensor = value != NULL ? value->constant : NULL;
-    if (tensor == NULL || tensor->data == NULL || !ir_dtype_is_float(tensor->dtype)) return false;
-    for (int64_t i = 0; i < tensor->count; i++)
-        if (ir_tensor_real(tensor, i) != number) return false;
-    return true;
 }
 
 /* Number of groups if `flat` is x as [N, groups, -1], and x has an extent whose product with another is not affine;
@@ -157,7 +139,8 @@ bool fe_join_group_norm(fe_upgrader *u, ir_node *node)
 {
     ir_node *norm = node->input_count > 1 ? made_by(node->inputs[0], IR_OP_InstanceNormalization) : NULL;
     ir_node *flat = norm != NULL && norm->input_count == 3 ? made_by(norm->inputs[0], IR_OP_Reshape) : NULL;
-    if (flat == NULL || !is_filled(norm->inputs[1], 1) || !is_filled(norm->inputs[2], 0)) return true;
+    if (flat == NULL || !ir_value_is_filled(norm->inputs[1], 1, 0) || !ir_value_is_filled(norm->inputs[2], 0, 0))
+        return true;
     int64_t groups = groups_of_pairs(u, flat);
     if (groups == 0) return true;
     ir_value *x = flat->inputs[0];

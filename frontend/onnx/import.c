@@ -227,9 +227,8 @@ static mdot_status import_node(importer *im, const fe_node *source)
     bool rewrites = node->op == NULL && !im->context.options->job;
     if (rewrites) BS_TRY(fe_write_q_operator(&im->upgrader, node));
     if (rewrites && standard && !fe_write_dft(&im->upgrader, node, opset)) return fe_out_of_memory(&im->context);
-    if (rewrites) BS_TRY(fe_write_ml_operator(&im->upgrader, node));
     bool is_fused = node->op == NULL && strcmp(node->op_type, "com.microsoft:FusedConv") == 0; /* for a job, too */
-    if (rewrites || is_fused) BS_TRY(fe_write_composite(&im->upgrader, node));
+    if (rewrites || is_fused) BS_TRY(fe_write_ml_operator(&im->upgrader, node));
     BS_TRY(check_arity(im, node)); /* so that no rewrite below meets an absent input */
     bool restructures = !im->context.options->job;
     bool restores = restructures && node->op == &ir_ops[IR_OP_Reshape];

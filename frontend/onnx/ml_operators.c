@@ -164,7 +164,7 @@ mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node)
 {
     static const struct {
         const char *op_type; /* as in ir_node.op_type */
-        mdot_status (*write)(const ml_writer *w);
+        fe_ml_write_fn *write;
     } table[] = {
         {"ai.onnx.ml:Scaler", write_scaler},
         {"ai.onnx.ml:Normalizer", write_normalizer},
@@ -182,6 +182,9 @@ mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node)
         {"ai.onnx.ml:TreeEnsembleRegressor", fe_ml_write_tree_regressor},
         {"ai.onnx.ml:TreeEnsembleClassifier", fe_ml_write_tree_classifier},
         {"ai.onnx.ml:TreeEnsemble", fe_ml_write_tree_ensemble},
+        {"Hardmax", fe_ml_write_hardmax},
+        {"ReverseSequence", fe_ml_write_reverse_sequence},
+        {"com.microsoft:FusedConv", fe_ml_write_fused_conv},
     };
     const ml_writer w = {.u = u, .node = node};
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {

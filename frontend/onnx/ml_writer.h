@@ -110,6 +110,8 @@ fe_ml_write_fn fe_ml_write_tree_regressor, fe_ml_write_tree_classifier, fe_ml_wr
 /* ml_preprocessing.c: encoders, imputation, feature vectors and support vectors. */
 fe_ml_write_fn fe_ml_write_one_hot_encoder, fe_ml_write_label_encoder, fe_ml_write_imputer,
     fe_ml_write_feature_vectorizer, fe_ml_write_svm_regressor, fe_ml_write_svm_classifier;
+/* composites.c: operators of other domains that consist of standard ones. */
+fe_ml_write_fn fe_ml_write_hardmax, fe_ml_write_reverse_sequence, fe_ml_write_fused_conv;
 
 /* ---- Parts that these operators share ---------------------------------------------------------------------------- */
 

@@ -65,14 +65,14 @@ mdot_status fe_count_steps(fe_upgrader *u, const char *name, ir_value *const *in
 
 /* ---- ml_operators.c: rewrites operators of ai.onnx.ml, which scikit-learn, LightGBM and XGBoost export. */
 
-/* Rewrites `node`, the last of the graph, whose op is NULL, if it is a known operator of ai.onnx.ml. Trees become
- * mdot.Trees; all others become standard operators. Nodes may be added around it. MALFORMED and UNSUPPORTED name the
- * node, the reason and the remedy. Other nodes stay as they are. */
+/* Rewrites `node`, the last of the graph, whose op is NULL, if it is a known operator of ai.onnx.ml, Hardmax,
+ * ReverseSequence or com.microsoft's FusedConv. Trees become mdot.Trees; all others become standard operators. Nodes
+ * may be added around it. MALFORMED and UNSUPPORTED name the node, the reason and the remedy. Other nodes stay as they
+ * are. */
 mdot_status fe_write_ml_operator(fe_upgrader *u, ir_node *node);
 
-/* composites.c: rewrites `node`, the last of the graph, whose op is NULL, if it is Hardmax, ReverseSequence or
- * com.microsoft's FusedConv. Otherwise it stays. MALFORMED, UNSUPPORTED and OUT_OF_MEMORY, as above. */
-mdot_status fe_write_composite(fe_upgrader *u, ir_node *node);
+/* ---- composites.c ---------------------------------------------------------------------------------------------- */
+
 /* If `node`, a Reshape at the end of the graph, restores the shape of a tensor over pairs of positions that was normed
  * in groups (Reshape to [N, groups, -1], InstanceNormalization), it reads a GroupNormalization instead: the product of
  * the pairs' extents is no dimension. Sets u->leaves_dead_nodes. False: out of memory. */

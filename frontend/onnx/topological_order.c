@@ -55,14 +55,6 @@ static bool is_constant(const fe_node *node)
     return !*node->domain && strcmp(node->op_type, "Constant") == 0 && node->output_count == 1;
 }
 
-static bool is_same_tensor(const ir_tensor *a, const ir_tensor *b)
-{
-    size_t bytes = (size_t)a->count * mdot_dtype_size_bytes(a->dtype);
-    return a->dtype == b->dtype && a->rank == b->rank && a->data != NULL && b->data != NULL &&
-           mdot_dtype_size_bytes(a->dtype) > 0 && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
-           memcmp(a->data, b->data, bytes) == 0;
-}
-
 /* Some exporters write several Constants under one name. If they are equal, the later one is dropped with a warning.
  * If they differ, a job uses the last one, like ONNX Runtime, because only sizes matter to a job. */
 static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int index, bool *out_dropped)
@@ -74,7 +66,7 @@ static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int
     const ir_tensor *first, *second;
     BS_TRY(fe_import_constant(context, earlier, &first));
     BS_TRY(fe_import_constant(context, node, &second));
-    bool is_same = is_same_tensor(first, second);
+    bool is_same = ir_tensor_equal(first, second);
     if (!is_same && !context->options->job) return MDOT_OK;
     fe_warn(context, "%s: constant '%s' is defined twice%s", context->file, value->name,
             is_same ? "" : " with different content; the last one is used");

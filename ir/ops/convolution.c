@@ -86,18 +86,6 @@ void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
     if (ir_node_input(node, 2) != NULL) out_cost->flops += ir_value_elements(node->outputs[0], length);
 }
 
-/* The position of tap `tap` of the window at `position` of the slid-over side on the other side; -1: in the padding. */
-static int64_t tapped(const ir_window *w, const int64_t *position, const int64_t *tap, const int64_t *dims)
-{
-    int64_t offset = 0;
-    for (int i = 0; i < w->rank; i++) {
-        int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
-        if (k < 0 || k >= dims[i]) return -1;
-        offset = offset * dims[i] + k;
-    }
-    return offset;
-}
-
 /* One group of one sample. `slid` is the side with one position per window, `wide` the other. */
 typedef struct plane {
     const ir_window *window;
@@ -114,7 +102,7 @@ static void for_each_tap(const plane *p, visit_fn visit, void *user)
     for (int64_t s = 0; s < p->slid_count; s++) {
         int64_t tap[IR_MAX_SPATIAL] = {0};
         for (int64_t t = 0; t < p->taps; t++) {
-            int64_t wide = tapped(p->window, position, tap, p->wide_dims);
+            int64_t wide = ir_window_tap(p->window, position, tap, p->wide_dims);
             if (wide >= 0) visit(user, s, wide, t);
             ir_next_index(p->window->rank, p->window->kernel, tap);
         }

@@ -24,6 +24,10 @@ mdot_status ir_window_slide(const ir_operands *args, ir_window *window, const ir
 /* The inverse: extents of a transposed convolution's result. */
 mdot_status ir_window_unslide(const ir_operands *args, ir_window *window, const ir_dim *in, ir_dim *out_extents);
 
+/* The element under tap `tap` of the window at `position`, as an offset in a channel with extents `dims`. -1: it is in
+ * the padding. */
+int64_t ir_window_tap(const ir_window *window, const int64_t *position, const int64_t *tap, const int64_t *dims);
+
 /* ---- resize.c: where Resize takes the elements of its result from: one weighted sum along each axis, one axis after
  * the other. The evaluator and the pass that expands the operator share it. */
 

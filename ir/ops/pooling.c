@@ -46,26 +46,13 @@ typedef struct pooled { /* result for one window of one channel */
 /* NaN is the greatest number, as for ReduceMax. */
 static bool is_greater(double x, double bound) { return x > bound || (isnan(x) && !isnan(bound)); }
 
-/* The element under a tap, as an offset in its channel. False: it is in the padding. */
-static bool find_tap(const ir_window *w, const int64_t *position, const int64_t *tap, const ir_wide *x,
-                     int64_t *out_offset)
-{
-    *out_offset = 0;
-    for (int i = 0; i < w->rank; i++) {
-        int64_t k = position[i] * w->stride[i] - w->before[i].offset + tap[i] * w->dilation[i];
-        if (k < 0 || k >= x->dims[2 + i]) return false;
-        *out_offset = *out_offset * x->dims[2 + i] + k;
-    }
-    return true;
-}
-
 static pooled pool_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel)
 {
     pooled p = {.at = -1};
     int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
     do {
-        int64_t offset;
-        if (!find_tap(w, position, tap, x, &offset)) continue;
+        int64_t offset = ir_window_tap(w, position, tap, x->dims + 2);
+        if (offset < 0) continue;
         double element = ir_wide_get(x, channel * plane + offset);
         p.inside++;
         if (p.at < 0 || is_greater(element, p.value)) {
@@ -136,8 +123,8 @@ static double sum_window(const ir_window *w, const int64_t *position, const ir_w
     int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
     double sum = 0;
     do {
-        int64_t offset;
-        double element = find_tap(w, position, tap, x, &offset) ? x->f[channel * plane + offset] : 0;
+        int64_t offset = ir_window_tap(w, position, tap, x->dims + 2);
+        double element = offset >= 0 ? x->f[channel * plane + offset] : 0;
         sum += power == 0 ? element : pow(fabs(element), power);
     } while (ir_next_index(w->rank, w->kernel, tap));
     return sum;

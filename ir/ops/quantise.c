@@ -159,17 +159,28 @@ static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *f
                    zero->name, from_end == 1 ? "columns" : "rows");
 }
 
+/* The node's MatMul of integers as wide as the sums. It reads the two factors, which are copies. */
+static ir_node wide_mat_mul(const ir_node *node, ir_value copies[2], ir_value *factors[2])
+{
+    ir_node like = *node;
+    for (int i = 0; i < 2; i++) {
+        copies[i] = *node->inputs[i];
+        copies[i].type.dtype = MDOT_DTYPE_I32;
+        copies[i].constant = NULL;
+        factors[i] = &copies[i];
+    }
+    like.inputs = factors;
+    like.input_count = 2;
+    like.attr_count = 0; /* those of FusedMatMul have no meaning here */
+    return like;
+}
+
 mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     BS_TRY(check_zero_point(node, 2, &node->inputs[0]->type, 2, err));
     BS_TRY(check_zero_point(node, 3, &node->inputs[1]->type, 1, err));
-    ir_value a = *node->inputs[0], b = *node->inputs[1], *factors[] = {&a, &b};
-    ir_node like = *node; /* an integer MatMul as wide as the sums */
-    a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;
-    a.constant = b.constant = NULL;
-    like.inputs = factors;
-    like.input_count = 2;
-    like.attr_count = 0; /* those of FusedMatMul have no meaning here */
+    ir_value copies[2], *factors[2];
+    ir_node like = wide_mat_mul(node, copies, factors);
     return ir_shape_by(graph, &like, ir_result_mat_mul, err);
 }
 
@@ -201,11 +212,7 @@ mdot_status ir_eval_mat_mul_integer(ir_arena *arena, const ir_node *node, ir_inp
 
 void ir_cost_mat_mul_integer(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_value a = *node->inputs[0], b = *node->inputs[1], *factors[] = {&a, &b};
-    ir_node like = *node;
-    a.type.dtype = b.type.dtype = MDOT_DTYPE_I32;
-    like.inputs = factors;
-    like.input_count = 2;
-    like.attr_count = 0;
+    ir_value copies[2], *factors[2];
+    ir_node like = wide_mat_mul(node, copies, factors);
     ir_cost_mat_mul(&like, length, out_cost);
 }

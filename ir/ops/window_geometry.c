@@ -184,3 +184,14 @@ mdot_status ir_window_unslide(const ir_operands *args, ir_window *w, const ir_di
     }
     return MDOT_OK;
 }
+
+int64_t ir_window_tap(const ir_window *window, const int64_t *position, const int64_t *tap, const int64_t *dims)
+{
+    int64_t offset = 0;
+    for (int i = 0; i < window->rank; i++) {
+        int64_t k = position[i] * window->stride[i] - window->before[i].offset + tap[i] * window->dilation[i];
+        if (k < 0 || k >= dims[i]) return -1;
+        offset = offset * dims[i] + k;
+    }
+    return offset;
+}

@@ -112,16 +112,10 @@ static const char *follow_expand(const ir_node *node, const ir_mark *mark, ir_ma
     return ir_dim_equal(y->type.dim[out->axis], x->type.dim[mark[0].axis]) ? NULL : combines;
 }
 
-static int axis_of(const ir_node *node, const char *name, int fallback, int rank)
-{
-    int64_t axis = ir_node_int(node, name, fallback);
-    return (int)(axis < 0 ? axis + rank : axis);
-}
-
 static const char *follow_gather(const ir_node *node, const ir_mark *mark, ir_mark *out)
 {
     const ir_type *data = &node->inputs[0]->type, *indices = &node->inputs[1]->type;
-    int axis = axis_of(node, "axis", 0, data->rank);
+    int axis = ir_node_axis(node, 0, data->rank);
     if (is_marked(&mark[0]) && is_marked(&mark[1])) return combines;
     if (is_marked(&mark[1])) {
         *out = moved(&mark[1], axis + mark[1].axis);
@@ -143,7 +137,7 @@ static const char *follow_gather_nd(const ir_node *node, const ir_mark *mark, ir
 static const char *follow_gather_elements(const ir_node *node, const ir_mark *mark, ir_mark *out)
 {
     bool pair = is_marked(&mark[0]) && is_marked(&mark[1]) && mark[0].axis == mark[1].axis;
-    if (!pair || axis_of(node, "axis", 0, node->inputs[0]->type.rank) == mark[0].axis) return combines;
+    if (!pair || ir_node_axis(node, 0, node->inputs[0]->type.rank) == mark[0].axis) return combines;
     *out = moved(&mark[0], mark[0].axis);
     return NULL;
 }
@@ -172,7 +166,7 @@ static const char *follow_cut(const ir_node *node, const ir_mark *mark, ir_mark 
     for (int i = 1; i < node->input_count; i++)
         if (mark[i].of != NULL) return counts;
     if (ir_node_opcode(node) == IR_OP_Split) {
-        if (axis_of(node, "axis", 0, type->rank) == mark[0].axis) return "it splits elements";
+        if (ir_node_axis(node, 0, type->rank) == mark[0].axis) return "it splits elements";
     } else {
         int64_t start[IR_MAX_KNOWN], end[IR_MAX_KNOWN], axes[IR_MAX_KNOWN], step[IR_MAX_KNOWN];
         int count = 0, others = 0;
@@ -197,7 +191,7 @@ static const char *follow_cut(const ir_node *node, const ir_mark *mark, ir_mark 
 
 static const char *follow_concat(const ir_node *node, const ir_mark *mark, ir_mark *out)
 {
-    int axis = axis_of(node, "axis", 0, node->outputs[0]->type.rank);
+    int axis = ir_node_axis(node, 0, node->outputs[0]->type.rank);
     for (int i = 0; i < node->input_count; i++) {
         if (!is_marked(&mark[i]) || mark[i].axis != mark[0].axis) return mixes;
     }
@@ -239,7 +233,7 @@ static const char *follow_gemm(const ir_node *node, const ir_mark *mark, ir_mark
 /* Normalisation over one axis, or over all from this axis on. */
 static const char *follow_norm(const ir_node *node, const ir_mark *mark, bool from_axis_on, ir_mark *out)
 {
-    int axis = axis_of(node, "axis", -1, node->inputs[0]->type.rank);
+    int axis = ir_node_axis(node, -1, node->inputs[0]->type.rank);
     for (int i = 1; i < node->input_count; i++)
         if (mark[i].of != NULL) return combines;
     if (from_axis_on ? mark[0].axis >= axis : mark[0].axis == axis) return combines;
@@ -272,7 +266,7 @@ static const char *follow_reduction(ir_bounding *w, ir_node *node, const ir_mark
 static const char *follow_scatter(ir_bounding *w, ir_node *node, const ir_mark *mark)
 {
     bool is_nd = ir_node_opcode(node) == IR_OP_ScatterND;
-    int axis = axis_of(node, "axis", 0, node->inputs[0]->type.rank);
+    int axis = ir_node_axis(node, 0, node->inputs[0]->type.rank);
     if (is_marked(&mark[0])) return "it scatters into elements";
     if (!is_marked(&mark[1])) return "it scatters to other places elements";
     if (is_nd ? mark[1].axis == node->inputs[1]->type.rank - 1 : mark[1].axis != axis) return combines;

@@ -367,23 +367,6 @@ static ir_value *move_ones(ir_builder *b, ir_opcode op, ir_value *x, const ir_di
     return count ? ir_build_op2(b, op, x, ir_build_integers(b, axes, count)) : x;
 }
 
-static int without_ones(const ir_dim *dims, int rank, ir_dim *out)
-{
-    int count = 0;
-    for (int i = 0; i < rank; i++)
-        if (!ir_dim_is(dims[i], 1)) out[count++] = dims[i];
-    return count;
-}
-
-static bool only_ones_differ(const ir_type *type, const ir_dim *dims, int rank)
-{
-    ir_dim squeezed[MDOT_MAX_RANK];
-    ir_type core = {.rank = without_ones(type->dim, type->rank, squeezed)};
-    for (int i = 0; i < core.rank; i++) core.dim[i] = squeezed[i];
-    int count = without_ones(dims, rank, squeezed);
-    return same_shape(&core, squeezed, count);
-}
-
 ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
     if (x == NULL) return NULL;
@@ -392,8 +375,10 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
         if (!ir_is_reshaped(under)) break;
     }
     int64_t numbers[MDOT_MAX_RANK] = {0};
+    ir_type shape = {.rank = rank};
+    for (int i = 0; i < rank; i++) shape.dim[i] = dims[i];
     bool constant = shape_as_numbers(&x->type, dims, rank, numbers);
-    if (!constant && only_ones_differ(&x->type, dims, rank)) {
+    if (!constant && ir_only_units_differ(&x->type, &shape)) {
         ir_value *core = move_ones(b, IR_OP_Squeeze, x, x->type.dim, x->type.rank);
         return move_ones(b, IR_OP_Unsqueeze, core, dims, rank);
     }
@@ -405,6 +390,15 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
             ir_build_set(b, node, IR_INT("allowzero", 1)); /* then 0 means empty rather than
                                                                                * copied */
     return ir_build_infer(b, node);
+}
+
+ir_value *ir_build_unit_axis(ir_builder *b, ir_value *x, int axis)
+{
+    ir_dim dims[MDOT_MAX_RANK];
+    if (x == NULL) return NULL;
+    for (int d = 0; d < x->type.rank; d++) dims[d < axis ? d : d + 1] = x->type.dim[d];
+    dims[axis] = ir_dim_number(1);
+    return ir_build_reshape(b, x, dims, x->type.rank + 1);
 }
 
 ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)

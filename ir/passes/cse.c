@@ -38,13 +38,6 @@ static bool is_small(const ir_tensor *tensor)
            tensor->dtype != MDOT_DTYPE_STRING;
 }
 
-static bool equal_tensors(const ir_tensor *a, const ir_tensor *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
-           memcmp(a->data, b->data, tensor_bytes(a)) == 0;
-}
-
 /* The first constant with this content: `value` itself, or the constant that replaces it. */
 static ir_value *unique_constant(table *unique, ir_value *value)
 {
@@ -54,7 +47,7 @@ static ir_value *unique_constant(table *unique, ir_value *value)
     for (size_t i = hash & (unique->size - 1);; i = (i + 1) & (unique->size - 1)) {
         ir_value **slot = &unique->constants[i];
         if (*slot == NULL) *slot = value;
-        if (*slot == value || equal_tensors((*slot)->constant, tensor)) return *slot;
+        if (*slot == value || ir_tensor_equal((*slot)->constant, tensor)) return *slot;
     }
 }
 

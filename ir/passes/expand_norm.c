@@ -10,12 +10,6 @@
 #include "ir/ops/families.h"
 #include "ir/passes/pass_rules.h"
 
-static int resolved_axis(const ir_node *node, int64_t fallback)
-{
-    int64_t axis = ir_node_int(node, "axis", fallback);
-    return (int)(axis < 0 ? axis + node->inputs[0]->type.rank : axis);
-}
-
 static bool is_narrow_float(mdot_dtype dtype) { return dtype == MDOT_DTYPE_F16 || dtype == MDOT_DTYPE_BF16; }
 
 static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
@@ -36,7 +30,7 @@ void ir_expand_softmax(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
     ir_opcode op = ir_node_opcode(node);
-    int rank = x->type.rank, axis = resolved_axis(node, -1);
+    int rank = x->type.rank, axis = ir_node_axis(node, -1, rank);
     if (b->dtype == MDOT_DTYPE_F64) {
         ir_replace(b, result, decompose_softmax(b, op, x, axis));
     } else if (axis != rank - 1) {
@@ -125,7 +119,7 @@ static void write_out(ir_builder *b, ir_node *node, int axis, double epsilon, bo
 static void expand_row_norm(ir_builder *b, ir_node *node, ir_opcode kernel)
 {
     ir_value *x = node->inputs[0], *scale = node->inputs[1], *bias = ir_node_input(node, 2);
-    int axis = resolved_axis(node, -1);
+    int axis = ir_node_axis(node, -1, node->inputs[0]->type.rank);
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
     bool one_result = ir_read_output(node, 1) == NULL && ir_read_output(node, 2) == NULL;
     bool exact = fits(scale, &x->type, axis) && fits(bias, &x->type, axis);
@@ -274,7 +268,7 @@ void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node)
 void ir_expand_lp_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
-    int64_t axis = resolved_axis(node, -1);
+    int64_t axis = ir_node_axis(node, -1, node->inputs[0]->type.rank);
     ir_opcode op = ir_node_int(node, "p", 2) == 1 ? IR_OP_ReduceL1 : IR_OP_ReduceL2;
     ir_value *length = ir_build_reduce(b, op, x, &axis, 1);
     ir_value *is_zero = ir_build_op2(b, IR_OP_Equal, length, ir_build_scalar(b, 0));

@@ -121,16 +121,6 @@ static ir_value *extended(ir_builder *b, ir_value *x, int axis, int64_t before, 
     return ir_build_with(b, IR_OP_Pad, IR_VALUES(x, pads), IR_ATTRS(IR_STRING("mode", "edge")));
 }
 
-/* Reshapes to one more axis behind `axis`, of extent 1. */
-static ir_value *opened(ir_builder *b, ir_value *x, int axis)
-{
-    ir_dim dims[MDOT_MAX_RANK];
-    if (x == NULL) return NULL;
-    for (int d = 0; d < x->type.rank; d++) dims[d <= axis ? d : d + 1] = x->type.dim[d];
-    dims[axis + 1] = ir_dim_number(1);
-    return ir_build_reshape(b, x, dims, x->type.rank + 1);
-}
-
 static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, int64_t taps, ir_value *x, int axis)
 {
     int64_t before = 0, after = 0;
@@ -152,7 +142,7 @@ static ir_value *interleaved(ir_builder *b, const phase *phases, int64_t count, 
             if (phases[r].weight[t] != 1) part = ir_build_mul(b, part, ir_build_scalar(b, phases[r].weight[t]));
             sum = sum == NULL ? part : ir_build_add(b, sum, part);
         }
-        parts[r] = opened(b, sum, axis);
+        parts[r] = ir_build_unit_axis(b, sum, axis + 1);
     }
     return ir_build_concat(b, axis + 1, parts, (int)count);
 }
@@ -196,7 +186,7 @@ static ir_value *multiplied_axis(ir_builder *b, const ir_resize *r, const ir_res
     ir_value *apart;
     if (repeats) {
         ir_dim total[MDOT_MAX_RANK];
-        apart = opened(b, x, a->axis);
+        apart = ir_build_unit_axis(b, x, a->axis + 1);
         if (apart == NULL) return NULL;
         memcpy(total, apart->type.dim, sizeof total);
         total[a->axis + 1] = ir_dim_number(count);

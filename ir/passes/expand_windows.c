@@ -67,13 +67,7 @@ static ir_value *leading(ir_builder *b, ir_value *x, int axis, ir_dim count)
 static ir_value *along(ir_builder *b, const sliding *s, int i, ir_value *x, int axis)
 {
     const ir_window *w = &s->window;
-    ir_dim dims[MDOT_MAX_RANK];
-    if (x == NULL) return NULL;
-    if (w->kernel[i] == 1 && w->stride[i] == 1) {
-        for (int d = 0; d < x->type.rank; d++) dims[d <= axis ? d : d + 1] = x->type.dim[d];
-        dims[axis + 1] = ir_dim_number(1);
-        return ir_build_reshape(b, x, dims, x->type.rank + 1);
-    }
+    if (w->kernel[i] == 1 && w->stride[i] == 1) return ir_build_unit_axis(b, x, axis + 1);
     x = ir_build_with(b, IR_OP_Windows, &x, 1,
                       IR_ATTRS(IR_INT("axis", axis), IR_INT("size", w->kernel[i]), IR_INT("stride", w->stride[i]),
                                IR_INT("dilation", w->dilation[i])));
@@ -173,9 +167,7 @@ static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, 
     weights = ir_build_transpose(b, ir_build_reshape(b, weights, dims, 2 + spatial), perm);
     x = windows(b, &c->s, x, 1);
     if (x == NULL) return NULL;
-    for (int d = 0; d < x->type.rank; d++) dims[d] = x->type.dim[d];
-    dims[x->type.rank] = ir_dim_number(1);
-    ir_value *products = ir_build_mul(b, ir_build_reshape(b, x, dims, x->type.rank + 1), weights);
+    ir_value *products = ir_build_mul(b, ir_build_unit_axis(b, x, x->type.rank), weights);
     ir_value *sum = products != NULL ? ir_build_reduce(b, IR_OP_ReduceSum, products, taps, spatial) : NULL;
     sum = reshaped(b, &c->s, sum, &last_index, 1);
     return bias != NULL ? ir_build_add(b, sum, bias) : sum;

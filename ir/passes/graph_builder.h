@@ -126,6 +126,8 @@ bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *ext
 /* Reshapes x. The shape is a constant if 0 and -1 can express it; otherwise Squeeze and Unsqueeze are used. Returns x
  * itself, or the value below its own changes of shape, if that already has the shape. */
 ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
+/* Adds a dimension of one element in front of dimension `axis`. */
+ir_value *ir_build_unit_axis(ir_builder *b, ir_value *x, int axis);
 ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 
 /* ---- Constants -------------------------------------------------------------------------------------------------- */

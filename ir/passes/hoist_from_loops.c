@@ -9,32 +9,13 @@
 #include "ir/passes.h"
 #include "ir/passes/graph_builder.h"
 
-/* Do both shapes differ only in one-element dimensions? */
-static bool only_units_differ(const ir_type *a, const ir_type *b)
-{
-    int i = 0, j = 0;
-    for (;;) {
-        while (i < a->rank && ir_dim_is(a->dim[i], 1)) i++;
-        while (j < b->rank && ir_dim_is(b->dim[j], 1)) j++;
-        if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
-        if (!ir_dim_equal(a->dim[i++], b->dim[j++])) return false;
-    }
-}
-
 /* The one-element Gather multiplied by a linear, behind reshapes by one-element dimensions. NULL: the input is another
  * value. */
 static ir_node *gather_of(const ir_node *linear)
 {
     const ir_value *x = linear->inputs[0];
-    while (ir_is_reshaped(x) && only_units_differ(&x->type, &x->def->inputs[0]->type)) x = x->def->inputs[0];
+    while (ir_is_reshaped(x) && ir_only_units_differ(&x->type, &x->def->inputs[0]->type)) x = x->def->inputs[0];
     return x->def != NULL && x->def->op == &ir_ops[IR_OP_Gather] ? x->def : NULL;
-}
-
-static int axis_of(const ir_node *gather)
-{
-    int rank = gather->inputs[0]->type.rank;
-    int64_t axis = ir_node_int(gather, "axis", 0);
-    return (int)(axis < 0 ? axis + rank : axis);
 }
 
 static bool is_outside(const bool *inside, const ir_value *v)
@@ -51,7 +32,7 @@ static bool is_hoisted(const bool *inside, const ir_node *linear, ir_dim steps)
     for (int i = 1; i < linear->input_count; i++)
         if (!is_outside(inside, linear->inputs[i])) return false;
     const ir_value *x = gather->inputs[0];
-    int axis = axis_of(gather), last_index = x->type.rank - 1;
+    int axis = ir_node_axis(gather, 0, x->type.rank), last_index = x->type.rank - 1;
     return is_outside(inside, x) && !is_outside(inside, gather->inputs[1]) && axis < last_index &&
            ir_dim_equal(x->type.dim[axis], steps) &&
            ir_dim_equal(x->type.dim[last_index], linear->inputs[0]->type.dim[linear->inputs[0]->type.rank - 1]);
@@ -62,8 +43,8 @@ static void hoist(ir_builder *b, ir_node *linear)
     const ir_node *gather = gather_of(linear);
     ir_value *operands[3] = {gather->inputs[0], linear->inputs[1], ir_node_input(linear, 2)};
     ir_value *whole = ir_build_with(b, IR_OP_Linear, operands, 3, IR_NO_ATTRS);
-    ir_value *row =
-        ir_build_with(b, IR_OP_Gather, IR_VALUES(whole, gather->inputs[1]), IR_ATTRS(IR_INT("axis", axis_of(gather))));
+    int axis = ir_node_axis(gather, 0, gather->inputs[0]->type.rank);
+    ir_value *row = ir_build_with(b, IR_OP_Gather, IR_VALUES(whole, gather->inputs[1]), IR_ATTRS(IR_INT("axis", axis)));
     const ir_type *type = &linear->outputs[0]->type;
     ir_replace(b, linear->outputs[0], ir_build_reshape(b, row, type->dim, type->rank));
 }

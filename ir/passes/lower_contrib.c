@@ -39,26 +39,18 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
     return result;
 }
 
-/* Inputs: x, skip, gamma, beta?, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
-static void skip_layer_norm(ir_builder *b, ir_node *node)
+/* Inputs: x, skip, gamma, beta? (LayerNormalization only), bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
+static void skip_norm(ir_builder *b, ir_node *node)
 {
-    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
+    bool is_rms = node->op == &ir_ops[IR_OP_SkipSimplifiedLayerNormalization];
+    ir_value *x = node->inputs[0], *gamma = node->inputs[2], *bias = ir_node_input(node, is_rms ? 3 : 4);
     if (bias != NULL) x = ir_build_add(b, x, bias); /* added first, so the linear that produces x can absorb it */
-    ir_value *sum = ir_build_add(b, x, node->inputs[1]);
-    ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), ir_read_output(node, 1),
-                                ir_read_output(node, 2));
-    ir_replace(b, ir_read_output(node, 3), sum);
-    ir_replace(b, node->outputs[0], norm);
-}
-
-/* Inputs: x, skip, gamma, bias?. Outputs: norm, mean?, inverse deviation?, sum?. */
-static void skip_rms_norm(ir_builder *b, ir_node *node)
-{
-    ir_value *x = node->inputs[0], *bias = ir_node_input(node, 3);
-    if (bias != NULL) x = ir_build_add(b, x, bias);
-    ir_value *sum = ir_build_add(b, x, node->inputs[1]);
-    ir_value *norm =
-        ir_build_norm(b, IR_OP_RMSNormalization, sum, node->inputs[2], NULL, -1, ir_node_float(node, "epsilon", 1e-12));
+    ir_value *sum = ir_build_add(b, x, node->inputs[1]), *norm;
+    if (is_rms)
+        norm = ir_build_norm(b, IR_OP_RMSNormalization, sum, gamma, NULL, -1, ir_node_float(node, "epsilon", 1e-12));
+    else
+        norm =
+            layer_norm(b, node, sum, gamma, ir_node_input(node, 3), ir_read_output(node, 1), ir_read_output(node, 2));
     ir_replace(b, ir_read_output(node, 3), sum);
     ir_replace(b, node->outputs[0], norm);
 }
@@ -127,9 +119,9 @@ const ir_rule ir_rules_lower_contrib[IR_OP_COUNT] = {
     [IR_OP_BiasGelu] = bias_gelu,
     [IR_OP_FastGelu] = bias_gelu,
     [IR_OP_QuickGelu] = quick_gelu,
-    [IR_OP_SkipLayerNormalization] = skip_layer_norm,
+    [IR_OP_SkipLayerNormalization] = skip_norm,
     [IR_OP_EmbedLayerNormalization] = embed_layer_norm,
-    [IR_OP_SkipSimplifiedLayerNormalization] = skip_rms_norm,
+    [IR_OP_SkipSimplifiedLayerNormalization] = skip_norm,
     [IR_OP_MSRotaryEmbedding] = rotary_embedding,
     [IR_OP_FusedGemm] = fused_gemm,
     [IR_OP_MSAttention] = ir_contrib_attention,

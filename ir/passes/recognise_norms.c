@@ -122,8 +122,7 @@ static ir_node *norm_of(const ir_value *value)
 static ir_value *parameter_of(ir_builder *b, const ir_node *made, ir_value *value)
 {
     const ir_type *x = &made->inputs[0]->type;
-    int64_t axis = ir_node_int(made, "axis", -1);
-    return as_parameter(b, x, (int)(axis < 0 ? axis + x->rank : axis), value);
+    return as_parameter(b, x, ir_node_axis(made, -1, x->rank), value);
 }
 
 static ir_value *norm_like(ir_builder *b, const ir_node *node, ir_value *scale, ir_value *bias)

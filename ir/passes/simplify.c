@@ -55,8 +55,8 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
 static void gather(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
-    int64_t axis = ir_node_int(node, "axis", 0), index;
-    if (axis < 0) axis += x->type.rank;
+    int axis = ir_node_axis(node, 0, x->type.rank);
+    int64_t index;
     const ir_value *operand = node->inputs[1];
     if (operand->constant == NULL || !ir_value_int(operand, &index)) return;
     if (axis < 0 || axis >= x->type.rank || !ir_dim_is_number(x->type.dim[axis])) return;
@@ -95,11 +95,11 @@ static bool slice_of_transposed(ir_builder *b, ir_node *node)
 /* Does the same for a Split into parts of extent one. */
 static bool split_of_transposed(ir_builder *b, ir_node *node)
 {
-    int64_t perm[MDOT_MAX_RANK], axis = ir_node_int(node, "axis", 0), extents[MDOT_MAX_RANK];
+    int64_t perm[MDOT_MAX_RANK], extents[MDOT_MAX_RANK];
+    int axis = ir_node_axis(node, 0, node->inputs[0]->type.rank);
     const ir_node *transpose = transpose_under(node->inputs[0], perm);
     ir_value *parts[MDOT_MAX_RANK];
     if (transpose == NULL || node->output_count > MDOT_MAX_RANK) return false;
-    if (axis < 0) axis += node->inputs[0]->type.rank;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL || !ir_dim_is(node->outputs[i]->type.dim[axis], 1)) return false;
         extents[i] = 1;
