@@ -8,7 +8,8 @@ leaves the framework open. `--published` adds the steps beside the peaks of `mdo
 Megatron's tests and Hugging Face's Trainer. With the oracle width, equal for all steps, 90 % of a regime's would be inside.
 
 Settings that a source leaves open: torchtitan's H100 have a power limit of 500 W; Megatron and NeMo use Adam's fused kernel,
-ZeRO stage 1, and sequence parallelism beside tensor parallelism; nanochat's steps are one pass.
+ZeRO stage 1, and sequence parallelism beside tensor parallelism; nanochat's steps are one pass. torchtitan's programs
+checkpoint their blocks themselves, which only a trace with memory records.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def _published(folders: Sequence[Path]) -> Iterator[Step]:
         if point.source == "torchtitan":
             options |= {"power_limit": 500, "framework": "pytorch"}
         if point.source == "SimuMax":
-            options["framework"] = "megatron"
+            options |= {"framework": "megatron", "loss": "whole"}   # its fused cross-entropy reads all logits, and no weights
         if "frozen_weights" in options and options["precision"] == "fp32":
             options["precision"] = "amp-bf16"   # the products' operands are converted to bf16, bitsandbytes' compute type
         if not lacking:

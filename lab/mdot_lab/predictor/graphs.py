@@ -55,7 +55,8 @@ def _leave_uninitialised() -> None:
 
 def _skip_memory() -> None:
     """Records no memory, because the predictor reads none, and it takes 5 to 15 s per network. Kernels of attention, types,
-    the loss and regions without gradient come from the trace itself."""
+    the loss and regions without gradient come from the trace itself. Not for networks that checkpoint their own modules:
+    the recorded step alone says which of their operators run again."""
     from mdot.trace import traced_program as program
 
     def skip(*arguments: object, **options: object) -> None:
