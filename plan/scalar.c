@@ -18,7 +18,7 @@ static double float_unary(pl_expr_op op, double x)
     case PL_COS: return cos(x);
     case PL_TANH: return tanh(x);
     case PL_ERF: return erf(x);
-    case PL_SIGMOID: return 1 / (1 + exp(-x));
+    case PL_SIGMOID: return exp(fmin(x, 0)) / (1 + exp(-fabs(x)));
     case PL_GELU: return 0.5 * x * (1 + erf(x * M_SQRT1_2));
     case PL_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case PL_FLOOR: return floor(x);

@@ -248,10 +248,11 @@ LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x)
     return copy_sign(e, cg_fdiv(e, expm1, cg_fadd(e, expm1, cg_like(e, x, 2))), x);
 }
 
+/* e^x / (1 + e^x), whose denormal results are correct, unlike those of 1 / (1 + e^-x). */
 LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x)
 {
-    LLVMValueRef one = cg_like(e, x, 1);
-    return cg_fdiv(e, one, cg_fadd(e, one, cg_exp(e, LLVMBuildFNeg(e->builder, x, ""))));
+    LLVMValueRef power = cg_exp(e, cg_fmin(e, cg_like(e, x, 2 * format_of(e, x)->tanh_max), x));
+    return cg_fdiv(e, power, cg_fadd(e, power, cg_like(e, x, 1)));
 }
 
 static LLVMValueRef compare(cg_emitter *e, LLVMRealPredicate predicate, LLVMValueRef x, double limit)

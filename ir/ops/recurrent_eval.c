@@ -37,7 +37,7 @@ static double rounded(direction *d, double x)
 static double activate(const ir_gate_activation *a, double x)
 {
     switch (a->function) {
-    case IR_GATE_SIGMOID: return 1 / (1 + exp(-x));
+    case IR_GATE_SIGMOID: return exp(fmin(x, 0)) / (1 + exp(-fabs(x)));
     case IR_GATE_TANH: return tanh(x);
     case IR_GATE_RELU: return x > 0 ? x : 0;
     case IR_GATE_AFFINE: return a->alpha * x + a->beta;

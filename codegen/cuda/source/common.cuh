@@ -107,7 +107,8 @@ __device__ __forceinline__ float sign(float x)
 }
 __device__ __forceinline__ float sigmoid(float x)
 {
-    return 1.0f / (1.0f + expf(-x));
+    const float power = expf(x > 40.0f ? 40.0f : x); // denormal results are correct, unlike those of 1 / (1 + e^-x)
+    return power / (1.0f + power);
 }
 // 32 bits of 2/π, the highest first
 __device__ __forceinline__ unsigned two_over_pi(int k)

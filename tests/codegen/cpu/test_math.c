@@ -30,7 +30,7 @@ typedef struct function_case {
     bool f32_only;
 } function_case;
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double sigmoid(double x) { return exp(fmin(x, 0)) / (1 + exp(-fabs(x))); }
 
 static double gelu(double x) { return x > 0 ? x - x / 2 * erfc(x * sqrt(0.5)) : x / 2 * erfc(-x * sqrt(0.5)); }
 
@@ -61,6 +61,8 @@ static const function_case cases[] = {
     {"erf", cg_erf, erf, -6.5, 6.5, 5e-7, 2e-15, 0, 0, false},
     {"erf_small", cg_erf, erf, -1e-3, 1e-3, 5e-7, 2e-15, 0, 0, false},
     {"sigmoid", cg_sigmoid, sigmoid, -80, 80, 5e-7, 1e-15, 0, 0, false},
+    {"sigmoid_denormal", cg_sigmoid, sigmoid, -110, -80, 5e-7, 1e-15, 0, 0, false},
+    {"sigmoid_wide", cg_sigmoid, sigmoid, -750, 715, 5e-7, 1e-15, 0, 0, false},
     {"gelu", cg_gelu, gelu, -8, 8, 2e-7, 1e-15, 1e-6, 1e-15, false},
     {"gelu_near_zero", cg_gelu, gelu, -0.01, 0.01, 2e-7, 1e-15, 1e-6, 1e-15, false},
     {"gelu_far", cg_gelu, gelu, -1e6, 1e6, 2e-7, 1e-15, 1e-6, 1e-15, false},
