@@ -3,16 +3,21 @@
 
 #include <math.h>
 
-mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int64_t length, co_tensor *out_tensor,
-                             mdot_error *err)
+mdot_status co_create_tensors(const mdot_predictor *predictor, size_t entry, int64_t length, bool are_inputs,
+                              size_t count, ir_arena *arena, co_tensor *out_tensors, mdot_error *err)
 {
-    co_tensor tensor = {.name = info->name, .dtype = info->dtype, .rank = info->rank};
-    for (int i = 0; i < info->rank; i++) tensor.dims[i] = mdot_tensor_extent(info, i, length);
-    tensor.count = ir_count_elements(tensor.rank, tensor.dims);
-    size_t size = mdot_dtype_size_bytes(tensor.dtype);
-    if (tensor.count >= 0) tensor.data = ir_arena_alloc(arena, (size_t)tensor.count + MDOT_ABI_ALIGNMENT, size);
-    if (tensor.data == NULL) return BS_OUT_OF_MEMORY(err, "tensor \"%s\"", info->name);
-    *out_tensor = tensor;
+    for (size_t i = 0; i < count; i++) {
+        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
+        BS_TRY(are_inputs ? mdot_predictor_get_input(predictor, entry, i, &info)
+                          : mdot_predictor_get_output(predictor, entry, i, &info));
+        co_tensor tensor = {.name = info.name, .dtype = info.dtype, .rank = info.rank};
+        for (int d = 0; d < info.rank; d++) tensor.dims[d] = mdot_tensor_extent(&info, d, length);
+        tensor.count = ir_count_elements(tensor.rank, tensor.dims);
+        size_t size = mdot_dtype_size_bytes(tensor.dtype);
+        if (tensor.count >= 0) tensor.data = ir_arena_alloc(arena, (size_t)tensor.count + MDOT_ABI_ALIGNMENT, size);
+        if (tensor.data == NULL) return BS_OUT_OF_MEMORY(err, "tensor \"%s\"", info.name);
+        out_tensors[i] = tensor;
+    }
     return MDOT_OK;
 }
 

@@ -86,9 +86,9 @@ typedef struct co_tensor {
     void *data; /* 64-byte aligned */
 } co_tensor;
 
-/* Allocates one input or output of an entry at a length. */
-mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int64_t length, co_tensor *out_tensor,
-                             mdot_error *err);
+/* Allocates the inputs or the outputs of an entry at a length. */
+mdot_status co_create_tensors(const mdot_predictor *predictor, size_t entry, int64_t length, bool are_inputs,
+                              size_t count, ir_arena *arena, co_tensor *out_tensors, mdot_error *err);
 
 /* Largest differences between the tensor of a run and the expected one (ir_wide keeps the reference's double
  * precision). NaN equals NaN and an infinity equals itself. Non-floating types must be equal: any difference is
@@ -134,6 +134,8 @@ uint64_t co_next_random(uint64_t *state);
 typedef enum co_style {
     CO_NORMAL,   /* floats normally distributed; a fifth of each mask off, but not a row's first element */
     CO_POSITIVE, /* floats e^x of these, for roots and logarithms */
+    CO_ABOVE,    /* floats above 3, for Acosh and logarithms of logarithms */
+    CO_BELOW,    /* floats below -3 */
     CO_UNIT,     /* floats between 0 and 1, for probabilities */
     CO_WIDE,     /* floats eight times as great; integers from 0 to 9 */
     CO_NARROW,   /* floats a sixteenth as great, for functions that saturate; integers as in CO_WIDE */

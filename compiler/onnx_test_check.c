@@ -158,11 +158,8 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
         if (inputs[i].data == NULL) return BS_OUT_OF_MEMORY(err, "%s", set->path);
         if (bytes > 0) memcpy(inputs[i].data, source->data, bytes);
     }
-    for (size_t i = 0; status == MDOT_OK && i < entry.output_count; i++) {
-        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        status = mdot_predictor_get_output(predictor, 0, i, &info);
-        if (status == MDOT_OK) status = co_tensor_create(t->arena, &info, set->length, &outputs[i], err);
-    }
+    if (status == MDOT_OK)
+        status = co_create_tensors(predictor, 0, set->length, false, entry.output_count, t->arena, outputs, err);
     if (status == MDOT_OK)
         status = co_run(context, 0, inputs, entry.input_count, outputs, entry.output_count, t->arena, err);
     if (status == MDOT_OK) status = compare_outputs(t, set, outputs, err);

@@ -132,6 +132,8 @@ static double draw_float(co_style style, uint64_t *state)
     double normal = next_normal(state);
     switch (style) {
     case CO_POSITIVE: return (float)exp(normal);
+    case CO_ABOVE: return (float)(3 + exp(normal));
+    case CO_BELOW: return (float)(-3 - exp(normal));
     case CO_UNIT: return (float)fmin(fmax(next_uniform(state), 1e-3), 1 - 1e-3);
     case CO_WIDE: return (float)(8 * normal);
     case CO_NARROW: return (float)(normal / 16);

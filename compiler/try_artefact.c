@@ -1,18 +1,6 @@
 /* try_artefact.c — opens and runs a finished artefact before the compiler reports success. */
 #include "compiler/compiler.h"
 
-static mdot_status create_tensors(const mdot_predictor *predictor, size_t entry, int64_t length, bool are_inputs,
-                                  size_t count, ir_arena *arena, co_tensor *out_tensors, mdot_error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        BS_TRY(are_inputs ? mdot_predictor_get_input(predictor, entry, i, &info)
-                          : mdot_predictor_get_output(predictor, entry, i, &info));
-        BS_TRY(co_tensor_create(arena, &info, length, &out_tensors[i], err));
-    }
-    return MDOT_OK;
-}
-
 /* Runs an entry on zeros at the shortest length. Buckets share most code. */
 static mdot_status run_entry(const mdot_predictor *predictor, mdot_context *context, size_t entry, mdot_error *err)
 {
@@ -25,9 +13,9 @@ static mdot_status run_entry(const mdot_predictor *predictor, mdot_context *cont
     if (inputs == NULL || outputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     int64_t length = info.min_length;
     if (status == MDOT_OK)
-        status = create_tensors(predictor, entry, length, true, info.input_count, arena, inputs, err);
+        status = co_create_tensors(predictor, entry, length, true, info.input_count, arena, inputs, err);
     if (status == MDOT_OK)
-        status = create_tensors(predictor, entry, length, false, info.output_count, arena, outputs, err);
+        status = co_create_tensors(predictor, entry, length, false, info.output_count, arena, outputs, err);
     if (status == MDOT_OK)
         status = co_run(context, entry, inputs, info.input_count, outputs, info.output_count, arena, err);
     ir_arena_destroy(arena);

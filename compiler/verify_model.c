@@ -78,11 +78,8 @@ static mdot_status run_variants(verification *v, int64_t length, const co_tensor
     for (int l = 0; status == MDOT_OK && l < v->variant_count; l++) {
         code_variant *variant = &v->variants[l];
         co_worst run = {0};
-        for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
-            mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-            status = mdot_predictor_get_output(variant->predictor, v->entry, i, &info);
-            if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &outputs[i], err);
-        }
+        status =
+            co_create_tensors(variant->predictor, v->entry, length, false, v->info.output_count, arena, outputs, err);
         if (status == MDOT_OK)
             status = co_run(variant->context, v->entry, inputs, v->info.input_count, outputs, v->info.output_count,
                             arena, err);
@@ -115,6 +112,20 @@ static mdot_status run_variants(verification *v, int64_t length, const co_tensor
     return status;
 }
 
+/* Sets x->noisy, with the values that noise halved, made infinite or NaN before. Does it change any by 1 % or more? */
+static bool keep_noise(co_expected *x, ir_wide *noisy)
+{
+    bool is_decisive = false;
+    for (int64_t i = 0; noisy->f != NULL && i < noisy->count; i++) {
+        if (!isfinite(x->single->f[i])) continue;
+        double single = x->single->f[i], size = fabs(single), *value = &noisy->f[i];
+        if (x->noisy != NULL && !(fabs(x->noisy->f[i] - single) < size / 2)) *value = x->noisy->f[i];
+        is_decisive = is_decisive || !(fabs(*value - single) < fmax(1, size) / 100);
+    }
+    x->noisy = noisy;
+    return is_decisive;
+}
+
 /* Evaluates the model in each way that the bounds need. Random integers are in the range of directly indexed tables. A
  * model that computes indices from inputs, for example from graph edges, may need real inputs. */
 static mdot_status evaluate(verification *v, const ir_wide *const *inputs, ir_arena *arena, co_expected *out_expected,
@@ -125,8 +136,9 @@ static mdot_status evaluate(verification *v, const ir_wide *const *inputs, ir_ar
     ir_wide **results = IR_NEW_ARRAY(arena, ir_wide *, count + 1);
     mdot_error reason = {0};
     mdot_status status = results != NULL ? MDOT_OK : mdot_fail(&reason, MDOT_OUT_OF_MEMORY, NULL);
-    for (int way = EXACT; status == MDOT_OK && way < ROUNDED + CO_HALF_TYPES; way++) {
+    for (int way = EXACT, draws = 0; status == MDOT_OK && way < ROUNDED + CO_HALF_TYPES; way++) {
         if (way >= ROUNDED && !v->rounds[way - ROUNDED]) continue;
+        bool is_decisive = false;
         if (way == NOISY)
             status =
                 ir_evaluate_noisily(v->graph, co_next_random(&v->random), v->units, inputs, arena, results, &reason);
@@ -138,11 +150,12 @@ static mdot_status evaluate(verification *v, const ir_wide *const *inputs, ir_ar
                                     inputs, arena, results, &reason);
         for (size_t i = 0; status == MDOT_OK && i < count; i++) {
             co_expected *x = &out_expected[i];
-            *(way == EXACT    ? &x->exact
-              : way == SINGLE ? &x->single
-              : way == NOISY  ? &x->noisy
-                              : &x->rounded[way - ROUNDED]) = results[i];
+            if (way == NOISY)
+                is_decisive = keep_noise(x, results[i]) || is_decisive;
+            else
+                *(way == EXACT ? &x->exact : way == SINGLE ? &x->single : &x->rounded[way - ROUNDED]) = results[i];
         }
+        if (is_decisive && v->units == CALM && ++draws < 8) way--;
     }
     if (status == MDOT_OUT_OF_RANGE && v->provided == NULL)
         return mdot_fail(err, status,
@@ -162,11 +175,10 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
     co_tensor *inputs = IR_NEW_ARRAY(arena, co_tensor, v->info.input_count + 1);
     mdot_status status = MDOT_OK;
     if (wide == NULL || expected == NULL || inputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
+    if (status == MDOT_OK)
+        status = co_create_tensors(v->variants[0].predictor, v->entry, length, true, v->info.input_count, arena, inputs,
+                                   err);
     for (size_t i = 0; status == MDOT_OK && i < v->info.input_count; i++) {
-        mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        status = mdot_predictor_get_input(v->variants[0].predictor, v->entry, i, &info);
-        if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
-        if (status != MDOT_OK) break;
         wide[i] = provided != NULL ? ir_wide_from_tensor(arena, provided->tensors[i])
                                    : co_random_input(v->typed, (int)i, length, &inputs[i], v->style, &v->cursors[i],
                                                      &v->random, arena);
@@ -174,7 +186,7 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
         if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
         else
-            status = BS_OUT_OF_MEMORY(err, "input \"%s\"", info.name);
+            status = BS_OUT_OF_MEMORY(err, "input \"%s\"", inputs[i].name);
     }
     if (status == MDOT_OK) status = evaluate(v, wide, arena, expected, err);
     v->saw_nan = false;
@@ -250,7 +262,7 @@ static mdot_status verify_style(verification *v, int64_t length, co_style style,
 /* Normal inputs, and those of narrower domains while the model gives NaN. */
 static mdot_status verify_random(verification *v, int64_t length, mdot_error *err)
 {
-    static const co_style domains[] = {CO_POSITIVE, CO_UNIT};
+    static const co_style domains[] = {CO_POSITIVE, CO_UNIT, CO_ABOVE, CO_BELOW};
     BS_TRY(verify_length(v, length, NULL, err));
     for (size_t i = 0; v->saw_nan && i < sizeof domains / sizeof *domains; i++)
         BS_TRY(verify_style(v, length, domains[i], err));
@@ -286,9 +298,9 @@ static mdot_status sweep_indices(verification *v, int64_t longest, mdot_error *e
 }
 
 /* A value between two steps may be rounded to either, so right code may move values by more than rounding in f32 does.
- * Noise of LOUD units moves more of them in most runs. The score of right code that moves more than noise in at most a
- * third of the runs where the two differ reaches SURE with a probability of 1 in 20,000, however many runs follow
- * (Wald's sequential test). */
+ * Noise of LOUD units moves more of them in most runs. In 970 verified outputs of 200 right models, the code moved more
+ * in 0.8 % of the runs where the two differ, and no score exceeded 1; with wrong weights, in 98.6 %. Even at a third, a
+ * score would reach SURE with a probability of 1 in 20,000, however many runs follow (Wald's sequential test). */
 static int score(const compared_runs *c) { return c->code_moves_more - 2 * c->noise_moves_more; }
 
 static bool is_in_doubt(const verification *v)
@@ -408,11 +420,6 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
     int64_t shortest = v->info.min_length;
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
-        if (mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, b, &bucket) == MDOT_OK)
-            v->longest = bucket.max_length;
-    }
-    for (size_t b = 0; b < v->info.bucket_count; b++) {
-        mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
         BS_TRY(mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, b, &bucket));
         bool is_tested = v->provided == NULL;
         for (size_t i = 0; i < v->provided_count; i++)
@@ -470,12 +477,10 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
         v.cursors = IR_NEW_ARRAY(arena, int64_t, v.info.input_count + 1);
         v.is_vague = IR_NEW_ARRAY(arena, bool, v.info.output_count + 1);
         v.steps = IR_NEW_ARRAY(arena, double, v.info.output_count + 1);
-        bool made = true;
-        for (int l = 0; l < v.variant_count; l++) {
-            v.variants[l].compared = IR_NEW_ARRAY(arena, compared_runs, v.info.output_count + 1);
-            made = made && v.variants[l].compared != NULL;
-        }
-        if (!made || v.counts == NULL || v.steps == NULL || v.typical == NULL || v.cursors == NULL ||
+        compared_runs *compared = IR_NEW_ARRAY(arena, compared_runs, MAX_VARIANTS * v.info.output_count + 1);
+        for (int l = 0; l < v.variant_count && compared != NULL; l++)
+            v.variants[l].compared = compared + (size_t)l * v.info.output_count;
+        if (compared == NULL || v.counts == NULL || v.steps == NULL || v.typical == NULL || v.cursors == NULL ||
             v.is_vague == NULL)
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, NULL);
     }

@@ -42,9 +42,7 @@ static mdot_status add_gpu(verification *v, const char *path, const char *kernel
     mdot_error reason = {0};
     mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .kernel_precision = kernel_precision};
     mdot_status status = add_variant(v, path, &options, &reason);
-    if (status == MDOT_INCOMPATIBLE && kernel_precision != NULL)
-        return MDOT_OK; /* only other architectures have code in this
-                                                                         * precision */
+    if (status == MDOT_INCOMPATIBLE && kernel_precision != NULL) return MDOT_OK; /* code for other architectures */
     if (status != MDOT_DEVICE) {
         if (status != MDOT_OK && err != NULL) *err = reason;
         return status;
@@ -124,7 +122,11 @@ mdot_status co_verify_find_entry(verification *v, const char *artefact_path, mdo
         v->entry = 0;
     else if (mdot_predictor_find_entry(predictor, name, &v->entry) != MDOT_OK)
         return no_entry(predictor, artefact_path, name, err);
-    return mdot_predictor_get_entry(predictor, v->entry, &v->info);
+    BS_TRY(mdot_predictor_get_entry(predictor, v->entry, &v->info));
+    mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
+    BS_TRY(mdot_predictor_get_bucket(predictor, v->entry, v->info.bucket_count - 1, &last));
+    v->longest = last.max_length;
+    return MDOT_OK;
 }
 
 static bool is_same_input(const mdot_tensor_info *info, const ir_value *input)
@@ -166,10 +168,8 @@ mdot_status co_verify_read_given(verification *v, ir_arena *arena, mdot_error *e
     BS_TRY(o->inputs != NULL ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
                              : co_verify_inputs_of_jobs(v->graph, v->variants[0].context, v->entry, o->jobs,
                                                         o->configurations, o->job_count, arena, v->provided, err));
-    mdot_bucket_info end = MDOT_INIT(mdot_bucket_info);
-    BS_TRY(mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &end));
     for (size_t i = 0; i < v->provided_count; i++)
-        if (!co_verify_holds(&v->provided[i], v->info.min_length, end.max_length))
+        if (!co_verify_holds(&v->provided[i], v->info.min_length, v->longest))
             return mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
                              o->inputs != NULL ? o->inputs : v->info.name, (long long)v->provided[i].length);
     return MDOT_OK;
