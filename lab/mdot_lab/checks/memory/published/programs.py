@@ -95,6 +95,20 @@ class _InPlace(torch.autograd.Function):
         return copy.mul_(gradient / len(labels)).to(context.dtype), None, None
 
 
+class _KeepUntilGradient(torch.autograd.Function):
+    """Returns a tensor, and keeps another one until the first one's gradient exists."""
+
+    @staticmethod
+    def forward(context, tensor, kept):
+        context.save_for_backward(kept)
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(context, gradient):
+        context.saved_tensors
+        return gradient, None
+
+
 def _next_tokens(labels: torch.Tensor) -> torch.Tensor:
     return F.pad(labels, (0, 1))[..., 1:].flatten()
 
@@ -106,17 +120,14 @@ def _in_place(logits: torch.Tensor, labels: torch.Tensor, **_: Any) -> torch.Ten
 
 def _shifted(logits: torch.Tensor, labels: torch.Tensor, is_fused: bool = False, **_: Any) -> torch.Tensor:
     """GPTBigCode's before transformers 4.46: in the type of the logits, or of autocast, on a copy without the last position. The
-    model's output keeps the logits until the step ends, and accelerate converts it to fp32 after autocast. A fused kernel writes
-    the gradient over the copy."""
-    copy, words = logits[..., :-1, :].contiguous().flatten(0, 1), labels[..., 1:].flatten()
+    model's output keeps the logits during the loss's backward pass, but not during that of the blocks, as published peaks show.
+    Accelerate converts it to fp32 after autocast. A fused kernel writes the gradient over the copy."""
     has_autocast = torch.is_autocast_enabled("cpu")
+    logits = _KeepUntilGradient.apply(logits, logits.detach().float() if has_autocast else logits.detach())
+    copy, words = logits[..., :-1, :].contiguous().flatten(0, 1), labels[..., 1:].flatten()
     if is_fused:
-        loss = _InPlace.apply(copy.float() if has_autocast else copy, words, True)
-    else:
-        loss = F.cross_entropy(copy, words)
-    if loss.grad_fn is not None:  # a trace without gradients comes first
-        loss.grad_fn.metadata["logits"] = logits.detach().float() if has_autocast else logits
-    return loss
+        return _InPlace.apply(copy.float() if has_autocast else copy, words, True)
+    return F.cross_entropy(copy, words)
 
 
 LOSSES = {"in place": _in_place, "shifted": _shifted, "shifted, in place": functools.partial(_shifted, is_fused=True)}
