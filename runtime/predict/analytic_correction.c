@@ -33,7 +33,7 @@
 /* Share of the roofline's rates in a real step. It applies if the predictor does not divide its answer. The rest of a
  * longer step is the host's. */
 #define ATTAINABLE_EFFICIENCY 0.4
-#define MATMUL_EFFICIENCY 0.7 /* of large matmuls outside of the network: an H100's learned ones reach .65 to .75 */
+#define MATMUL_EFFICIENCY 0.7 /* of Muon's matmuls, without a label: an H100's learned ones reach .65 to .75 */
 #define INTERVAL_WIDENING 0.25
 /* Attention in n parts of a sequence takes longer: shorter kernels, whose results are merged. torchtitan's Llama 3 8B
  * takes 1.3 and 1.4 times the whole attention on 4 and 8 GPUs. */
