@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct gpu_row {
     mdot_gpu gpu;
@@ -216,12 +217,27 @@ static void make_slices(void)
     }
 }
 
-/* `name` is GPU:SLICE. */
-static mdot_status find_slice(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
+/* The slice in GPU:SLICE, "GPU SLICE" or "GPU MIG SLICE", as NVIDIA's tools write it; NULL for other names. Writes the
+ * GPU's name. */
+static const char *split_slice(const char *name, char whole[static BS_SUGGEST_LENGTH + 1])
 {
-    char whole[BS_SUGGEST_LENGTH + 1], known[SLICES * 10] = "";
-    const char *slice = strchr(name, ':') + 1;
-    snprintf(whole, sizeof whole, "%.*s", (int)(slice - 1 - name), name);
+    const char *slice = strchr(name, ':');
+    size_t length = strlen(name), number = 0;
+    if (slice == NULL) {
+        while (length > 0 && strchr(" -_", name[length - 1]) == NULL) length--;
+        number = strspn(name + length, "0123456789");
+        if (length == 0 || number == 0 || strncmp(name + length + number, "g.", 2) != 0) return NULL;
+        slice = name + length - 1;
+    }
+    snprintf(whole, BS_SUGGEST_LENGTH + 1, "%.*s", (int)(slice - name), name);
+    length = strlen(whole);
+    if (length > 4 && strcasecmp(whole + length - 3, "MIG") == 0) whole[length - 4] = '\0';
+    return slice + 1;
+}
+
+static mdot_status find_slice(const char *whole, const char *slice, const mdot_gpu **out_gpu, mdot_error *err)
+{
+    char known[SLICES * 10] = "";
     const mdot_gpu *gpu = find_row(whole);
     if (gpu == NULL) return fail_unknown(whole, err);
     pthread_once(&slices_once, make_slices);
@@ -246,7 +262,9 @@ mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *
 {
     if (name == NULL)
         return BS_INVALID(err, "--gpu is missing: pass the name of a known GPU, or its spec values as --gpu-spec");
-    if (strchr(name, ':') != NULL && find_several(name, &(int){0}) == NULL) return find_slice(name, out_gpu, err);
+    char whole[BS_SUGGEST_LENGTH + 1];
+    const char *slice = find_several(name, &(int){0}) == NULL ? split_slice(name, whole) : NULL;
+    if (slice != NULL) return find_slice(whole, slice, out_gpu, err);
     const mdot_gpu *row = find_row(name);
     if (row == NULL) return fail_unknown(name, err);
     *out_gpu = row;

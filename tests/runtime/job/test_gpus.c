@@ -328,7 +328,11 @@ static void a_slice_is_a_part_of_its_gpu(void **state)
             for (char *c = strchr(text, ':'); *c != '\0'; c++)
                 if (*c == 'g') *c = 'G';
             assert_int_equal(mdot_gpu_find(text, &gpu, &err), MDOT_OK);
-            snprintf(text, sizeof text, "%s:%s", *name, slice);
+            static const char *const forms[] = {"NVIDIA %s MIG %s", "%s %s", "%s-%s", "%s:%s"};
+            for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+                snprintf(text, sizeof text, forms[i], *name, slice);
+                assert_string_equal(name_of(text), gpu.name);
+            }
             assert_string_equal(gpu.name, text);
             if (fabs(gpu.memory_gib / memory - 1) > .07) fail_msg("%s has %g GiB", text, gpu.memory_gib);
             double share = gpu.sm_count / whole.sm_count;
@@ -343,8 +347,10 @@ static void a_slice_is_a_part_of_its_gpu(void **state)
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     mdot_error err = {0};
     assert_string_equal(name_of("a100:3g.20gb"), "A100-SXM-40GB:3g.20gb");
-    for (size_t i = 0; i < 3; i++) {
-        static const char *const wrong[] = {"A100:", ":3g.20gb", "no such GPU at all:3g.20gb"};
+    static const char *const wrong[] = {"A100:",    ":3g.20gb",    "no such GPU at all:3g.20gb",
+                                        "3g.20gb",  "MIG 3g.20gb", " MIG 3g.20gb",
+                                        "-3g.20gb", "A100 3g",     "A100 MIG"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(mdot_gpu_find(wrong[i], &gpu, &err), MDOT_INVALID_ARGUMENT);
     }
 }
