@@ -2,10 +2,10 @@
 FlashAttention 2, in bf16 or fp16 weights, on one GPU or under FSDP. Sequences are at most as long as the table of positions,
 as the rows' tokens and samples in a second show.
 
-Accelerate upcasts the trained parameters of half-precision modules to fp32 under FSDP with automatic mixed precision. The
-baseline of QLoRA calls peft's prepare_model_for_kbit_training, and the accelerated ones do not. "foak" runs a fused
-cross-entropy in place. santacoder's QLoRA computes in fp32: with and without autocast, a sample takes 1.94 GiB, and 1.57 with
-"foak", which is twice the .98 and .79 of full fine-tuning in bf16.
+Peft makes adapters of a half-precision network fp32, and Accelerate the trained parameters of half-precision modules under FSDP
+with automatic mixed precision. The baseline of QLoRA calls peft's prepare_model_for_kbit_training, and the accelerated ones do
+not. "foak" runs a fused cross-entropy in place. santacoder's QLoRA computes in fp32: with and without autocast, a sample takes
+1.94 GiB, and 1.57 with "foak", which is twice the .98 and .79 of full fine-tuning in bf16.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def _model(row: dict[str, str], method: str, program: str) -> Model | None:
     modules = ("c_attn",) if kind == "GPTBigCode" else ATTENTION
     is_fused, is_santacoder = "foak" in program, kind == "GPTBigCode"
     loss = ("shifted, in place" if is_fused else "shifted") if is_santacoder else "in place" if is_fused else ""
+    widens = "accelerated" in program and not is_santacoder and "amp" not in row["precision"]
     sequence = min(int(row["seq_or_size"]), values.get("n_positions", MOST_TOKENS))
     return model(kind, sequence, int(rank[1]) if rank else 0, modules if rank else (),
                  is_prepared="baseline-peft-bnb" in program and row["gpus"] == "1", loss=loss,
                  has_autocast=is_santacoder and row["gpus"] != "1" and "amp" in row["precision"] and "4-bit" not in method,
                  type="float32" if is_santacoder and "4-bit" in method else "bfloat16",
-                 has_full_adapters=rank is not None and "4-bit" not in method and row["gpus"] == "1", **values)
+                 has_full_adapters=rank is not None and row["gpus"] == "1" and ("4-bit" not in method or widens), **values)
 
 
 def _tables(row: dict[str, str]) -> int:
