@@ -272,7 +272,7 @@ static void write_times(breakdown *b, double step_ms, bool is_own, const rt_corr
     info->optimizer_ms = scale * parts->optimizer_ms;
     write_operator_times(b, parts, scale * b->requested.steps);
     double computed = info->forward_ms + info->data_gradient_ms + info->weight_gradient_ms;
-    info->communication_ms = scale * (exchanged + corrected->transferred_ms + corrected->shown_ms);
+    info->communication_ms = scale * (exchanged + corrected->transferred_ms);
     rt_step_parts passes = *parts;
     passes.optimizer_ms = 0;
     info->idle_ms = scale * (1 - busy) * rt_overlapped_ms(&passes, micro_steps);
