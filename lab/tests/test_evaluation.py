@@ -82,7 +82,7 @@ def test_intervals_cover_labels_that_they_were_not_fitted_to(shipped, folder, da
 def test_existing_folds_are_not_run_again(data, tmp_path, monkeypatch):
     runs = []
 
-    def predict(data, train, test, epochs):
+    def predict(data, train, test, epochs, seed):
         runs.append(len(test))
         return data.step_ms[test]
 
@@ -98,7 +98,7 @@ def known_form(monkeypatch):
     """A form that predicts the measurements and records call sizes."""
     runs = []
 
-    def predict(data, train, test, epochs):
+    def predict(data, train, test, epochs, seed):
         runs.append((len(train), len(test)))
         return data.step_ms[test]
 
@@ -123,17 +123,17 @@ def test_fewer_epochs_keep_the_epochs_of_each_draw():
     assert shortened(schedule, 1).draws == 1
 
 
-def test_the_number_of_epochs_reaches_each_training(data, tmp_path, monkeypatch):
-    epochs_of = []
+def test_epochs_and_seed_reach_each_training(data, tmp_path, monkeypatch):
+    asked = []
 
-    def predict(data, train, test, epochs):
-        epochs_of.append(epochs)
+    def predict(data, train, test, epochs, seed):
+        asked.append((epochs, seed))
         return data.step_ms[test]
 
     monkeypatch.setattr(evaluation, "FORMS", (type(FORMS[0])("known", "known", predict),))
     data.save(tmp_path / "data.npz")
-    evaluation.run(tmp_path / "data.npz", tmp_path / "results", None, [splits.RANDOM], ["fold 1"], epochs=26)
-    assert epochs_of == [26]
+    evaluation.run(tmp_path / "data.npz", tmp_path / "results", None, [splits.RANDOM], ["fold 1"], epochs=26, seed=3)
+    assert asked == [(26, 3)]
 
 
 def test_inner_folds_are_saved_apart_from_outer_ones(data, tmp_path, known_form):

@@ -61,7 +61,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     from mdot_lab.predictor import evaluation
 
     evaluation.run(options.data, options.out, options.forms, options.splits, options.folds, options.inner, options.joined,
-                   options.epochs)
+                   options.epochs, options.seed)
     return 0
 
 
@@ -146,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
                             help="evaluate at most COUNT inner folds of each fold instead, to choose between forms")
     evaluating.add_argument("--epochs", type=int, metavar="COUNT",
                             help="epochs of each training, with draws in proportion (default: the form's own)")
+    evaluating.add_argument("--seed", type=int, default=0, help="seed of each training (default %(default)s)")
     evaluating.set_defaults(run=_evaluate)
 
     reporting = commands.add_parser("report", help="print the tables of the model card from evaluate's predictions")

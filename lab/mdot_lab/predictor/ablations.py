@@ -12,8 +12,8 @@ from mdot_lab.predictor.dataset import Dataset
 from mdot_lab.predictor.model import Options
 from mdot_lab.predictor.training import Schedule
 
-Fitted = Callable[[Dataset, np.ndarray, np.ndarray, "int | None"], np.ndarray]
-"""(data, labels to train on, labels to predict, epochs or None for the schedule's) → milliseconds."""
+Fitted = Callable[[Dataset, np.ndarray, np.ndarray, "int | None", int], np.ndarray]
+"""(data, labels to train on, labels to predict, epochs or None for the schedule's, seed) → milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ def shortened(schedule: Schedule, epochs: int | None) -> Schedule:
 
 
 def _network(options: Options, schedule: Schedule = SCHEDULE) -> Fitted:
-    def predict(data: Dataset, train: np.ndarray, test: np.ndarray, epochs: int | None) -> np.ndarray:
-        return training.predict_labels(training.fit(data, train, options, shortened(schedule, epochs)), data, test)
+    def predict(data: Dataset, train: np.ndarray, test: np.ndarray, epochs: int | None, seed: int) -> np.ndarray:
+        seeded = replace(shortened(schedule, epochs), seed=seed)
+        return training.predict_labels(training.fit(data, train, options, seeded), data, test)
 
     return predict
 

@@ -127,7 +127,7 @@ def _joined(groups: list[list[_Task]], count: int) -> list[list[_Task]]:
 
 
 def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,
-        only_folds: Sequence[str] | None, inner_count: int = 0, joined: int = 1, epochs: int | None = None) -> None:
+        only_folds: Sequence[str] | None, inner_count: int = 0, joined: int = 1, epochs: int | None = None, seed: int = 0) -> None:
     """Skips folds with existing files. Remove the folder to start from the beginning. With `inner_count`, evaluates
     each selected fold's inner folds instead. `joined` folds of a split are left out of one training together, which
     takes less time and makes each fold harder. `epochs` replaces each form's own epoch count."""
@@ -141,12 +141,12 @@ def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits:
         for group in groups:
             missing = [task for task in group if not fold_file(folder, form.name, task.split, task.fold).exists()]
             if missing:
-                _evaluate(data, folder, form, missing, epochs)
+                _evaluate(data, folder, form, missing, epochs, seed)
 
 
-def _evaluate(data: Dataset, folder: Path, form: Form, tasks: list[_Task], epochs: int | None) -> None:
+def _evaluate(data: Dataset, folder: Path, form: Form, tasks: list[_Task], epochs: int | None, seed: int) -> None:
     begin = time.monotonic()
-    predicted = form.predict(data, tasks[0].train, np.concatenate([task.test for task in tasks]), epochs)
+    predicted = form.predict(data, tasks[0].train, np.concatenate([task.test for task in tasks]), epochs, seed)
     seconds = time.monotonic() - begin
     for task, part in zip(tasks, np.split(predicted, np.cumsum([len(task.test) for task in tasks])[:-1])):
         measured = data.step_ms[task.test]
