@@ -38,6 +38,8 @@ static bool known_mod(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return ir_dim_mod_floor(graph, a[0], a[1].offset, out);
 }
 
+/* A remainder stays in a floating type. */
+KNOWN(known_quotient, ir_dim_div_exact(a[0], a[1], out))
 KNOWN(known_min, ir_dim_min(graph, a[0], a[1], out))
 KNOWN(known_max, ir_dim_max(graph, a[0], a[1], out))
 
@@ -95,11 +97,7 @@ static bool known_abs(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return ir_dim_always_le(graph, ir_dim_number(0), a[0]);
 }
 
-static bool known_same(const ir_graph *graph, const ir_dim *a, ir_dim *out)
-{
-    *out = a[0];
-    return true;
-}
+KNOWN(known_same, ir_dim_add(a[0], ir_dim_number(0), out))
 
 static bool known_where(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
@@ -123,8 +121,10 @@ static const known_rule rules[IR_OP_COUNT] = {
     [IR_OP_Not] = {1, known_not},         [IR_OP_Neg] = {1, known_neg},
     [IR_OP_Abs] = {1, known_abs},         [IR_OP_Identity] = {1, known_same},
     [IR_OP_Cast] = {1, known_same},       [IR_OP_CastLike] = {1, known_same},
-    [IR_OP_Where] = {3, known_where},
+    [IR_OP_Where] = {3, known_where},     [IR_OP_Ceil] = {1, known_same},
+    [IR_OP_Floor] = {1, known_same},      [IR_OP_Round] = {1, known_same},
 };
+static const known_rule quotient = {2, known_quotient};
 
 enum { MAX_OPERANDS = 3 }; /* shape arithmetic has shorter folds only */
 
@@ -164,8 +164,11 @@ static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
         return known_truth(decided, !zero, d);
     }
     if (ir_dtype_is_float(dtype)) {
+        enum { LONGEST_BUCKET = 1 << 20 }; /* of compiled models, where the length is open */
         int64_t minimum, maximum, limit = exact_integers(dtype);
-        ir_dim_bounds(graph, *d, &minimum, &maximum);
+        ir_graph range = {.min_length = graph->min_length, .max_length = graph->max_length};
+        if (range.max_length == INT64_MAX) range.max_length = LONGEST_BUCKET;
+        ir_dim_bounds(&range, *d, &minimum, &maximum);
         return minimum >= -limit && maximum <= limit;
     }
     if (ir_dim_is_number(*d))
@@ -203,8 +206,9 @@ mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err
     const known_rule *rule = &rules[ir_node_opcode(node)];
     const ir_value *result = node->outputs[0];
     if (rule->apply == NULL || result == NULL) return MDOT_OK;
-    bool divides = ir_node_opcode(node) == IR_OP_Div || ir_node_opcode(node) == IR_OP_Mod;
-    if (divides && ir_dtype_is_float(result->type.dtype)) return MDOT_OK; /* a remainder is lost */
+    bool is_float = ir_dtype_is_float(result->type.dtype);
+    if (is_float && ir_node_opcode(node) == IR_OP_Div) rule = &quotient;
+    if (is_float && ir_node_opcode(node) == IR_OP_Mod) return MDOT_OK;
     int64_t dims[MDOT_MAX_RANK];
     int rank = result->type.rank;
     for (int i = 0; i < rank; i++) {

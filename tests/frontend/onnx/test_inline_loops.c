@@ -231,6 +231,15 @@ static onnx_builder *counting_loop(const condition *c)
     onnx_output(body, "next");
     onnx_node(body, "Add", "h,unit", "sum");
     onnx_output(body, "sum");
+    if (strcmp(c->trips, "range") == 0) { /* range(1, n) of TorchScript */
+        onnx_node(b, "Sub", "n,one", "fewer");
+        onnx_node(b, "Cast", "fewer", "real");
+        onnx_attr_int(b, "to", MDOT_DTYPE_F32);
+        onnx_node(b, "Div", "real,unit", "quotient");
+        onnx_node(b, "Ceil", "quotient", "ceiling");
+        onnx_node(b, "Cast", "ceiling", "range");
+        onnx_attr_int(b, "to", MDOT_DTYPE_I64);
+    }
     snprintf(names, sizeof names, "%s,yes,two,nothing", c->trips);
     onnx_node(b, "Loop", names, "c,count");
     onnx_attr_graph(b, "body", body);
@@ -263,14 +272,15 @@ static void conditions_on_counters_count_the_steps(void **state)
         expect_same(counting_loop(&conditions[k]), text);
     }
     static const condition by_length[] = {{"Less", "step", "n", false, "n", ""},
-                                          {"Less", "step", "n", false, "most", ""}};
-    static const char *const counts[] = {"L", "L + 1"};
-    for (size_t k = 0; k < 2; k++) {
+                                          {"Less", "step", "n", false, "most", ""},
+                                          {"Less", "step", "n", false, "range", ""}};
+    static const int counts[] = {0, 1, -1}; /* beside the length */
+    for (size_t k = 0; k < 3; k++) {
         char text[256];
         snprintf(text, sizeof text,
                  "x = input f32[L,4]\ns = Shape(x) {start=0, end=1}\nn = Squeeze(s)\ne = constant i64[] [%d]\n"
                  "m = Add(n, e)\ncount = Cast(m) {to=1}\nreturn count\n",
-                 strcmp(counts[k], "L") != 0);
+                 counts[k]);
         expect_same(counting_loop(&by_length[k]), text);
     }
 }

@@ -284,6 +284,15 @@ static void known_content_is_propagated(void **state)
     assert_types("bool[1] known [1]", .op = "Cast", .attrs = "to=9",
                  .inputs = {"i64[1] known [L]"}); /* cast of length to bool is true */
     assert_types("f32[1] known [L]", .op = "Cast", .attrs = "to=1", .inputs = {"i64[1] known [L]"});
+    /* PyTorch counts range(1, n) as ceil((n - 1) / 1.0) */
+    assert_types("f32[1] known [L-1]", .op = "Div", .inputs = {"f32[1] known [L-1]", "f32[1] known [1]"});
+    assert_types("f32[2] known [L, -3]", .op = "Div", .inputs = {"f32[2] known [2L, 6]", "f32[2] known [2, -2]"});
+    assert_types("f32[1]", .op = "Div", .inputs = {"f32[1] known [2L+1]", "f32[1] known [2]"});
+    assert_types("f64[1]", .op = "Div", .inputs = {"f64[1] known [7]", "f64[1] known [2]"});
+    assert_types("f32[1]", .op = "Mod", .attrs = "fmod=1", .inputs = {"f32[1] known [L]", "f32[1] known [1]"});
+    static const char *const roundings[] = {"Ceil", "Floor", "Round"};
+    for (int i = 0; i < 3; i++)
+        assert_types("f32[1] known [L-1]", .op = roundings[i], .inputs = {"f32[1] known [L-1]"});
     assert_types("bf16[1]", .op = "Cast", .attrs = "to=16",
                  .inputs = {"i64[1] known [8L]"}); /* 512 needs 9 bits: may round */
     assert_types("bool[2] known [0, 1]", .op = "Equal",
